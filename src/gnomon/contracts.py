@@ -1,0 +1,207 @@
+"""What a part can do, as protocols: models, objectives, procedures, noise, groups and batches meet here alone.
+
+A contract is asked of the instance, ``supports(model, HasLogProb)``: an RBM with 12 units has an exact ``log_prob``,
+one with 500 has not. Arrays are NumPy arrays or torch tensors; a method answers in the kind it was asked in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = [
+    "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy", "HasEnergyGradient",
+    "HasLogProb", "HasMarginalEnergy", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
+    "supports",
+]  # fmt: skip
+
+Array = Any
+"""A NumPy array or a torch tensor."""
+
+State = Mapping[str, Array]
+"""Named arrays, batch first: the state of a chain, of a model, of a procedure."""
+
+
+def supports(model: object, contract: type) -> bool:
+    """Whether this very instance keeps the contract (every name of it is there and callable now)."""
+    return isinstance(model, contract)
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """A batch of independent variables, summarised by their natural parameters."""
+
+    def sample(self, noise: Noise, draw: int) -> Array:
+        """One sample per row; `draw` is the number of this call within the step."""
+
+    def log_prob(self, x: Array) -> Array:
+        """Log probability of each row in nats, shape (batch,)."""
+
+    @property
+    def mean(self) -> Array:
+        """Expected value, shape of the batch."""
+
+
+@runtime_checkable
+class HasState(Protocol):
+    """Anything that is saved: arrays by name."""
+
+    def state(self) -> dict[str, Array]:
+        """Every array that makes the object what it is."""
+
+    def load(self, state: State) -> None:
+        """Take the arrays over, in place."""
+
+
+@runtime_checkable
+class HasLogProb(Protocol):
+    """A normalized model."""
+
+    def log_prob(self, x: Array) -> Array:
+        """Log p(x) in nats, shape (batch,)."""
+
+
+@runtime_checkable
+class HasEnergy(Protocol):
+    """An unnormalized model: log p(x) = -energy(x) - log Z, hidden variables summed out where that is exact."""
+
+    def energy(self, x: Array) -> Array:
+        """Energy in nats, shape (batch,)."""
+
+
+@runtime_checkable
+class HasEnergyGradient(HasEnergy, Protocol):
+    """An energy whose parameter gradient has a closed form."""
+
+    def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Distribution]:
+        """Sums over rows of weight_i * dE(x_i)/dparameter by name, and the conditional of the hidden block given x."""
+
+
+@runtime_checkable
+class HasBlocks(Protocol):
+    """A joint model over named layers of binary units, where each block is conditionally independent given the rest."""
+
+    blocks: tuple[str, ...]
+    sizes: Mapping[str, int]
+
+    def conditional(self, block: str, state: State) -> Distribution:
+        """Distribution of one block given the others."""
+
+    def joint_energy(self, state: State) -> Array:
+        """Energy of the full state in nats, shape (batch,)."""
+
+
+@runtime_checkable
+class HasMarginalEnergy(HasBlocks, Protocol):
+    """Blocks of which one can be kept and the others summed out exactly."""
+
+    def marginal_energy(self, block: str, value: Array) -> Array:
+        """-log sum over the other blocks of exp(-joint_energy), shape (batch,)."""
+
+
+@runtime_checkable
+class HasBridge(HasBlocks, Protocol):
+    """A geometric path on the JOINT between a base model and this one."""
+
+    def base(self, mean: Array | None = None) -> Any:
+        """The uncoupled model with these visible means (None: uniform), with a known log Z: ``log_partition()``."""
+
+    def bridge(self, base: Any, eta: float) -> Any:
+        """The model p_base**(1-eta) * p**eta, blocks as here."""
+
+
+@runtime_checkable
+class NextToken(Protocol):
+    """A model of token sequences, one token at a time; every leaf of the state is batch first."""
+
+    def start(self, context: Array, n: int) -> State:
+        """State of n sequences after the context."""
+
+    def step(self, tokens: Array, state: State) -> tuple[Array, State]:
+        """Log probabilities of the next token, (n, vocabulary), after taking `tokens`; and the new state."""
+
+    def select(self, state: State, index: Array) -> State:
+        """The state of the sequences in `index`."""
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """A model that is drawn from directly."""
+
+    def sample(self, n: int, noise: Noise) -> Array:
+        """n rows."""
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """Random numbers by address (seed, purpose, update, draw, position, element): no state, nothing to save."""
+
+    def child(self, purpose: str) -> Noise:
+        """The stream ``path/purpose``."""
+
+    def at(self, update: int) -> Noise:
+        """The same stream at another update, sweep, temperature or epoch."""
+
+    def rows(self, positions: Array) -> Noise:
+        """Per-example noise: row i of what is drawn belongs to place positions[i] of the global batch."""
+
+    def uniform(self, shape: Sequence[int], draw: int = 0, *, like: Array | None = None) -> Array:
+        """Uniform numbers in the open interval (0, 1)."""
+
+    def normal(self, shape: Sequence[int], draw: int = 0, *, like: Array | None = None) -> Array:
+        """Standard normal numbers."""
+
+    def bernoulli(self, p: Array, draw: int = 0) -> Array:
+        """1 where u < p, else 0."""
+
+    def integers(self, high: int, shape: Sequence[int], draw: int = 0) -> Array:
+        """Whole numbers in [0, high)."""
+
+
+class Objective(Protocol):
+    """How a model is scored while it learns; critics and baselines are its parameters, chains its buffers."""
+
+    def phases(self, model: Any) -> dict[str, list[Any]]:
+        """Parameters by phase; each phase has its own optimizer and update."""
+
+    def __call__(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Any:
+        """The Loss of this batch: sums over examples, never means."""
+
+
+class Procedure(Protocol):
+    """How a fit is carried out. The unit of resume is a step: an update, an EM iteration, a sweep, a layer."""
+
+    def start(self, problem: Any) -> Any:
+        """The state before the first step."""
+
+    def step(self, state: Any) -> tuple[Any, Any]:
+        """One step: the new state and an Info."""
+
+    def save(self, state: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and JSON facts from which `load` goes on bitwise; called on every process."""
+
+    def load(self, problem: Any, arrays: State, facts: Mapping[str, Any]) -> Any:
+        """The state that `save` described."""
+
+
+class Group(Protocol):
+    """The processes that fit together; one process is a group of size 1."""
+
+    rank: int
+    size: int
+
+    def sum(self, tree: Any) -> Any:
+        """Every array of the tree summed over the processes."""
+
+    def gather(self, x: Array) -> Array:
+        """Arrays of all processes joined on axis 0, in order of rank; lengths may differ."""
+
+
+class Batches(Protocol):
+    """The data of a fit in an order that is a function of seed and epoch."""
+
+    def epoch(self, e: int) -> Iterator[Any]:
+        """Batches of epoch e: data, rows (indices in the data), positions (places in the global batch), weight."""
+
+    def shard(self, group: Group) -> Batches:
+        """This process's part of every batch."""
