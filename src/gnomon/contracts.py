@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy", "HasEnergyGradient",
-    "HasLogProb", "HasMarginalEnergy", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
+    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMoments", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
     "supports",
 ]  # fmt: skip
 
@@ -111,6 +111,28 @@ class HasBridge(HasBlocks, Protocol):
 
 
 @runtime_checkable
+class HasMoments(Protocol):
+    """A model fitted in one step from sums over rows."""
+
+    def moments(self, x: Array, weight: Array) -> dict[str, Array]:
+        """Weighted sums over the rows."""
+
+    def solve(self, moments: dict[str, Array]) -> dict[str, float]:
+        """Fit to the sums of all rows; what belongs into the history."""
+
+
+@runtime_checkable
+class HasExpectation(Protocol):
+    """A model fitted by expectation maximization."""
+
+    def expect(self, x: Array, weight: Array) -> dict[str, Array]:
+        """Expected statistics summed over rows, with ``log_likelihood`` and ``weight`` among them."""
+
+    def maximize(self, statistics: dict[str, Array]) -> None:
+        """Fit to the statistics of all rows."""
+
+
+@runtime_checkable
 class NextToken(Protocol):
     """A model of token sequences, one token at a time; every leaf of the state is batch first."""
 
@@ -199,6 +221,11 @@ class Group(Protocol):
 
 class Batches(Protocol):
     """The data of a fit in an order that is a function of seed and epoch."""
+
+    steps: int
+
+    def step(self, e: int, i: int) -> Any:
+        """Batch i of epoch e."""
 
     def epoch(self, e: int) -> Iterator[Any]:
         """Batches of epoch e: data, rows (indices in the data), positions (places in the global batch), weight."""

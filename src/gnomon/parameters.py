@@ -1,0 +1,97 @@
+"""Checks of hyper-parameters against the intervals that the constructor's annotations state."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from gnomon.errors import UserTypeError, UserValueError, nearest
+
+__all__ = ["check_parameters", "in_interval"]
+
+INTERVAL = re.compile(r"^([\[(])\s*(-?inf|[-+.\deE]+)\s*,\s*(-?inf|[-+.\deE]+)\s*([\])])$")
+
+
+def in_interval(value: float, interval: str) -> bool:
+    """Whether a number lies in an interval such as ``[1, inf)``.
+
+    Examples
+    --------
+    >>> in_interval(0, "[0, 1)"), in_interval(1, "[0, 1)")
+    (True, False)
+    """
+    match = INTERVAL.match(interval)
+    if match is None:
+        raise ValueError(f"no interval: {interval!r}")
+    left, low, high, right = match.groups()
+    above = value >= float(low) if left == "[" else value > float(low)
+    below = value <= float(high) if right == "]" else value < float(high)
+    return above and below
+
+
+def check_parameters(owner: object, values: dict[str, Any]) -> None:
+    """Check values against the annotations of the owner's constructor.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Naming parameter, value and what is allowed.
+    """
+    for name, hint in _hints(type(owner)).items():
+        if name in values:
+            _check(f"{type(owner).__name__}.{name}", values[name], hint)
+
+
+@lru_cache(maxsize=256)
+def _hints(cls: type) -> dict[str, Any]:
+    hints = get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
+    hints.pop("return", None)
+    return hints
+
+
+def _check(where: str, value: Any, hint: Any) -> None:
+    choices = [hint] if get_origin(hint) is not Union and not _is_union(hint) else list(get_args(hint))
+    if value is None and type(None) in choices:
+        return
+    kinds = [choice for choice in choices if choice is not type(None)]
+    problems = [problem for problem in (_problem(value, kind) for kind in kinds)]
+    if any(problem is None for problem in problems):
+        return
+    remedy = next((p for p in problems if p), "")
+    wrong_type = all(p and p.startswith("give ") for p in problems)
+    raise (UserTypeError if wrong_type else UserValueError)(f"{value!r} is not allowed", where, remedy)
+
+
+def _is_union(hint: Any) -> bool:
+    import types
+
+    return isinstance(hint, types.UnionType)
+
+
+def _problem(value: Any, kind: Any) -> str | None:
+    """None when the value is of this kind, else what would be."""
+    if get_origin(kind) is Annotated:
+        base, interval = get_args(kind)[:2]
+        problem = _problem(value, base)
+        if problem or not isinstance(interval, str):
+            return problem
+        return None if in_interval(float(value), interval) else f"choose a value in {interval}"
+    if get_origin(kind) is Literal:
+        options = list(get_args(kind))
+        if value in options:
+            return None
+        close = nearest(value, [o for o in options if isinstance(o, str)]) if isinstance(value, str) else []
+        return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(map(repr, options))}"
+    if kind is bool:
+        return None if isinstance(value, bool) else "give True or False"
+    if kind is int:
+        return None if isinstance(value, numbers.Integral) and not isinstance(value, bool) else "give a whole number"
+    if kind is float:
+        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return None if real and not math.isnan(float(value)) else "give a number"
+    if isinstance(kind, type):
+        return None if isinstance(value, kind) else f"give a {kind.__name__}"
+    return None

@@ -1,0 +1,1 @@
+"""The folder of a run: its files, their format, their versions. Knows no System."""

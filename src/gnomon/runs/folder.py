@@ -1,0 +1,189 @@
+"""A run is a folder: config.json, model.safetensors, state/checkpoint.safetensors, metrics.jsonl.
+
+Every file is written beside its place and renamed into it, so that a process may be killed at any moment. This module
+needs the standard library only: the command line writes ``config.json`` before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gnomon.errors import UserError, UserValueError
+
+__all__ = ["FORMAT", "RunFolder", "write_atomically"]
+
+FORMAT = 1
+"""Version of the folder format that this gnomon writes."""
+
+CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.jsonl"
+CHECKPOINT = Path("state") / "checkpoint.safetensors"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a whole file or nothing: a temporary file in the same folder, flushed to disk, renamed over the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder") from None
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class RunFolder:
+    """One run on disk.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     run = RunFolder.create(pathlib.Path(parent) / "a", {"kind": "fit", "system": "rbm"})
+    ...     RunFolder.open(run.path).config["system"]
+    'rbm'
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path, self.config = path, config
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], config: Mapping[str, Any]) -> RunFolder:
+        """A new folder holding config.json; it appears whole or not at all.
+
+        Raises
+        ------
+        UserValueError
+            The folder exists and is not empty.
+        UserError
+            It cannot be written.
+        """
+        target = Path(path)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise UserValueError(f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}")
+        whole = {"format": FORMAT, **config}
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+            scratch.chmod(0o755)
+        except OSError as error:
+            raise UserError(f"cannot write {target}", error.strerror or str(error), "choose another folder") from None
+        try:
+            write_atomically(scratch / CONFIG, _json(whole))
+            if target.exists():
+                target.rmdir()
+            os.rename(scratch, target)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        return cls(target, whole)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> RunFolder:
+        """The run in a folder.
+
+        Raises
+        ------
+        UserValueError
+            No folder, no run in it, a config that cannot be read, or the format of a newer gnomon.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise UserValueError(f"no run at {folder}", "there is no such folder", "check the path")
+        file = folder / CONFIG
+        if not file.is_file():
+            raise UserValueError(f"{folder} is not a run", f"it has no {CONFIG}", "name a folder that gnomon fit wrote")
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise UserValueError(f"{file} cannot be read", str(error).splitlines()[0], "fit again") from None
+        if not isinstance(config, dict) or not isinstance(config.get("format"), int) or "system" not in config:
+            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no format and system", "name another folder")
+        if config["format"] > FORMAT:
+            raise UserValueError(
+                f"{folder} has format {config['format']}", f"this gnomon reads up to {FORMAT}", "upgrade gnomon"
+            )
+        return cls(folder, config)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the fit has come to its end and the model stands in the folder."""
+        return (self.path / MODEL).is_file()
+
+    def update(self, **facts: Any) -> None:
+        """Add facts to config.json."""
+        self.config = {**self.config, **facts}
+        write_atomically(self.path / CONFIG, _json(self.config))
+
+    def discard(self) -> None:
+        """Remove the folder: the data was refused, nothing is left behind."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove temporary files that a killed process left."""
+        for stale in [*self.path.glob(".tmp-*"), *(self.path / "state").glob(".tmp-*")]:
+            stale.unlink(missing_ok=True)
+
+    def write_checkpoint(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Replace the checkpoint as a whole."""
+        from gnomon.runs.codecs import pack
+
+        write_atomically(self.path / CHECKPOINT, pack(arrays, facts))
+
+    def read_checkpoint(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Arrays and facts of the last checkpoint, None before the first."""
+        return self._read(self.path / CHECKPOINT)
+
+    def write_model(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Put the fitted model down: from now on the run is finished."""
+        from gnomon.runs.codecs import pack
+
+        write_atomically(self.path / MODEL, pack(arrays, facts))
+
+    def read_model(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Arrays and facts of the fitted model, None while the run is not finished."""
+        return self._read(self.path / MODEL)
+
+    def _read(self, file: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        from gnomon.runs.codecs import unpack
+
+        return unpack(file) if file.is_file() else None
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        """Append a line to metrics.jsonl."""
+        with (self.path / METRICS).open("ab") as file:
+            file.write(_line(record))
+
+    def rewrite_log(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Make metrics.jsonl hold exactly these lines (the log may have run ahead of, or behind, the checkpoint)."""
+        write_atomically(self.path / METRICS, b"".join(_line(record) for record in records))
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps(record, allow_nan=False) + "\n").encode()

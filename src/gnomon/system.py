@@ -1,0 +1,306 @@
+"""The System: a model with hyper-parameters, a default recipe and scikit-learn's face."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedure, Samples, supports
+from gnomon.data.batches import Batches
+from gnomon.data.dataset import fingerprint
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError, nearest
+from gnomon.evaluation.score import Score
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
+from gnomon.parameters import check_parameters
+from gnomon.recipes import Recipe, replace, resolve
+from gnomon.runs.folder import RunFolder
+from gnomon.training.driver import Outcome, drive
+from gnomon.training.group import current as current_group
+from gnomon.training.procedure import Problem
+
+__all__ = ["System", "Table"]
+
+
+class Table:
+    """Rows of numbers as a fit takes them: X, codes of y, weights.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), float32 or float64
+    y : int64 array of shape (n,) or None
+    weight : array of shape (n,) in the dtype of X
+    """
+
+    def __init__(self, X: np.ndarray[Any, Any], y: np.ndarray[Any, Any] | None, weight: np.ndarray[Any, Any]) -> None:
+        self.X, self.y, self.weight = X, y, weight
+
+    def fingerprint(self) -> str:
+        """BLAKE2b over everything the fit sees."""
+        return fingerprint(self.X, self.y, self.weight)
+
+
+def _model_supports(contract: type) -> Callable[[Any], bool]:
+    """Before the fit what the model class can, after it what this very model can."""
+
+    def check(system: Any) -> bool:
+        return supports(getattr(system, "model_", system.model_class), contract)
+
+    return check
+
+
+class System(BaseEstimator):
+    """Base of every system. A subclass names its model class, its domain and its slots, and says how to build each part.
+
+    Verbs follow from the contracts of the model: ``log_prob`` where it is normalized, ``energy`` where it has one,
+    ``sample`` where it is drawn from.
+    """
+
+    name: ClassVar[str] = ""
+    model_class: ClassVar[type] = object
+    domain: Any = Real()
+    slots: ClassVar[tuple[str, ...]] = ()
+    primary: ClassVar[str] = "log_likelihood"
+    random_state: Any
+
+    # --- hyper-parameters ---------------------------------------------------------------------------------------
+
+    def set_params(self, **params: Any) -> Self:
+        """Set hyper-parameters; ``slot__field`` changes a field of the recipe in a slot.
+
+        Raises
+        ------
+        UserValueError
+            An unknown name, with the nearest known ones.
+        """
+        known = list(self.get_params(deep=False))
+        fields: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, field = key.partition("__")
+            if name not in known:
+                close = nearest(name, known) or known
+                raise UserValueError(f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?")
+            if not field:
+                setattr(self, name, value)
+                continue
+            if name not in self.slots:
+                raise UserValueError(f"{name} is no slot", key, f"slots: {', '.join(self.slots) or 'none'}")
+            fields.setdefault(name, {})[field] = value
+        for slot, changes in fields.items():
+            setattr(self, slot, replace(getattr(self, slot), slot, changes))
+        return self
+
+    def _recipe(self, slot: str) -> Any:
+        recipe = resolve(getattr(self, slot), slot)
+        check_parameters(recipe, recipe.get_params())
+        return recipe
+
+    # --- what a subclass says -----------------------------------------------------------------------------------
+
+    def _arguments(self, table: Any) -> dict[str, Any]:
+        """What `_make` needs to know of the data, as JSON values."""
+        return {"n_features": table.X.shape[1], "dtype": str(table.X.dtype)}
+
+    def _make(self, **arguments: Any) -> Any:
+        """The model, before any fit."""
+        raise NotImplementedError
+
+    def _initialize(self, model: Any, table: Any, noise: Noise) -> None:
+        """Give the model its values before the first step; the same on every process."""
+
+    def _objective(self) -> Any:
+        """The objective, where there is one."""
+        return None
+
+    def _procedure(self) -> Procedure:
+        """How the fit is carried out."""
+        raise NotImplementedError
+
+    def _batch_size(self) -> int | None:
+        return getattr(self, "batch_size", None)
+
+    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+        batches = Batches(
+            table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=self._batch_size() is not None
+        )
+        return Problem(model, batches.shard(group), noise, group, self._objective())
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, run: str | os.PathLike[str] | RunFolder | None = None) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            NumPy, pandas or polars; float32 and float64 keep their dtype. Never modified.
+        y : array of shape (n,), optional
+            Labels, where the system predicts them.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows, >= 0.
+        run : path, optional
+            A new folder for checkpoints, history and the fitted model; ``gnomon.resume`` goes on from it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UserError
+            Data or parameters that cannot be used: what, where, what to do.
+        Diverged
+            A number stopped being finite.
+        """
+        self._check_parameters()
+        table = self._ingest(X, y, sample_weight)
+        return self._fit(table, self._open(run, table))
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, self.get_params(deep=False))
+        for slot in self.slots:
+            self._recipe(slot)
+
+    def _fit(self, table: Any, run: RunFolder | None = None, *, limit: int | None = None) -> Self:
+        group = current_group()
+        seed = run.config["seed"] if run else seed_of(self.random_state)
+        if group.size > 1:
+            seed = group.sum(seed if group.rank == 0 else 0)
+        noise = Stream(seed, "fit")
+        arguments = self._arguments(table)
+        model = self._make(**arguments)
+        self._initialize(model, table, noise.child("initial"))
+        outcome = drive(self._procedure(), self._problem(model, table, noise, group), run, limit=limit)
+        self._publish(model, arguments, outcome.history, outcome.steps, seed)
+        finished = limit is None or outcome.steps < limit
+        if run is not None and finished and group.rank == 0:
+            run.write_model(model.state(), self._facts())
+        return self
+
+    def _publish(self, model: Any, arguments: dict[str, Any], history: dict[str, list[float]], steps: int, seed: int) -> None:
+        """Set the fitted attributes."""
+        self.model_, self.arguments_, self.history_, self.n_steps_, self.seed_ = model, arguments, history, steps, seed
+        records = len(next(iter(history.values()), []))
+        self.n_iter_ = max(1, records)
+        self._memory: dict[str, Any] = {}
+
+    def _open(self, run: str | os.PathLike[str] | RunFolder | None, table: Any) -> RunFolder | None:
+        if run is None:
+            return None
+        group = current_group()
+        if not isinstance(run, RunFolder):
+            config = self._config("fit") | {"data": {"source": "arrays"}, "seed": seed_of(self.random_state)}
+            if group.rank == 0:
+                run = RunFolder.create(run, config)
+            group.sum(0)
+            run = run if isinstance(run, RunFolder) else RunFolder.open(run)
+        mark = table.fingerprint()
+        known = run.config["data"].get("fingerprint")
+        if known is not None and known != mark:
+            raise UserValueError("the data has changed since the fit began", str(run.path), "restore the data, or fit into a new folder")
+        if known is None and group.rank == 0:
+            run.update(data={**run.config["data"], "fingerprint": mark})
+        return run
+
+    # --- data ---------------------------------------------------------------------------------------------------
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        X = self._rows(X, reset=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        if not weight.sum() > 0:
+            raise UserValueError("all sample weights are zero", "sample_weight", "give at least one row a weight")
+        return Table(X, None, weight)
+
+    def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
+        """Rows that keep the system's domain, as a C-ordered float array."""
+        if not reset:
+            check_is_fitted(self)
+        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=1)
+        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
+        return self.domain.check(X, dtype=dtype)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self.domain, "allow_missing", False)
+        return tags
+
+    # --- verbs --------------------------------------------------------------------------------------------------
+
+    @available_if(_model_supports(HasLogProb))
+    def log_prob(self, X: Any) -> Array:
+        """Exact log probability (or density) of each row in nats, shape (n,)."""
+        return self.model_.log_prob(self._rows(X))
+
+    @available_if(_model_supports(HasEnergy))
+    def energy(self, X: Any) -> Array:
+        """Energy of each row in nats, shape (n,): log p(x) = -energy(x) - log Z."""
+        return self.model_.energy(self._rows(X))
+
+    @available_if(_model_supports(Samples))
+    def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
+        """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
+        check_is_fitted(self)
+        if n < 0:
+            raise UserValueError(f"{n} rows", "n", "ask for 0 or more")
+        return self.model_.sample(n, Stream(seed_of(random_state), "sample"))
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Scores with their kind and both errors, by name."""
+        values = np.asarray(self.log_prob(X), dtype=np.float64)
+        space = self.domain.space(self.n_features_in_)
+        return {self.primary: Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")}
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The value of the first score: mean log-likelihood in nats per row, or accuracy."""
+        return float(self.evaluate(X, y)[self.primary].value)
+
+    # --- save and load ------------------------------------------------------------------------------------------
+
+    def _config(self, kind: str) -> dict[str, Any]:
+        from gnomon.runs.codecs import encode
+        from gnomon.runs.versions import versions
+
+        where = f"{type(self).__module__}:{type(self).__qualname__}"
+        parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}
+        return {"kind": kind, "system": self.name, "where": where, "parameters": parameters, "versions": versions()}
+
+    def _facts(self) -> dict[str, Any]:
+        """What besides arrays makes the fitted system."""
+        facts = {"arguments": self.arguments_, "history": self.history_, "steps": self.n_steps_, "seed": self.seed_}
+        extra = {name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_", "classes_") if hasattr(self, name)}
+        return facts | {"attributes": extra}
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the fitted system into a new folder that `gnomon.load` reads; returns its path."""
+        check_is_fitted(self)
+        run = RunFolder.create(folder, self._config("model") | {"seed": self.seed_})
+        try:
+            run.write_model(self.model_.state(), self._facts())
+        except BaseException:
+            run.discard()
+            raise
+        return run.path
+
+    def _restore(self, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Self:
+        model = self._make(**facts["arguments"])
+        model.load(arrays)
+        for name, value in facts["attributes"].items():
+            setattr(self, name, value)
+        self._publish(model, facts["arguments"], facts["history"], facts["steps"], facts["seed"])
+        return self
+
+
+def _plain(value: Any) -> Any:
+    """A generator object is spent by the fit; what is saved is that there was one (the seed it gave stands beside)."""
+    if value is None or isinstance(value, str | int | float | bool | tuple | list | dict | Recipe | np.generic):
+        return value
+    return None if hasattr(value, "integers") or hasattr(value, "randint") else value

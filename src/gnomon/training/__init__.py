@@ -1,0 +1,1 @@
+"""How a fit is carried out: one driver, many procedures, one group of processes."""

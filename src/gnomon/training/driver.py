@@ -1,0 +1,172 @@
+"""The one loop: steps a procedure, keeps the history, checkpoints, stops, reports, handles Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gnomon.contracts import Procedure
+from gnomon.errors import Diverged
+from gnomon.runs.folder import RunFolder
+from gnomon.training.context import Context, current
+from gnomon.training.procedure import Info, Problem
+from gnomon.training.progress import Progress
+
+__all__ = ["Outcome", "drive"]
+
+CHECKPOINT_SECONDS = 10.0
+ASK_EVERY = 16
+"""Steps between the moments at which several processes agree whether it is time for a checkpoint."""
+
+
+@dataclass
+class Outcome:
+    """How a fit ended: steps taken, and the history as one dict per record."""
+
+    steps: int
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """The history by quantity."""
+        names = dict.fromkeys(name for record in self.records for name in record)
+        return {name: [record[name] for record in self.records if name in record] for name in names}
+
+
+def drive(procedure: Procedure, problem: Problem, run: RunFolder | None = None, *, limit: int | None = None) -> Outcome:
+    """Fit: from the start, or from the run's checkpoint if it has one.
+
+    Parameters
+    ----------
+    procedure : Procedure
+    problem : Problem
+    run : RunFolder, optional
+        Where checkpoints and the history go.
+    limit : int, optional
+        Stop (without finishing) after this many steps in all; the checkpoint is written. For tests and budgets.
+
+    Raises
+    ------
+    Diverged
+        A watched number or a parameter is not finite; the last finite checkpoint stays.
+    KeyboardInterrupt
+        After Ctrl-C, once the step under way is complete and the checkpoint written.
+    """
+    return _Drive(procedure, problem, run, current()).go(limit)
+
+
+class _Drive:
+    def __init__(self, procedure: Procedure, problem: Problem, run: RunFolder | None, context: Context) -> None:
+        self.procedure, self.problem, self.run, self.context = procedure, problem, run, context
+        self.outcome = Outcome(0)
+        self.done = False
+        self.saved_at = time.monotonic()
+
+    def go(self, limit: int | None) -> Outcome:
+        state = self._begin()
+        progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0)
+        with _interruptible(self.run is not None) as interrupted, progress:
+            while not self.done and self.outcome.steps != limit:
+                state, info = self.procedure.step(state)
+                self.outcome.steps += 1
+                self.done = info.done
+                if not math.isfinite(info.watched):
+                    raise _diverged("the loss or its gradient", info.watched, self.outcome.steps)
+                if info.record is not None:
+                    self._record(info, progress)
+                if self.run is not None and (interrupted or self._due()):
+                    self._checkpoint(state)
+                    if interrupted and not self.done:
+                        raise KeyboardInterrupt
+        self._end(state)
+        return self.outcome
+
+    def _begin(self) -> Any:
+        saved = self.run.read_checkpoint() if self.run else None
+        if saved is None:
+            return self.procedure.start(self.problem)
+        arrays, facts = saved
+        self.outcome = Outcome(facts["steps"], facts["records"])
+        self.done = facts["done"]
+        if self.run and self.problem.group.rank == 0:
+            self.run.sweep()
+            self.run.rewrite_log(self.outcome.records)
+        return self.procedure.load(self.problem, arrays, facts["procedure"])
+
+    def _record(self, info: Info, progress: Progress) -> None:
+        record = {"step": self.outcome.steps, **(info.record or {})}
+        for name, value in record.items():
+            if not math.isfinite(value):
+                raise _diverged(name, value, self.outcome.steps)
+        self.outcome.records.append(record)
+        if self.run and self.problem.group.rank == 0:
+            self.run.log(record)
+        for callback in self.context.callbacks:
+            callback(self.outcome.steps, record)
+        progress.show(record)
+
+    def _due(self) -> bool:
+        if self.context.checkpoint_every:
+            return self.outcome.steps % self.context.checkpoint_every == 0
+        if self.problem.group.size == 1:
+            return time.monotonic() - self.saved_at > CHECKPOINT_SECONDS
+        if self.outcome.steps % ASK_EVERY:
+            return False
+        return bool(self.problem.group.sum(int(time.monotonic() - self.saved_at > CHECKPOINT_SECONDS)))
+
+    def _checkpoint(self, state: Any) -> None:
+        arrays, facts = self.procedure.save(state)
+        check_finite(arrays, self.outcome.steps)
+        if self.run and self.problem.group.rank == 0:
+            whole = {"steps": self.outcome.steps, "done": self.done, "records": self.outcome.records, "procedure": facts}
+            self.run.write_checkpoint(arrays, whole)
+        self.saved_at = time.monotonic()
+
+    def _end(self, state: Any) -> None:
+        if self.run:
+            self._checkpoint(state)
+        else:
+            check_finite(self.problem.model.state(), self.outcome.steps)
+
+
+def check_finite(arrays: Mapping[str, Any], step: int) -> None:
+    """Raise Diverged, naming the array, where a parameter is NaN or infinite."""
+    for name, value in arrays.items():
+        array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise _diverged(name, float(array[~np.isfinite(array)][0]), step)
+
+
+def _diverged(quantity: str, value: float, step: int) -> Diverged:
+    return Diverged(f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept")
+
+
+@contextmanager
+def _interruptible(wanted: bool) -> Iterator[list[bool]]:
+    """A list that turns true after Ctrl-C; a second Ctrl-C interrupts at once."""
+    asked: list[bool] = []
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: Any) -> None:
+        if asked and callable(before):
+            before(number, frame)
+        asked.append(True)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+

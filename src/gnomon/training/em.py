@@ -1,0 +1,86 @@
+"""Expectation maximization, and the fits that are one such step: closed forms and counting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon.contracts import Array
+from gnomon.training.procedure import Info, Problem
+
+__all__ = ["EM", "ClosedForm"]
+
+
+@dataclass
+class _State:
+    problem: Problem
+    iteration: int = 0
+    last: float | None = None
+
+
+class ClosedForm:
+    """One step: sums over the data, summed over the processes, solved.
+
+    The model has ``moments(x, weight) -> dict`` of sums over rows and ``solve(moments)``.
+    """
+
+    def start(self, problem: Problem) -> _State:
+        """Nothing before the step."""
+        return _State(problem)
+
+    def step(self, state: _State) -> tuple[_State, Info]:
+        """The whole fit."""
+        model = state.problem.model
+        moments = state.problem.group.sum(_total(model.moments, state.problem.batches))
+        record = model.solve(moments)
+        state.iteration += 1
+        return state, Info(done=True, record=record)
+
+    def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The model."""
+        return state.problem.model.state(), {"iteration": state.iteration, "last": state.last}
+
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
+        """Exactly the state that was saved."""
+        problem.model.load(arrays)
+        return _State(problem, facts["iteration"], facts["last"])
+
+
+class EM(ClosedForm):
+    """Alternate expectation and maximization (Dempster, Laird and Rubin 1977) until the mean log-likelihood stands.
+
+    The model has ``expect(x, weight) -> dict`` of expected statistics summed over rows, with ``log_likelihood`` (nats,
+    of the model before the update) and ``weight`` among them, and ``maximize(statistics)``. A record carries the
+    log-likelihood per row of the model that the iteration began with.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations at most.
+    tol : float
+        End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
+    """
+
+    def __init__(self, max_iter: int, tol: float) -> None:
+        self.max_iter, self.tol = max_iter, tol
+
+    def step(self, state: _State) -> tuple[_State, Info]:
+        """One iteration."""
+        model = state.problem.model
+        statistics = state.problem.group.sum(_total(model.expect, state.problem.batches))
+        value = float(statistics["log_likelihood"] / statistics["weight"])
+        model.maximize(statistics)
+        settled = self.tol > 0 and state.last is not None and value - state.last <= self.tol
+        state.last, state.iteration = value, state.iteration + 1
+        record = {"iteration": state.iteration, "log_likelihood": value}
+        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=value)
+
+
+def _total(part: Any, batches: Any) -> dict[str, Array]:
+    """The sums of all batches of one pass, in place."""
+    total: dict[str, Array] = {}
+    for batch in batches.epoch(0):
+        for name, value in part(batch.data["X"], batch.weight).items():
+            total[name] = total[name] + value if name in total else value
+    return total

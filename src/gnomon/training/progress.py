@@ -1,0 +1,47 @@
+"""Progress on standard error: one line, rewritten in a terminal, now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+__all__ = ["Progress"]
+
+SILENT_SECONDS = 1.0
+BETWEEN_SECONDS = {True: 0.2, False: 10.0}
+
+
+class Progress:
+    """Shows the last record of a fit that takes longer than a second.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether anything is shown at all.
+    """
+
+    def __init__(self, *, enabled: bool) -> None:
+        self.enabled = enabled
+        self.terminal = enabled and sys.stderr.isatty()
+        self.next = time.monotonic() + SILENT_SECONDS
+        self.open = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.open and self.terminal:
+            sys.stderr.write("\n")
+
+    def show(self, record: Mapping[str, float]) -> None:
+        """Show a record if it is time to."""
+        now = time.monotonic()
+        if not self.enabled or now < self.next:
+            return
+        self.next = now + BETWEEN_SECONDS[self.terminal]
+        self.open = True
+        text = "  ".join(f"{name} {value:.6g}" for name, value in record.items())
+        sys.stderr.write(f"\r\x1b[K{text}" if self.terminal else f"{text}\n")
+        sys.stderr.flush()
