@@ -1,0 +1,37 @@
+# make demo | test | test-all | lint | clean: each creates .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two cores: one pytest process per core, each with one thread in its numeric libraries.
+WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+.PHONY: demo test test-all lint format clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/gnomon demo
+
+test: $(VENV)/.installed
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.installed
+	$(PYTEST) --junitxml=report.xml
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist report.xml .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis gnomon-demo
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
