@@ -1,0 +1,117 @@
+"""The data sets that the dependencies ship."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.names import BUILTIN
+from gnomon.errors import UserValueError
+
+__all__ = ["builtin", "python_reference"]
+
+_LOADERS = {
+    "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "digits": "load_digits", "iris": "load_iris",
+    "wine": "load_wine",
+}  # fmt: skip
+_ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "cf.", "vs.", "resp.")
+_PART = re.compile(r"\w+(?:['\u2019.\-]\w+)*|[^\w\s]")
+
+
+def builtin(name: str) -> Dataset:
+    """A built-in data set by name (see ``gnomon.data.names``).
+
+    Tables are float64 in their own units, except for the grey levels of ``digits``, which float32 holds exactly.
+    Labels are the numbers of the classes, whose names are in ``classes``.
+
+    Raises
+    ------
+    UserValueError
+        A name that is not built in.
+
+    Examples
+    --------
+    >>> digits = builtin("digits")
+    >>> digits.X.shape, digits.images, digits.levels
+    ((1797, 64), (8, 8), 17)
+    """
+    if name not in BUILTIN:
+        raise UserValueError(f"no built-in data set {name!r}", "", f"choose from {', '.join(BUILTIN)}")
+    if name == "python-reference":
+        return Dataset(name, text=python_reference(), source={"name": name})
+    return _table(name)
+
+
+def _table(name: str) -> Dataset:
+    from sklearn import datasets
+
+    bunch = getattr(datasets, _LOADERS[name])()
+    digits, numeric = name == "digits", name == "diabetes"
+    return Dataset(
+        name,
+        X=np.ascontiguousarray(bunch.data, np.float32 if digits else np.float64),
+        y=np.ascontiguousarray(bunch.target, np.float64 if numeric else np.int64),
+        columns=tuple(map(str, bunch.feature_names)),
+        images=(8, 8) if digits else None,
+        levels=17 if digits else None,
+        classes=None if numeric else tuple(str(label) for label in bunch.target_names),
+        source={"name": name},
+    )
+
+
+def python_reference() -> tuple[str, ...]:
+    """The sentences of the Python language reference that every Python carries (module ``pydoc_data.topics``).
+
+    The text belongs to the Python version; it has about 40,000 words and marks under the PSF licence. The rule that
+    makes sentences of it: topics in alphabetical order, cut into paragraphs at blank lines. A paragraph is left out when
+    it came before, starts with four blanks (code), holds grammar, a table or a prompt, has fewer than four words, or does
+    not end in one of ``.?!``. The marks ``*``, ``"``, ``|`` and backticks are dropped, and words cut at a hyphen at the
+    end of a line joined. A sentence ends after ``.?!`` before a blank and a capital or bracket; one without a letter
+    is dropped. Words and punctuation marks are set apart by one blank. Case is kept.
+
+    Raises
+    ------
+    UserValueError
+        A Python that comes without it.
+
+    Examples
+    --------
+    >>> sum(len(sentence.split()) for sentence in python_reference()) > 30_000
+    True
+    """
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        remedy = "install a complete Python, or give a text file"
+        raise UserValueError("this Python comes without its reference text", "pydoc_data.topics", remedy) from None
+    seen: dict[str, None] = {}
+    for topic in sorted(topics):
+        for paragraph in _paragraphs(topics[topic]):
+            seen.setdefault(paragraph)
+    found = (sentence for paragraph in seen for sentence in _cut(paragraph) if re.search("[A-Za-z]", sentence))
+    return tuple(" ".join(_PART.findall(sentence)) for sentence in found)
+
+
+def _paragraphs(topic: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n", topic):
+        lines = paragraph.strip("\n").splitlines()
+        if not lines or lines[0].startswith("    ") or "::=" in paragraph or "--+" in paragraph or ">>>" in paragraph:
+            continue
+        prose = re.sub(r"(\w)-\n\s*(\w)", r"\1-\2", "\n".join(lines))
+        prose = " ".join(re.sub(r"[*\"|`]", "", prose).split())
+        if prose.endswith((".", "?", "!")) and prose.count(" ") >= 3:
+            yield prose
+
+
+def _cut(paragraph: str) -> Iterator[str]:
+    start = 0
+    for match in re.finditer(r"[.?!]\)? (?=[A-Z(])", paragraph):
+        sentence = paragraph[start : match.end()].strip()
+        if sentence.endswith(_ABBREVIATIONS):
+            continue
+        yield sentence
+        start = match.end()
+    yield paragraph[start:].strip()

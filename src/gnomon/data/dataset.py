@@ -1,0 +1,304 @@
+"""One data set in one object: table, labels, images or text, with the view that a task needs."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.errors import UserTypeError, UserValueError, nearest
+
+__all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
+
+View = Literal["binary", "density", "table", "labels", "text"]
+VIEWS = ("binary", "density", "table", "labels", "text")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set as it was read; nothing in it is written to.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set or file.
+    X : array of shape (n, d), optional
+        Table of numbers; NaN where missing.
+    y : array of shape (n,), optional
+        Labels or a numeric target.
+    columns : tuple of str
+        Names of the columns of `X`.
+    text : tuple of str, optional
+        Sentences, where the set is a text.
+    images : tuple of int, optional
+        Height and width, where a row of `X` is an image.
+    levels : int, optional
+        Number of grey levels 0, 1 ... levels - 1 of the images.
+    classes : tuple of str, optional
+        What the labels 0, 1 ... are called, where they are numbers of classes.
+    source : mapping
+        JSON facts from which the same data is read again: name or path, target, columns, split.
+    rows : int64 array, optional
+        Numbers of the rows (or sentences) in the whole set, after a split.
+
+    Examples
+    --------
+    >>> wine = Dataset("two", np.array([[0.0, 1.0], [1.0, 1.0]]), columns=("a", "b"))
+    >>> wine.view("binary").tolist()
+    [[0.0, 1.0], [1.0, 1.0]]
+    """
+
+    name: str
+    X: NDArray[Any] | None = None
+    y: NDArray[Any] | None = None
+    columns: tuple[str, ...] = ()
+    text: tuple[str, ...] | None = None
+    images: tuple[int, int] | None = None
+    levels: int | None = None
+    classes: tuple[str, ...] | None = None
+    source: Mapping[str, Any] = field(default_factory=dict)
+    rows: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        for part in (self.X, self.text, self.y):
+            if part is not None:
+                return len(part)
+        return 0
+
+    def __repr__(self) -> str:
+        parts = [repr(self.name)]
+        if self.X is not None:
+            parts.append(f"{self.X.shape[0]} rows x {self.X.shape[1]} columns")
+        if self.text is not None:
+            parts.append(f"{len(self.text)} sentences")
+        if self.y is not None:
+            parts.append("with labels" if self.y.dtype.kind != "f" else "with a target")
+        return f"Dataset({', '.join(parts)})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """BLAKE2b over table, labels and text; the same for the same values on every machine."""
+        return fingerprint(self.X, self.y, self.text)
+
+    def view(self, kind: View) -> Any:
+        """The data in the form that a task takes.
+
+        Parameters
+        ----------
+        kind : {"binary", "density", "table", "labels", "text"}
+            ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences.
+            ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
+            (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
+            ``density``: images become X + u with u uniform on (0, 1), one grey level, so that a density on them is
+            bounded; u comes from ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
+            same every time and in every split. Any other table is taken as it is.
+
+        Returns
+        -------
+        array, or tuple of str
+
+        Raises
+        ------
+        UserValueError
+            A form that this data has not: what is in the way, where.
+        """
+        if kind not in VIEWS:
+            close = nearest(str(kind), VIEWS) or list(VIEWS)
+            raise UserValueError(f"unknown view {kind!r}", self.name, f"choose from {', '.join(close)}")
+        if kind == "text":
+            return self._need("text")
+        if kind == "labels":
+            return self._need("y")
+        X = self._need("X")
+        if kind == "table":
+            return X
+        return self._binary(X) if kind == "binary" else self._density(X)
+
+    def _need(self, part: str) -> Any:
+        value = getattr(self, part)
+        if value is not None:
+            return value
+        what, remedy = {
+            "X": ("this is a text, not a table", "choose a table"),
+            "y": ("this data has no labels", "name the column of the labels with target"),
+            "text": ("this is a table, not a text", "choose a text"),
+        }[part]
+        raise UserValueError(what, self.name, remedy)
+
+    def _binary(self, X: NDArray[Any]) -> NDArray[Any]:
+        from gnomon.distributions.domains import Binary
+
+        if self.levels is not None:
+            return (X >= (self.levels - 1) / 2).astype(X.dtype)
+        return Binary(tolerance=0.0).check(X, name=self.name)
+
+    def _density(self, X: NDArray[Any]) -> NDArray[Any]:
+        if self.levels is None:
+            return X
+        from gnomon.numeric.noise import Noise
+
+        rows = np.arange(len(X)) if self.rows is None else self.rows
+        u = Noise(0, "dequantize").rows(rows).uniform(X.shape)
+        return np.add(X, u, dtype=X.dtype)
+
+    def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:
+        """The set with these rows (or sentences) only; `part` and `facts` go into the source."""
+        whole = np.arange(len(self)) if self.rows is None else self.rows
+        return replace(
+            self,
+            X=None if self.X is None else self.X[rows],
+            y=None if self.y is None else self.y[rows],
+            text=None if self.text is None else tuple(self.text[i] for i in rows.tolist()),
+            source={**self.source, "part": part, **facts},
+            rows=whole[rows],
+        )
+
+
+def fingerprint(*parts: Any) -> str:
+    """BLAKE2b (16 bytes, hexadecimal) over kind, shape, dtype and values of arrays, text and None.
+
+    Byte order and memory layout make no difference. Cost O(bytes).
+
+    Examples
+    --------
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3).astype(">i8"))
+    True
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        _feed(digest, part)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, part: Any) -> None:
+    if part is None:
+        digest.update(b"none;")
+    elif isinstance(part, str):
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"str %d;" % len(data) + data)
+    elif isinstance(part, list | tuple):
+        digest.update(b"list %d;" % len(part))
+        for item in part:
+            _feed(digest, item)
+    else:
+        array = np.asarray(part)
+        if array.dtype.kind == "O":
+            digest.update(b"objects;")
+            _feed(digest, [f"{type(item).__name__} {item}" for item in array.ravel().tolist()])
+            return
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        digest.update(f"array {array.dtype.str} {array.shape};".encode())
+        digest.update(array.reshape(-1).view(np.uint8))
+
+
+def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers of the training and the test part, each in ascending order.
+
+    The test part is the first round(n * test) rows (at least 1, at most n - 1) of the order that
+    ``Noise(seed, "split")`` gives.
+
+    Parameters
+    ----------
+    n : int >= 2
+    test : float in (0, 1), default 0.2
+        Share of the test part.
+    seed : int, default 0
+
+    Raises
+    ------
+    UserValueError
+        Fewer than two rows, or a share outside (0, 1).
+    """
+    from gnomon.numeric.noise import Noise
+
+    if not 0 < test < 1:
+        raise UserValueError(f"share {test!r} of the test part", "test", "choose a number between 0 and 1")
+    if n < 2:
+        raise UserValueError(f"{n} row(s) cannot be split in two", "", "give 2 rows or more")
+    size = min(max(1, round(n * test)), n - 1)
+    order = np.asarray(Noise(seed, "split").order(n))
+    return np.sort(order[size:]), np.sort(order[:size])
+
+
+@overload
+def split(data: Dataset, *, test: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]: ...
+@overload
+def split(data: NDArray[Any], *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def split(data: tuple[Any, ...], *, test: float = 0.2, seed: int = 0) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
+@overload
+def split(data: list[Any], *, test: float = 0.2, seed: int = 0) -> tuple[list[Any], list[Any]]: ...
+
+
+def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
+    """Cut data in a training and a test part, by `split_rows`; a text is cut by sentences.
+
+    Parameters
+    ----------
+    data : Dataset, array, tuple of arrays, or list of sentences
+        A tuple of arrays (``(X, y)``) is cut along the same rows.
+    test : float in (0, 1), default 0.2
+    seed : int, default 0
+
+    Returns
+    -------
+    train, test : in the form of `data`
+
+    Warns
+    -----
+    UserWarning
+        A class of the labels that one part has lost.
+
+    Raises
+    ------
+    UserError
+        Data that cannot be cut.
+
+    Examples
+    --------
+    >>> train, test = split(np.arange(10))
+    >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()]) == list(range(10))
+    (8, 2, True)
+    """
+    if isinstance(data, Dataset):
+        train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
+        train, held = (
+            data.take(rows, part, test=test, split_seed=seed)
+            for rows, part in ((train_rows, "train"), (test_rows, "test"))
+        )
+        if data.y is not None:
+            _warn_of_lost_classes(data.y, train_rows, test_rows)
+        return train, held
+    if isinstance(data, tuple):
+        lengths = {len(part) for part in data}
+        if len(lengths) != 1:
+            raise UserValueError(f"arrays of different lengths {sorted(lengths)}", "", "give arrays with the same rows")
+        train_rows, test_rows = split_rows(lengths.pop(), test=test, seed=seed)
+        if len(data) > 1 and np.ndim(data[1]) == 1:
+            _warn_of_lost_classes(np.asarray(data[1]), train_rows, test_rows)
+        return tuple(_take(p, train_rows) for p in data), tuple(_take(p, test_rows) for p in data)
+    if isinstance(data, list | np.ndarray):
+        train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
+        return _take(data, train_rows), _take(data, test_rows)
+    raise UserTypeError(f"{type(data).__name__} cannot be split", "", "give a Dataset, arrays or a list of sentences")
+
+
+def _take(part: Sequence[Any] | NDArray[Any], rows: NDArray[np.int64]) -> Any:
+    return part[rows] if isinstance(part, np.ndarray) else [part[i] for i in rows.tolist()]
+
+
+def _warn_of_lost_classes(y: NDArray[Any], train: NDArray[np.int64], test: NDArray[np.int64]) -> None:
+    if y.dtype.kind == "f":  # a numeric target has no classes
+        return
+    everything = set(y.tolist())
+    for part, rows in (("training", train), ("test", test)):
+        lost = everything - set(y[rows].tolist())
+        if lost:
+            listed = ", ".join(sorted(map(str, lost))[:6])
+            warnings.warn(f"the {part} part has no row of class {listed}", UserWarning, stacklevel=3)

@@ -1,0 +1,73 @@
+"""Data by name or file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.names import BUILTIN
+from gnomon.errors import UserValueError, nearest
+
+__all__ = ["load"]
+
+
+def load(
+    name_or_file: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+) -> Dataset:
+    """A built-in data set by its name, or a file (see `gnomon.data.read`).
+
+    Parameters
+    ----------
+    name_or_file : str or path
+        A name from ``gnomon.data.names()``; anything else is a file.
+    target : str or int, optional
+        Column of the labels, by name or place; of a file only.
+    columns : sequence of str, optional
+        The columns to take as features; all but the target where left out.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    UserError
+        An unknown name or a file that cannot be used: what, where, what to do.
+
+    Examples
+    --------
+    >>> load("wine")
+    Dataset('wine', 178 rows x 13 columns, with labels)
+    """
+    if isinstance(name_or_file, str) and name_or_file in BUILTIN:
+        from gnomon.data.builtin import builtin
+
+        if target is not None:
+            raise UserValueError(f"{name_or_file} has its own target", "target", "leave target out")
+        data = builtin(name_or_file)
+        return data if columns is None else _choose(data, columns)
+    path = Path(name_or_file)
+    if not path.exists() and path.name == str(name_or_file) and not path.suffix:
+        close = nearest(path.name, list(BUILTIN))
+        remedy = f"did you mean {close[0]!r}?" if close else f"built in are {', '.join(BUILTIN)}"
+        raise UserValueError(f"no data set and no file {path.name!r}", "", remedy)
+    from gnomon.data.readers import read
+
+    return read(path, target=target, columns=columns)
+
+
+def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
+    """Only these columns of a table."""
+    from dataclasses import replace
+
+    if data.X is None:
+        raise UserValueError("a text has no columns", data.name, "leave columns out")
+    for column in columns:
+        if column not in data.columns:
+            close = nearest(column, data.columns) or list(data.columns[:6])
+            raise UserValueError(f"no column {column!r}", data.name, f"did you mean {', '.join(map(repr, close))}?")
+    places = [data.columns.index(column) for column in columns]
+    source = {**data.source, "columns": list(columns)}
+    return replace(data, X=data.X[:, places], columns=tuple(columns), images=None, levels=data.levels, source=source)

@@ -1,0 +1,307 @@
+"""What data may be. A domain checks a table once, before anything is computed, and names the first cell outside it.
+
+``check`` gives the array that a model computes with; ``space`` names what a score on such data means, so that a density
+and a probability mass are never compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnomon.distributions.arrays import Floats, first_cell, place, table
+from gnomon.errors import UserTypeError, UserValueError
+
+__all__ = ["Binary", "Domain", "Labels", "Real", "UnitInterval"]
+
+
+class Domain:
+    """Base of the domains of tables of numbers; a subclass says what a cell may be in `_check_cells`."""
+
+    allow_missing: bool = False
+
+    def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
+        """The table as a C-ordered float array that keeps this domain; the input is never written to.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        name : str, default "X"
+            What error messages call it.
+        dtype : dtype-like, optional
+            float32 or float64; None keeps these two and makes float32 of everything else.
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Raises
+        ------
+        UserValueError
+            The first offending row, column (from 0) and value, and what to do.
+        """
+        array = table(X, name=name, dtype=dtype)
+        self._check_finite(X, array, name)
+        return self._check_cells(X, array, name)
+
+    def describe(self) -> str:
+        """What a table of this domain holds, in a few words."""
+        raise NotImplementedError
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        raise NotImplementedError
+
+    def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
+        raise NotImplementedError
+
+    def _check_finite(self, X: Any, array: Floats, name: str) -> None:
+        if bool(np.isfinite(array.sum(dtype=np.float64))):
+            return  # a single cell that is not finite makes the sum so
+        bad = np.isinf if self.allow_missing else lambda block: ~np.isfinite(block)
+        cell = first_cell(array, bad)
+        if cell is None:
+            return
+        if np.isnan(array[cell]):
+            remedy = "fill or drop missing values, or choose a system that takes them"
+            raise UserValueError(f"value NaN in {name} is missing", place(X, *cell), remedy)
+        remedy = "drop or replace it" if array.dtype == np.float64 else "drop or replace it, or use dtype float64"
+        raise UserValueError(f"value {array[cell]} in {name} is not finite", place(X, *cell), remedy)
+
+
+@dataclass(frozen=True)
+class Real(Domain):
+    """Finite real numbers.
+
+    Parameters
+    ----------
+    allow_missing : bool, default False
+        Whether NaN, a missing value, is let through.
+
+    Examples
+    --------
+    >>> Real().check([[1.5, 2.0]])
+    array([[1.5, 2. ]])
+    >>> Real().space(3)
+    'density on R^3'
+    """
+
+    allow_missing: bool = False
+
+    def describe(self) -> str:
+        """What a table of this domain holds."""
+        return "real numbers" + (", NaN where missing" if self.allow_missing else "")
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        return f"density on R^{n_columns}"
+
+    def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
+        return array
+
+
+@dataclass(frozen=True)
+class UnitInterval(Domain):
+    """Numbers in [0, 1].
+
+    Parameters
+    ----------
+    tolerance : float in [0, 0.5), default 1e-6
+        Rounding noise that far outside is clipped to the interval.
+
+    Examples
+    --------
+    >>> UnitInterval().check([[0.25, 1 + 1e-9]])
+    array([[0.25, 1.  ]])
+    """
+
+    tolerance: float = 1e-6
+    remedy: ClassVar[str] = (
+        "scale to [0, 1] (pixels of 0..255: divide by 255), binarize, or choose a system with Gaussian units for real data"
+    )
+
+    def describe(self) -> str:
+        """What a table of this domain holds."""
+        return "numbers in [0, 1]"
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        return f"density on [0,1]^{n_columns}"
+
+    def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
+        low, high = (array.min(), array.max()) if array.size else (0.0, 0.0)
+        if low >= 0 and high <= 1:
+            return array
+        cell = first_cell(array, lambda block: (block < -self.tolerance) | (block > 1 + self.tolerance))
+        if cell is not None:
+            raise UserValueError(f"value {array[cell]} in {name} is outside [0, 1]", place(X, *cell), self.remedy)
+        return np.clip(array, 0, 1)
+
+
+@dataclass(frozen=True)
+class Binary(Domain):
+    """Zeros and ones: truth values, integers or floating numbers.
+
+    Parameters
+    ----------
+    tolerance : float in [0, 0.5), default 1e-6
+        Rounding noise that far from 0 or 1 is snapped to it.
+
+    Examples
+    --------
+    >>> Binary().check([[True, False], [False, True]])
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    >>> Binary().space(2)
+    'pmf on {0,1}^2'
+    """
+
+    tolerance: float = 1e-6
+    remedy: ClassVar[str] = (
+        "binarize (for example X >= 0.5 after you scale to [0, 1]), or choose a system with Gaussian units for real data"
+    )
+
+    def describe(self) -> str:
+        """What a table of this domain holds."""
+        return "zeros and ones"
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        return f"pmf on {{0,1}}^{n_columns}"
+
+    def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
+        if first_cell(array, lambda block: (block != 0) & (block != 1)) is None:
+            return array
+        snapped = np.rint(np.clip(array, 0, 1))
+        cell = first_cell(array, lambda block: (abs(block) > self.tolerance) & (abs(block - 1) > self.tolerance))
+        if cell is not None:
+            raise UserValueError(f"value {array[cell]} in {name} is neither 0 nor 1", place(X, *cell), self.remedy)
+        return snapped
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One class label per row: text, whole numbers (also as floating numbers) or truth values.
+
+    Examples
+    --------
+    >>> classes, codes = Labels().check(["wet", "dry", "wet"])
+    >>> classes, codes
+    (array(['dry', 'wet'], dtype='<U3'), array([1, 0, 1]))
+    """
+
+    def check(self, y: Any, *, name: str = "y") -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The classes in sorted order and the place of each label among them.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            A column of shape (n, 1) is taken with scikit-learn's warning.
+        name : str, default "y"
+            What error messages call it.
+
+        Returns
+        -------
+        classes : array of shape (k,)
+            In the dtype of the labels.
+        codes : int64 array of shape (n,)
+
+        Raises
+        ------
+        UserValueError
+            A missing label, a measured quantity instead of a class, or text mixed with numbers, with the row.
+        """
+        labels = self._column(y, name)
+        classes, codes = np.unique(labels, return_inverse=True)
+        return classes, codes.reshape(-1).astype(np.int64, copy=False)
+
+    def encode(self, y: Any, classes: np.ndarray[Any, Any], *, name: str = "y") -> np.ndarray[Any, Any]:
+        """Place of each label among known classes.
+
+        Raises
+        ------
+        UserValueError
+            A label that is not among the classes, with its row.
+        """
+        found, codes = self.check(y, name=name)
+        known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+        places = np.array([known.get(label, -1) for label in found.tolist()], np.int64)
+        result: np.ndarray[Any, Any] = places[codes] if len(codes) else codes
+        if (result < 0).any():
+            row = int((result < 0).argmax())
+            raise UserValueError(
+                f"label {found[codes[row]]!r} in {name} is not among the {len(known)} known classes", f"row {row}",
+                "use the labels of the fit",
+            )  # fmt: skip
+        return result
+
+    def describe(self) -> str:
+        """What a column of this domain holds."""
+        return "class labels: text, whole numbers or truth values"
+
+    def space(self, n_classes: int) -> str:
+        """Name of the data space, for scores."""
+        return f"pmf on {n_classes} classes"
+
+    def _column(self, y: Any, name: str) -> np.ndarray[Any, Any]:
+        from sklearn.utils import column_or_1d
+
+        if y is None:
+            raise UserValueError(
+                f"this system requires y to be passed, but the target y is None ({name})", "", "give a label per row"
+            )
+        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        try:
+            labels = column_or_1d(labels, warn=True)
+        except ValueError as error:
+            raise UserValueError(str(error), name, "give one label per row") from None
+        if labels.dtype.kind == "S":
+            labels = np.char.decode(labels, "utf-8")
+        if labels.dtype.kind in "biuU":
+            return labels
+        if labels.dtype.kind == "f":
+            return self._whole(labels, name)
+        if labels.dtype.kind != "O":
+            raise UserValueError(f"Unknown label type: {labels.dtype}", name, "use text, whole numbers or truth values")
+        return self._objects(labels, name)
+
+    def _whole(self, labels: Floats, name: str) -> Floats:
+        bad = ~np.isfinite(labels)
+        if bad.any():
+            row = int(bad.argmax())
+            what = "contains NaN" if np.isnan(labels[row]) else "contains infinity"
+            raise UserValueError(f"Input {name} {what}", f"row {row}", "give every row a label or drop the row")
+        bad = labels != np.rint(labels)
+        if bad.any():
+            row = int(bad.argmax())
+            raise UserValueError(
+                f"Unknown label type: continuous. Label {labels[row]} in {name} is no class", f"row {row}",
+                "use text or whole numbers for classes, or choose a regression",
+            )  # fmt: skip
+        return labels
+
+    def _objects(self, labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+        for row, label in enumerate(labels):
+            if label is None or label != label or type(label).__name__ == "NAType":
+                raise UserValueError(
+                    f"Input {name} contains NaN or None: a label is missing",
+                    f"row {row}",
+                    "give every row a label or drop it",
+                )
+            if not isinstance(label, str | bool | int | float | np.generic):
+                raise UserTypeError(
+                    f"Unknown label type: {type(label).__name__}. Argument must be a string or a number", f"row {row} of {name}",
+                    "use text, whole numbers or truth values",
+                )  # fmt: skip
+        texts = np.fromiter((isinstance(label, str) for label in labels), bool, len(labels))
+        if texts.all():
+            return labels
+        if texts.any():
+            row = int((texts != texts[0]).argmax())
+            raise UserValueError(
+                f"{name} mixes text with numbers: {labels[row]!r}", f"row {row}", "make all labels text"
+            )
+        numbers = np.array(labels.tolist())
+        return self._whole(numbers, name) if numbers.dtype.kind == "f" else numbers
