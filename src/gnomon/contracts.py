@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy", "HasEnergyGradient",
-    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMoments", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
+    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
     "supports",
 ]  # fmt: skip
 
@@ -73,8 +73,8 @@ class HasEnergy(Protocol):
 class HasEnergyGradient(HasEnergy, Protocol):
     """An energy whose parameter gradient has a closed form."""
 
-    def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Distribution]:
-        """Sums over rows of weight_i * dE(x_i)/dparameter by name, and the conditional of the hidden block given x."""
+    def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
+        """Sums over rows of weight_i * dE(x_i)/dparameter by name, and the mean of the hidden block given each row."""
 
 
 @runtime_checkable
@@ -97,6 +97,14 @@ class HasMarginalEnergy(HasBlocks, Protocol):
 
     def marginal_energy(self, block: str, value: Array) -> Array:
         """-log sum over the other blocks of exp(-joint_energy), shape (batch,)."""
+
+
+@runtime_checkable
+class HasMarginalGradient(HasMarginalEnergy, Protocol):
+    """Marginal energies whose parameter gradient has a closed form."""
+
+    def marginal_gradient(self, block: str, value: Array, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d marginal_energy(block, value_i) / d parameter, by name."""
 
 
 @runtime_checkable
@@ -130,6 +138,9 @@ class HasExpectation(Protocol):
 
     def maximize(self, statistics: dict[str, Array]) -> None:
         """Fit to the statistics of all rows."""
+
+    def log_prior(self) -> float:
+        """Log density of the parameters under their prior, up to a constant; 0 without one."""
 
 
 @runtime_checkable

@@ -129,9 +129,8 @@ class System(BaseEstimator):
         return getattr(self, "batch_size", None)
 
     def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
-        batches = Batches(
-            table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=self._batch_size() is not None
-        )
+        shuffle = getattr(self, "batch_size", None) is not None
+        batches = Batches(table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle)
         return Problem(model, batches.shard(group), noise, group, self._objective())
 
     # --- fit ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ __all__ = ["Module"]
 
 
 class Module(nn.Module):
-    """An ``nn.Module`` keeping `gnomon.contracts.HasState`: ``state() -> {name: tensor}`` and ``load(state)``.
+    """An ``nn.Module`` keeping `gnomon.contracts.HasState`: ``state() -> {name: array}`` and ``load(state)``.
+
+    On the CPU the arrays are NumPy views of the parameters, elsewhere tensors.
 
     Examples
     --------
@@ -23,17 +25,21 @@ class Module(nn.Module):
     ...         super().__init__()
     ...         self.b = torch.nn.Parameter(torch.zeros(2))
     >>> Shift().state()
-    {'b': tensor([0., 0.])}
+    {'b': array([0., 0.], dtype=float32)}
     """
 
     def state(self) -> dict[str, Any]:
         """Parameters and buffers by name, detached, sharing memory with the module."""
-        return {name: value.detach() for name, value in self.state_dict().items()}
+        return {name: _array(value.detach()) for name, value in self.state_dict().items()}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Copy arrays of the same names and shapes into the module."""
         tensors = {name: _tensor(value) for name, value in state.items()}
         self.load_state_dict(tensors)
+
+
+def _array(value: torch.Tensor) -> Any:
+    return value.numpy() if value.device.type == "cpu" else value
 
 
 def _tensor(value: Any) -> torch.Tensor:

@@ -22,7 +22,7 @@ class _State:
 class ClosedForm:
     """One step: sums over the data, summed over the processes, solved.
 
-    The model has ``moments(x, weight) -> dict`` of sums over rows and ``solve(moments)``.
+    The model keeps `gnomon.contracts.HasMoments`.
     """
 
     def start(self, problem: Problem) -> _State:
@@ -50,9 +50,8 @@ class ClosedForm:
 class EM(ClosedForm):
     """Alternate expectation and maximization (Dempster, Laird and Rubin 1977) until the mean log-likelihood stands.
 
-    The model has ``expect(x, weight) -> dict`` of expected statistics summed over rows, with ``log_likelihood`` (nats,
-    of the model before the update) and ``weight`` among them, and ``maximize(statistics)``. A record carries the
-    log-likelihood per row of the model that the iteration began with.
+    The model keeps `gnomon.contracts.HasExpectation`. A record carries the log-likelihood per row of the model that the
+    iteration began with, and the quantity that never falls: the same plus the log prior per row.
 
     Parameters
     ----------
@@ -69,12 +68,14 @@ class EM(ClosedForm):
         """One iteration."""
         model = state.problem.model
         statistics = state.problem.group.sum(_total(model.expect, state.problem.batches))
-        value = float(statistics["log_likelihood"] / statistics["weight"])
+        weight = float(statistics["weight"])
+        likelihood = float(statistics["log_likelihood"]) / weight
+        climbed = likelihood + model.log_prior() / weight
         model.maximize(statistics)
-        settled = self.tol > 0 and state.last is not None and value - state.last <= self.tol
-        state.last, state.iteration = value, state.iteration + 1
-        record = {"iteration": state.iteration, "log_likelihood": value}
-        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=value)
+        settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
+        state.last, state.iteration = climbed, state.iteration + 1
+        record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
+        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=climbed)
 
 
 def _total(part: Any, batches: Any) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gnomon.contracts import Array
+from gnomon.objectives.base import Loss
 from gnomon.recipes import Recipe
 from gnomon.training.exchange import Exchange
 from gnomon.training.procedure import Info, Problem
@@ -68,19 +69,23 @@ class Gradient:
         for phase, optimizer in state.optimizers.items():
             noise = state.noises[phase].at(state.update)
             loss = problem.objective(problem.model, batch, noise=noise, phase=phase, group=problem.group)
+            self._add(state, loss, last=place + 1 == problem.batches.steps)
             state.exchange.backward(loss)
             norm += state.exchange.finish()
             optimizer.step()
-            for name, term in loss.terms.items():
-                if callable(term.sum) and place + 1 < problem.batches.steps:
-                    continue
-                value = term.sum() if callable(term.sum) else float(term.sum)
-                state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
-                state.weights[name] = state.weights.get(name, 0.0) + term.weight
         state.update += 1
         if place + 1 < problem.batches.steps:
             return state, Info(watched=norm)
         return state, self._epoch_done(state, epoch, norm)
+
+    def _add(self, state: _State, loss: Loss, *, last: bool) -> None:
+        """Add the terms to the epoch's sums; one that costs a computation of its own is seen on the last batch only."""
+        for name, term in loss.terms.items():
+            if callable(term.sum) and not last:
+                continue
+            value = term.sum() if callable(term.sum) else float(term.sum)
+            state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
+            state.weights[name] = state.weights.get(name, 0.0) + term.weight
 
     def _epoch_done(self, state: _State, epoch: int, norm: float) -> Info:
         sums, weights = state.problem.group.sum((state.sums, state.weights))

@@ -1,0 +1,312 @@
+"""The restricted Boltzmann machine with binary units."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from sklearn.base import TransformerMixin
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.contracts import Array, Noise, Procedure, State
+from gnomon.distributions.bernoulli import Bernoulli
+from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.errors import UserValueError
+from gnomon.evaluation.likelihood import log_likelihood, log_partition, pseudo_log_likelihood
+from gnomon.evaluation.score import Score
+from gnomon.inference.exact.enumeration import enumerable
+from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
+from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.nn.module import Module
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
+from gnomon.numeric.ops import sigmoid, softplus
+from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
+from gnomon.recipes import Recipe
+from gnomon.system import System, Table
+from gnomon.training.gradient import Gradient
+from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
+
+__all__ = ["RBM", "RBMModel"]
+
+EXACT_UNITS = 20
+"""Units of the smaller layer up to which log Z is enumerated rather than estimated."""
+
+
+class RBMModel(Module):
+    r"""E(v, h) = -b^T v - c^T h - v^T W h over v in {0,1}^d, h in {0,1}^m.
+
+    Parameters
+    ----------
+    n_visible, n_hidden : int
+    dtype : torch.dtype
+    """
+
+    blocks: ClassVar[tuple[str, ...]] = ("hidden", "visible")
+
+    def __init__(self, n_visible: int, n_hidden: int, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(n_visible, n_hidden, dtype=dtype))
+        self.visible_bias = torch.nn.Parameter(torch.zeros(n_visible, dtype=dtype))
+        self.hidden_bias = torch.nn.Parameter(torch.zeros(n_hidden, dtype=dtype))
+        self.sizes = {"hidden": n_hidden, "visible": n_visible}
+
+    @classmethod
+    def of(cls, weight: Array, visible_bias: Array, hidden_bias: Array) -> RBMModel:
+        """The model with these parameters."""
+        tensors = [torch.as_tensor(value) for value in (weight, visible_bias, hidden_bias)]
+        model = cls(*tensors[0].shape, dtype=tensors[0].dtype)
+        for parameter, tensor in zip((model.weight, model.visible_bias, model.hidden_bias), tensors, strict=True):
+            parameter.data = tensor.to(tensors[0])
+        return model
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def place(self, x: Array) -> Array:
+        """x in the kind, dtype and place the model computes in: NumPy on the CPU, whose products are the faster ones."""
+        if self.weight.device.type == "cpu":
+            return np.asarray(x, dtype=self.weight.detach().numpy().dtype)
+        return torch.as_tensor(x, dtype=self.weight.dtype, device=self.weight.device)
+
+    def _parameters_like(self, x: Array) -> tuple[Array, Array, Array]:
+        own = (self.weight, self.visible_bias, self.hidden_bias)
+        return own if isinstance(x, torch.Tensor) else tuple(p.detach().numpy() for p in own)  # type: ignore[return-value]
+
+    def conditional(self, block: str, state: State) -> Bernoulli:
+        """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
+        if block == "hidden":
+            v = state["visible"]
+            W, _, c = self._parameters_like(v)
+            return Bernoulli(v @ W + c)
+        h = state["hidden"]
+        W, b, _ = self._parameters_like(h)
+        return Bernoulli(h @ W.T + b)
+
+    def joint_energy(self, state: State) -> Array:
+        """E(v, h) of each row in nats."""
+        v, h = state["visible"], state["hidden"]
+        W, b, c = self._parameters_like(v)
+        return -(v @ b) - h @ c - ((v @ W) * h).sum(-1)
+
+    def marginal_energy(self, block: str, value: Array) -> Array:
+        """-log sum over the other layer of exp(-E), each row in nats."""
+        W, b, c = self._parameters_like(value)
+        if block == "visible":
+            return -(value @ b) - softplus(value @ W + c).sum(-1)
+        return -(value @ c) - softplus(value @ W.T + b).sum(-1)
+
+    def energy(self, x: Array) -> Array:
+        """Free energy F(v): log p(v) = -F(v) - log Z."""
+        return self.marginal_energy("visible", x)
+
+    def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
+        """Sums over rows of weight_i * dF(x_i), and the hidden means: two products."""
+        W, _, c = self._parameters_like(x)
+        hidden = sigmoid(x @ W + c)
+        weighted = hidden * -weight[:, None]
+        gradients = {"weight": x.T @ weighted, "visible_bias": -(weight @ x), "hidden_bias": weighted.sum(0)}
+        return gradients, hidden
+
+    def marginal_gradient(self, block: str, value: Array, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d marginal_energy(block, value_i)."""
+        if block == "visible":
+            return self.energy_gradient(value, weight)[0]
+        W, b, _ = self._parameters_like(value)
+        weighted = sigmoid(value @ W.T + b) * -weight[:, None]
+        return {"weight": weighted.T @ value, "visible_bias": weighted.sum(0), "hidden_bias": -(weight @ value)}
+
+    def base(self, mean: Array | None = None) -> RBMModel:
+        """The machine without coupling whose visible units have these means (None: 1/2), hidden ones fair."""
+        W, b, c = self._parameters_like(np.empty(0))
+        bias = np.zeros_like(b)
+        if mean is not None:
+            share = np.clip(np.asarray(mean, dtype=np.float64), 0.01, 0.99)
+            bias = (np.log(share) - np.log1p(-share)).astype(b.dtype)
+        return RBMModel.of(np.zeros_like(W), bias, np.zeros_like(c))
+
+    def bridge(self, base: RBMModel, eta: float) -> RBMModel:
+        """p_base**(1 - eta) * p**eta on (v, h): energies, hence parameters, mix linearly."""
+        ends = zip(base.state().values(), self.state().values(), strict=True)
+        return RBMModel.of(*((1 - eta) * start + eta * end for start, end in ends))
+
+    def log_partition(self) -> float:
+        """Exact log Z by enumeration of the smaller layer; in closed form without coupling."""
+        W, b, c = (np.asarray(value, dtype=np.float64) for value in self.state().values())
+        if not W.any():
+            return float(softplus(b).sum() + softplus(c).sum())
+        return exact_log_partition(RBMModel.of(W, b, c), limit=EXACT_UNITS)
+
+    @available_if(lambda self: isinstance(self, type) or enumerable(self, EXACT_UNITS))
+    def log_prob(self, x: Array) -> Array:
+        """Exact log p(v) in nats; there only while the smaller layer can be enumerated."""
+        return -self.energy(x) - self.log_partition()
+
+
+class RBM(TransformerMixin, System):
+    r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
+
+    :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
+    log-likelihood, mean energy of the data against mean energy under the model; the objective says where the model's
+    side comes from.
+
+    Parameters
+    ----------
+    n_hidden : int in [1, inf), default 64
+        Hidden units.
+    objective : {"pcd", "cd", "exact"} or recipe, default "pcd"
+        Training principle: persistent chains, contrastive divergence, exact gradient of a small machine.
+    epochs : int in [1, inf), default 30
+        Passes over the data.
+    batch_size : int in [1, inf) or None, default 100
+        Rows per update over all processes; None takes all rows.
+    learning_rate : float in (0, inf), default 0.05
+        Step size.
+    optimizer : {"sgd", "adam"} or recipe, default "sgd"
+        How a gradient becomes a step.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of initial weights, order of rows and chains.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_features, n_hidden)
+    visible_bias_, hidden_bias_ : arrays
+    history_ : dict of lists
+        By epoch: ``energy_gap`` of the last batch (data minus chains, nats; not the likelihood) or
+        ``negative_log_likelihood`` of the epoch's batches, and ``gradient_norm``.
+
+    Notes
+    -----
+    The fit takes values in [0, 1], read as probabilities of a 1; the likelihood is that of binary rows. Visible biases
+    start at the log-odds of the columns' means. Cost per update O(batch d m k). Sources: Smolensky (1986); Hinton (2002);
+    Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+    >>> rbm = RBM(n_hidden=4, objective="exact", epochs=300, learning_rate=0.5, random_state=0).fit(X)
+    >>> bool(rbm.score(X) > -1.5)
+    True
+    """
+
+    name: ClassVar[str] = "rbm"
+    model_class: ClassVar[type] = RBMModel
+    domain = UnitInterval()
+    outcomes = Binary()
+    slots: ClassVar[tuple[str, ...]] = ("objective", "optimizer")
+
+    def __init__(
+        self,
+        *,
+        n_hidden: Annotated[int, "[1, inf)"] = 64,
+        objective: str | Recipe = "pcd",
+        epochs: Annotated[int, "[1, inf)"] = 30,
+        batch_size: Annotated[int, "[1, inf)"] | None = 100,
+        learning_rate: Annotated[float, "(0, inf)"] = 0.05,
+        optimizer: str | Recipe = "sgd",
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.objective = objective
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        mean = np.average(table.X.astype(np.float64), axis=0, weights=table.weight.astype(np.float64))
+        return super()._arguments(table) | {"mean": mean.tolist()}
+
+    def _make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
+        self._mean = np.array(mean)
+        return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
+
+    def _initialize(self, model: RBMModel, table: Table, noise: Noise) -> None:
+        share = np.clip(self._mean, 0.01, 0.99)
+        with torch.no_grad():
+            model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
+            model.visible_bias.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
+
+    def _objective(self) -> Any:
+        return self._recipe("objective").build()
+
+    def _procedure(self) -> Procedure:
+        return Gradient(self._recipe("optimizer"), self.learning_rate, self.epochs)
+
+    def _outcomes(self, X: Any) -> Array:
+        """Rows of 0 and 1, the only ones that have a probability."""
+        return self.outcomes.check(self._rows(X))
+
+    @property
+    def weights_(self) -> Array:
+        """Couplings."""
+        return self.model_.weight.detach().numpy()
+
+    @property
+    def visible_bias_(self) -> Array:
+        """Biases of the visible units."""
+        return self.model_.visible_bias.detach().numpy()
+
+    @property
+    def hidden_bias_(self) -> Array:
+        """Biases of the hidden units."""
+        return self.model_.hidden_bias.detach().numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.sizes["hidden"]
+
+    def transform(self, X: Any) -> Array:
+        """P(h = 1 | v), shape (n, n_hidden)."""
+        return self.model_.conditional("hidden", {"visible": self._rows(X)}).mean
+
+    def reconstruct(self, X: Any) -> Array:
+        """P(v = 1 | h) at the hidden means given X, shape (n, n_features)."""
+        return self.model_.conditional("visible", {"hidden": self.transform(X)}).mean
+
+    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
+        """Visible states after `steps` sweeps (hidden, then visible) from X."""
+        noise = Stream(seed_of(random_state), "gibbs")
+        state = {"visible": self._rows(X)}
+        return gibbs(self.model_, state, noise, steps=steps, order=("hidden", "visible"))["visible"]
+
+    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+        """n rows, each the end of its own Gibbs chain of `steps` sweeps from independent units with the data's means."""
+        if n < 0:
+            raise UserValueError(f"{n} rows", "n", "ask for 0 or more")
+        noise = Stream(seed_of(random_state), "sample")
+        means = np.broadcast_to(np.clip(self._mean, 0.01, 0.99), (n, self.n_features_in_))
+        start = noise.child("start").bernoulli(self.model_.place(means))
+        return self.gibbs(start, steps, random_state=noise.child("chains").seed) if n else start
+
+    def log_partition(self, method: Literal["auto", "exact", "ais"] = "auto", **options: Any) -> Score:
+        """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling."""
+        key = f"log_partition/{method}/{sorted(options.items())}"
+        if key not in self._memory:
+            noise = Stream(self.seed_, "evaluate/log-partition")
+            self._memory[key] = log_partition(self.model_, method=method, noise=noise, mean=self._mean, **options)
+        return self._memory[key]
+
+    @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
+    def log_prob(self, X: Any) -> Array:
+        """Exact log p(v) of binary rows in nats; machines too large for it have `evaluate`, which says its error."""
+        return -self.model_.energy(self._outcomes(X)) - self.log_partition("exact").value
+
+    def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Array:
+        """Sum over the columns of log p(v_j | the others) by row, exact, in nats; the mean over columns with `per_site`."""
+        return pseudo_log_likelihood(self.model_, self._outcomes(X), per_site=per_site)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Mean log-likelihood of binary rows, with the error of log Z where that is estimated."""
+        rows = self._outcomes(X)
+        space = self.outcomes.space(rows.shape[1])
+        return {self.primary: log_likelihood(self.model_, rows, self.log_partition(), data_space=space)}

@@ -1,0 +1,358 @@
+"""Probabilistic principal component analysis: closed form and EM, missing values marginalized exactly."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import DensityMixin, TransformerMixin
+
+from gnomon.contracts import Array, Noise, Procedure
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
+from gnomon.system import System, Table
+from gnomon.training.em import EM, ClosedForm
+
+__all__ = ["PPCA", "PPCAModel"]
+
+CHUNK_NUMBERS = 1 << 22
+"""Numbers that one chunk of rows may take: 32 MB in float64."""
+
+CLOSED_COLUMNS = 4096
+"""Columns up to which ``method="auto"`` takes the closed form, whose covariance then has at most 134 MB."""
+
+FLOOR = 1e-12
+"""Smallest noise variance, as a share of the largest eigenvalue or of the mean square."""
+
+
+class PPCAModel:
+    r"""x ~ N(mean, W W^T + noise_variance I); latent z ~ N(0, I), x = W z + mean + noise.
+
+    Parameters
+    ----------
+    components : array of shape (d, k)
+        W, k >= 1.
+    mean : array of shape (d,)
+    noise_variance : float in (0, inf)
+    """
+
+    def __init__(self, components: Array, mean: Array, noise_variance: float) -> None:
+        self.components = np.array(components, dtype=np.float64)
+        self.mean = np.array(mean, dtype=np.float64)
+        self.noise_variance = float(noise_variance)
+        self.pivot = self.mean.copy()
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: W up to rotation, mean, noise variance."""
+        d, k = self.components.shape
+        return d * k - k * (k - 1) // 2 + d + 1
+
+    def state(self) -> dict[str, Array]:
+        """W, mean, noise variance, and the point that sums are taken about."""
+        noise = np.array(self.noise_variance)
+        return {"components": self.components, "mean": self.mean, "noise_variance": noise, "pivot": self.pivot}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take the arrays over."""
+        self.components, self.mean, self.pivot = (
+            np.array(state[name], dtype=np.float64) for name in ("components", "mean", "pivot")
+        )
+        self.noise_variance = float(state["noise_variance"])
+
+    def covariance(self) -> Array:
+        """W W^T + noise_variance I, shape (d, d)."""
+        return np.matmul(self.components, self.components.T) + self.noise_variance * np.eye(len(self.mean))
+
+    # --- inference ----------------------------------------------------------------------------------------------
+
+    def _posterior(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Posterior means (n, k), covariances (n or 1, k, k), log densities (n,), and x - mean with 0 where missing.
+
+        A missing value is left out of every sum, which conditions the Gaussian on the observed ones exactly:
+        M_i = W_o^T W_o + s I, log|C_o| = (|o| - k) log s + log|M_i|, and r^T C_o^-1 r = (r^T r - r^T W_o z) / s.
+        """
+        W, s = self.components, self.noise_variance
+        k = W.shape[1]
+        residual = np.asarray(x, dtype=np.float64) - self.mean
+        observed = ~np.isnan(residual)
+        if observed.all():
+            precision = (np.matmul(W.T, W) + s * np.eye(k))[None]
+            counts = np.full(len(residual), residual.shape[1])
+        else:
+            residual = np.where(observed, residual, 0.0)
+            squares = (W[:, :, None] * W[:, None, :]).reshape(len(W), k * k)
+            precision = np.matmul(observed.astype(np.float64), squares).reshape(-1, k, k) + s * np.eye(k)
+            counts = observed.sum(1)
+        field = np.matmul(residual, W)
+        inverse = np.linalg.inv(precision)
+        z = np.matmul(inverse, field[:, :, None])[:, :, 0]
+        quadratic = ((residual * residual).sum(1) - (field * z).sum(1)) / s
+        determinant = np.linalg.slogdet(precision)[1] + (counts - k) * math.log(s)
+        log_prob = -0.5 * (counts * math.log(2 * math.pi) + determinant + quadratic)
+        return z, s * inverse, log_prob, residual
+
+    def log_prob(self, x: Array) -> Array:
+        """Log density in nats of the observed values of each row, shape (n,); 0 where nothing is observed."""
+        return self._posterior(x)[2]
+
+    def latent_mean(self, x: Array) -> Array:
+        """E[z | observed values], shape (n, k)."""
+        return self._posterior(x)[0]
+
+    def latent_covariance(self, x: Array) -> Array:
+        """Cov[z | observed values], shape (n, k, k)."""
+        z, covariance = self._posterior(x)[:2]
+        return np.broadcast_to(covariance, (len(z), *covariance.shape[1:]))
+
+    def reconstruct(self, z: Array) -> Array:
+        """E[x | z], shape (n, d)."""
+        return np.matmul(z, self.components.T) + self.mean
+
+    def sample(self, n: int, noise: Noise) -> Array:
+        """n rows."""
+        d, k = self.components.shape
+        z = noise.child("latent").normal((n, k), like=self.mean)
+        return self.reconstruct(z) + math.sqrt(self.noise_variance) * noise.child("noise").normal((n, d), like=self.mean)
+
+    # --- closed form --------------------------------------------------------------------------------------------
+
+    def moments(self, x: Array, weight: Array) -> dict[str, Array]:
+        """Sums about the pivot: weight, x, x x^T."""
+        weight = np.asarray(weight, dtype=np.float64)
+        centered = np.asarray(x, dtype=np.float64) - self.pivot
+        weighted = centered * weight[:, None]
+        return {"weight": weight.sum(), "sum": weighted.sum(0), "square": np.matmul(weighted.T, centered)}
+
+    def solve(self, moments: dict[str, Array]) -> dict[str, float]:
+        """Maximum likelihood (Tipping and Bishop 1999, section 3.2), divisor n: W = U (L - s I)^(1/2), s the mean of the rest."""
+        shift = moments["sum"] / moments["weight"]
+        covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        d, k = self.components.shape
+        rest = values[k:] if k < d else values[-1:]
+        self.noise_variance = _floored(float(rest.mean()), float(values[0]))
+        self.components = vectors[:, :k] * np.sqrt(np.maximum(values[:k] - self.noise_variance, 0.0))
+        self.mean = self.pivot + shift
+        self.canonicalize()
+        trace = float(np.trace(covariance))
+        inner = np.linalg.slogdet(self.covariance())[1] if d <= k else _log_determinant(values[:k], self.noise_variance, d)
+        quadratic = (trace - values[:k].sum()) / self.noise_variance + k
+        return {"log_likelihood": -0.5 * (d * math.log(2 * math.pi) + inner + quadratic)}
+
+    # --- EM -----------------------------------------------------------------------------------------------------
+
+    def expect(self, x: Array, weight: Array) -> dict[str, Array]:
+        """Sums for the regression of every column on (z, 1), over the rows in which the column is observed."""
+        weight = np.asarray(weight, dtype=np.float64)
+        z, covariance, log_prob, _ = self._posterior(x)
+        n, k = z.shape
+        centered = np.asarray(x, dtype=np.float64) - self.pivot
+        observed = ~np.isnan(centered)
+        centered = np.where(observed, centered, 0.0)
+        t = np.concatenate([z, np.ones((n, 1))], axis=1)
+        weighted = t * weight[:, None]
+        if observed.all():
+            second = np.matmul(weighted.T, t)
+            second[:k, :k] += weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
+            design, counts = np.broadcast_to(second, (x.shape[1], k + 1, k + 1)), np.full(x.shape[1], weight.sum())
+        else:
+            outer = t[:, :, None] * t[:, None, :]
+            outer[:, :k, :k] += covariance
+            mask = observed * weight[:, None]
+            design = np.matmul(mask.T, outer.reshape(n, -1)).reshape(-1, k + 1, k + 1)
+            counts = mask.sum(0)
+        return {
+            "weight": weight.sum(),
+            "log_likelihood": np.matmul(weight, log_prob),
+            "design": design,
+            "target": np.matmul(centered.T, weighted),
+            "square": np.matmul(weight, centered * centered),
+            "counts": counts,
+        }
+
+    def maximize(self, statistics: dict[str, Array]) -> None:
+        """Row-wise regressions, then the noise variance over the observed entries, with the new W and mean."""
+        design, target = statistics["design"], statistics["target"]
+        solution = np.linalg.solve(design, target[:, :, None])[:, :, 0]
+        explained = np.einsum("jk,jk->j", solution, 2 * target - np.einsum("jkl,jl->jk", design, solution))
+        total = float(statistics["counts"].sum())
+        scale = float(statistics["square"].sum()) / total
+        self.noise_variance = _floored(float((statistics["square"] - explained).sum()) / total, scale)
+        self.components, self.mean = solution[:, :-1].copy(), self.pivot + solution[:, -1]
+
+    def log_prior(self) -> float:
+        """There is no prior."""
+        return 0.0
+
+    def canonicalize(self) -> None:
+        """Rotate W so that its columns are orthogonal, longest first, the largest entry of each positive."""
+        u, length, _ = np.linalg.svd(self.components, full_matrices=False)
+        rotated = u * length
+        largest = rotated[np.abs(rotated).argmax(0), np.arange(rotated.shape[1])]
+        self.components = rotated * np.where(largest < 0, -1.0, 1.0)
+
+
+def _log_determinant(leading: Array, noise: float, d: int) -> float:
+    return float(np.log(np.maximum(leading, noise)).sum()) + (d - len(leading)) * math.log(noise)
+
+
+def _floored(variance: float, scale: float) -> float:
+    """The variance, or a small share of the scale where the data lie in the subspace exactly."""
+    floor = FLOOR * scale if scale > 0 else FLOOR
+    if variance > floor:
+        return variance
+    warnings.warn(
+        f"the rows lie in the fitted subspace: noise variance set to {floor:.3g}; use fewer components for a density",
+        UserWarning, stacklevel=2,
+    )  # fmt: skip
+    return floor
+
+
+class PPCA(TransformerMixin, DensityMixin, System):
+    r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
+
+    :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
+    likelihood fit uses the covariance with divisor n: :math:`\sigma^2` is the MEAN of the discarded eigenvalues. NaN
+    means missing: the fit (then by EM), the density and the transform use exactly the observed values.
+
+    Parameters
+    ----------
+    n_components : int in [1, inf), default 2
+        Latent dimensions k, at most the number of columns d; with k = d the fit is the full Gaussian, as with k = d - 1.
+    method : {"auto", "closed", "em"}, default "auto"
+        "closed" takes eigenvalues of the covariance, O(n d^2 + d^3), memory d^2; "em" never forms it,
+        O(n d k) per iteration (O(n d k^2) with missing values); "auto" is closed without missing values and with at
+        most 4,096 columns.
+    max_iter : int in [1, inf), default 500
+        EM iterations at most.
+    tol : float in [0, inf), default 1e-7
+        End EM when an iteration gained no more than this, in nats per row; 0 runs all iterations.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of EM's initial W.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Rows of W^T: orthogonal, longest first, largest entry positive.
+    mean_ : array of shape (n_features,)
+    noise_variance_ : float
+
+    Notes
+    -----
+    Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[3, 0, 0], [-3, 0, 0], [0, 2, 0], [0, -2, 0], [0, 0, 1], [0, 0, -1]], float)
+    >>> round(PPCA(n_components=1).fit(X).noise_variance_, 6)
+    0.833333
+    """
+
+    name: ClassVar[str] = "ppca"
+    model_class: ClassVar[type] = PPCAModel
+    domain = Real(allow_missing=True)
+
+    def __init__(
+        self,
+        *,
+        n_components: Annotated[int, "[1, inf)"] = 2,
+        method: Literal["auto", "closed", "em"] = "auto",
+        max_iter: Annotated[int, "[1, inf)"] = 500,
+        tol: Annotated[float, "[0, inf)"] = 1e-7,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, None, sample_weight)
+        n, d = table.X.shape
+        if self.n_components > d:
+            raise UserValueError(f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}")
+        if n < 2:
+            raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
+        missing = np.isnan(table.X)
+        if missing.all(0).any():
+            raise UserValueError("no value is observed", f"column {int(missing.all(0).argmax())}", "leave the column out")
+        if missing.any() and self.method == "closed":
+            raise UserValueError("NaN with the closed form", "method", 'use method="em" or "auto"')
+        return table
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        closed = self.method == "closed" or (
+            self.method == "auto" and table.X.shape[1] <= CLOSED_COLUMNS and not np.isnan(table.X).any()
+        )
+        return super()._arguments(table) | {"closed": bool(closed)}
+
+    def _make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
+        self._closed = closed
+        return PPCAModel(np.zeros((n_features, self.n_components)), np.zeros(n_features), 1.0)
+
+    def _initialize(self, model: PPCAModel, table: Table, noise: Noise) -> None:
+        X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)[:, None]
+        observed = ~np.isnan(X)
+        counts = np.maximum((observed * weight).sum(0), np.finfo(float).tiny)
+        model.pivot = (np.where(observed, X, 0.0) * weight).sum(0) / counts
+        model.mean = model.pivot.copy()
+        spread = (np.where(observed, X - model.pivot, 0.0) ** 2 * weight).sum(0) / counts
+        model.noise_variance = _floored(float(spread.mean()), float(np.abs(model.pivot).max()) or 1.0)
+        if not self._closed:
+            scale = math.sqrt(model.noise_variance)
+            model.components = scale * noise.normal(model.components.shape, like=model.mean)
+
+    def _procedure(self) -> Procedure:
+        return ClosedForm() if self._closed else EM(self.max_iter, self.tol)
+
+    def _batch_size(self) -> int | None:
+        return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self.n_components + 1) ** 2))
+
+    def _publish(self, model: PPCAModel, *others: Any) -> None:
+        model.canonicalize()
+        super()._publish(model, *others)
+
+    @property
+    def components_(self) -> Array:
+        """Rows of W^T."""
+        return self.model_.components.T
+
+    @property
+    def mean_(self) -> Array:
+        """Mean of the density."""
+        return self.model_.mean
+
+    @property
+    def noise_variance_(self) -> float:
+        """Variance of the noise in every column."""
+        return float(self.model_.noise_variance)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.components.shape[1]
+
+    def get_covariance(self) -> Array:
+        """Covariance of the density, shape (d, d)."""
+        return self.model_.covariance()
+
+    def transform(self, X: Any) -> Array:
+        """Posterior mean of z given the observed values, shape (n, n_components)."""
+        rows = self._rows(X)
+        return self.model_.latent_mean(rows).astype(rows.dtype)
+
+    def inverse_transform(self, Z: Any) -> Array:
+        """E[x | z], shape (n, d)."""
+        return self.model_.reconstruct(np.asarray(Z))
+
+    def impute(self, X: Any) -> Array:
+        """X with each missing value replaced by its conditional mean given the observed ones of its row."""
+        rows = self._rows(X)
+        filled = self.model_.reconstruct(self.model_.latent_mean(rows))
+        return np.where(np.isnan(rows), filled, rows).astype(rows.dtype)

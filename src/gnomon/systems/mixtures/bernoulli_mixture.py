@@ -1,0 +1,232 @@
+"""Mixture of products of Bernoulli distributions, fitted by expectation maximization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from scipy.special import logsumexp, xlogy
+from sklearn.base import ClusterMixin, DensityMixin
+
+from gnomon.contracts import Array, Noise, Procedure
+from gnomon.distributions.domains import Binary
+from gnomon.errors import UserValueError
+from gnomon.system import System, Table
+from gnomon.training.em import EM
+
+__all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
+
+SMALLEST_MEAN = 1e-12
+"""Means stay this far from 0 and 1, so that no row has probability 0."""
+
+CHUNK_NUMBERS = 1 << 22
+"""Numbers that one chunk of rows may take in the expectation step: 32 MB in float64."""
+
+
+class BernoulliMixtureModel:
+    r"""p(x) = sum_k weights_k prod_j means_kj^x_j (1 - means_kj)^(1 - x_j).
+
+    Parameters
+    ----------
+    weights : array of shape (K,)
+        Shares of the components, >= 0, summing to 1.
+    means : array of shape (K, d)
+        Probabilities of a 1, in [0, 1].
+    smoothing : float in [0, inf), default 0
+        Each mean has a Beta(1 + smoothing, 1 + smoothing) prior.
+
+    Raises
+    ------
+    UserValueError
+        Weights that do not sum to 1 within 1e-6, or shapes that do not agree.
+    """
+
+    def __init__(self, weights: Array, means: Array, smoothing: float = 0.0) -> None:
+        self.weights = _shares(weights)
+        self.means = np.clip(np.array(means, dtype=np.float64), SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+        self.smoothing = smoothing
+        if self.means.ndim != 2 or len(self.means) != len(self.weights):
+            raise UserValueError(f"means of shape {self.means.shape}", "means", f"give {len(self.weights)} rows, one per weight")
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: K - 1 shares and K d means."""
+        return len(self.weights) - 1 + self.means.size
+
+    def state(self) -> dict[str, Array]:
+        """Weights and means."""
+        return {"weights": self.weights, "means": self.means}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take weights and means over."""
+        self.weights = np.array(state["weights"], dtype=np.float64)
+        self.means = np.array(state["means"], dtype=np.float64)
+
+    def log_joint(self, x: Array) -> Array:
+        """log weights_k p(x | k), shape (n, K)."""
+        off = np.log1p(-self.means)
+        with np.errstate(divide="ignore"):
+            constant = np.log(self.weights) + off.sum(1)
+        return np.matmul(np.asarray(x, dtype=np.float64), (np.log(self.means) - off).T) + constant
+
+    def log_prob(self, x: Array) -> Array:
+        """Log probability of each row in nats, shape (n,)."""
+        return logsumexp(self.log_joint(x), axis=1)
+
+    def posterior(self, x: Array) -> Array:
+        """Probability of each component given each row, shape (n, K)."""
+        joint = self.log_joint(x)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def expect(self, x: Array, weight: Array) -> dict[str, Array]:
+        """Expected counts: rows per component, ones per component and column."""
+        weight = np.asarray(weight, dtype=np.float64)
+        joint = self.log_joint(x)
+        total = logsumexp(joint, axis=1)
+        shares = np.exp(joint - total[:, None]) * weight[:, None]
+        return {
+            "rows": shares.sum(0),
+            "ones": np.matmul(shares.T, np.asarray(x, dtype=np.float64)),
+            "log_likelihood": np.matmul(weight, total),
+            "weight": weight.sum(),
+        }
+
+    def maximize(self, statistics: dict[str, Array]) -> None:
+        """Shares and means from the counts; a component that no row belongs to keeps its means."""
+        rows, a = statistics["rows"], self.smoothing
+        self.weights = rows / rows.sum()
+        counts = rows[:, None] + 2 * a
+        means = np.divide(statistics["ones"] + a, counts, out=self.means.copy(), where=counts > 0)
+        self.means = np.clip(means, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+
+    def log_prior(self) -> float:
+        """Log of the Beta priors, up to their constant."""
+        a = self.smoothing
+        return float((xlogy(a, self.means) + a * np.log1p(-self.means)).sum()) if a else 0.0
+
+    def sample(self, n: int, noise: Noise) -> Array:
+        """n rows of 0 and 1: a component by its share, then each column by its mean."""
+        edges = np.cumsum(self.weights)
+        u = noise.child("component").uniform((n, 1), like=self.means)[:, 0] * edges[-1]
+        component = np.minimum(np.searchsorted(edges, u, side="right"), len(edges) - 1)
+        return noise.child("row").bernoulli(self.means[component])
+
+
+def _shares(weights: Array) -> Array:
+    shares = np.array(weights, dtype=np.float64)
+    total = float(shares.sum())
+    if shares.ndim != 1 or (shares < 0).any() or abs(total - 1) > 1e-6:
+        raise UserValueError(f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum")
+    return shares / total
+
+
+class BernoulliMixture(ClusterMixin, DensityMixin, System):
+    r"""Density and clusters of binary rows: a mixture whose components have independent columns.
+
+    :math:`p(x) = \sum_k \pi_k \prod_j \mu_{kj}^{x_j} (1 - \mu_{kj})^{1 - x_j}`, fitted by EM. With ``smoothing`` s the
+    fit is the mode under Beta(1 + s, 1 + s) priors on the means, so that a column that was constant in training keeps a
+    small probability of the other value; 0 gives maximum likelihood.
+
+    Parameters
+    ----------
+    n_components : int in [1, inf), default 10
+        Components.
+    max_iter : int in [1, inf), default 200
+        EM iterations at most.
+    tol : float in [0, inf), default 1e-5
+        End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
+    smoothing : float in [0, inf), default 0.1
+        Pseudo-count of ones, and of zeros, in every component and column.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the initial means.
+
+    Attributes
+    ----------
+    weights_, means_ : arrays of shape (n_components,), (n_components, n_features)
+    labels_ : array of shape (n,)
+        Component of each training row.
+    history_ : dict of lists
+        ``log_likelihood`` (nats per row) and ``objective`` (with the prior) by iteration.
+
+    Notes
+    -----
+    Cost O(n K d) per iteration. Initial means lie half-way between the columns' means and uniform noise, and do not
+    depend on the order of rows. Source: Bishop (2006), section 9.3.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
+    >>> mixture = BernoulliMixture(n_components=2, random_state=0).fit(X)
+    >>> sorted(np.bincount(mixture.labels_).tolist())
+    [20, 20]
+    """
+
+    name: ClassVar[str] = "bernoulli-mixture"
+    model_class: ClassVar[type] = BernoulliMixtureModel
+    domain = Binary()
+
+    def __init__(
+        self,
+        *,
+        n_components: Annotated[int, "[1, inf)"] = 10,
+        max_iter: Annotated[int, "[1, inf)"] = 200,
+        tol: Annotated[float, "[0, inf)"] = 1e-5,
+        smoothing: Annotated[float, "[0, inf)"] = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.random_state = random_state
+
+    def _make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
+        k = self.n_components
+        return BernoulliMixtureModel(np.full(k, 1 / k), np.full((k, n_features), 0.5), self.smoothing)
+
+    def _initialize(self, model: BernoulliMixtureModel, table: Table, noise: Noise) -> None:
+        weight = table.weight.astype(np.float64)
+        column = np.matmul(weight, table.X.astype(np.float64)) / weight.sum()
+        u = noise.uniform(model.means.shape, like=model.means)
+        model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
+
+    def _procedure(self) -> Procedure:
+        return EM(self.max_iter, self.tol)
+
+    def _batch_size(self) -> int | None:
+        return max(1, CHUNK_NUMBERS // max(self.n_components, self.n_features_in_))
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, run: Any = None) -> BernoulliMixture:
+        """Fit to binary rows; see `System.fit`."""
+        super().fit(X, None, sample_weight=sample_weight, run=run)
+        self.labels_ = self.predict(X)
+        return self
+
+    @property
+    def weights_(self) -> Array:
+        """Shares of the components."""
+        return self.model_.weights
+
+    @property
+    def means_(self) -> Array:
+        """Probabilities of a 1."""
+        return self.model_.means
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each component given each row, shape (n, n_components)."""
+        return self.model_.posterior(self._rows(X))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable component of each row."""
+        return np.argmax(self.model_.log_joint(self._rows(X)), axis=1)
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion, lower is better: parameters * log n - 2 * log-likelihood."""
+        values = self.log_prob(X)
+        return float(self.model_.n_parameters * np.log(len(values)) - 2 * values.sum())
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion, lower is better: 2 * parameters - 2 * log-likelihood."""
+        return float(2 * self.model_.n_parameters - 2 * self.log_prob(X).sum())
