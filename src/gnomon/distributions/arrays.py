@@ -1,0 +1,168 @@
+"""What a user hands over as a table, made one plain array: C order, native bytes, float32 or float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gnomon.errors import UserTypeError, UserValueError
+
+__all__ = ["column_names", "first_cell", "place", "table"]
+
+Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+_CELLS_AT_ONCE = 1 << 20
+_PLAIN_NUMBERS = (bool, int, float, np.number, np.bool_)
+
+
+def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
+    """A two-dimensional array of floating numbers from anything that holds such a table.
+
+    NumPy arrays of any layout and byte order, read-only and memory-mapped ones, pandas and polars frames, nested lists
+    and CPU tensors give the same numbers as a fresh C-ordered copy. The input is never written to; the very array
+    comes back when it is already plain, C-ordered, writable and of the right dtype, else a copy.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Numbers or truth values; ``None`` and ``pandas.NA`` in an object array become NaN.
+    name : str, default "X"
+        What error messages call it.
+    dtype : dtype-like, optional
+        float32 or float64. None keeps float32 and float64 and makes float32 of everything else.
+
+    Returns
+    -------
+    array of shape (n, d), float32 or float64
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        Not two-dimensional, sparse, or a cell that is no number, with its row and column.
+
+    Notes
+    -----
+    Cost: at most one copy; object arrays are converted cell by cell.
+
+    Examples
+    --------
+    >>> table([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    target = _target_dtype(dtype)
+    array = _as_array(X, name)
+    if array.ndim != 2:
+        raise UserValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: {name} has shape {array.shape}", "",
+            "Reshape your data: one row per example, one column per variable",
+        )  # fmt: skip
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name, column_names(X))
+    if array.dtype.kind == "c":
+        raise UserValueError(f"Complex data not supported: {name} has dtype {array.dtype}", "", "use real and imaginary parts as columns")
+    if array.dtype.kind not in "biuf":
+        raise UserValueError(
+            f"{name} has dtype {array.dtype}, which holds no numbers", _first_place(array, name), "turn it into numbers",
+        )  # fmt: skip
+    if target is None:
+        target = np.dtype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize == 8 else np.dtype(np.float32)
+    plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
+    if plain and array.dtype == target and array.dtype.isnative:
+        return array
+    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the domain then refuses by place
+        return np.array(array, dtype=target, order="C", subok=False)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, None for everything else."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else [str(column) for column in columns]
+
+
+def first_cell(X: Floats, bad: Any) -> tuple[int, int] | None:
+    """Row and column of the first cell, in reading order, of which ``bad(block)`` is true; None where there is none.
+
+    Examples
+    --------
+    >>> first_cell(np.array([[1.0, 2.0], [3.0, -1.0]]), lambda block: block < 0)
+    (1, 1)
+    """
+    for start, block in _blocks(X):
+        found = bad(block)
+        if found.any():
+            row, column = divmod(int(found.argmax()), X.shape[1])
+            return start + row, column
+    return None
+
+
+def place(X: Any, row: int, column: int) -> str:
+    """Where a cell is, counting from 0 as NumPy does, with the column's name where it has one."""
+    names = column_names(X)
+    return f"row {row}, column {column}" + (f" {names[column]!r}" if names else "")
+
+
+def _blocks(X: Floats) -> Iterator[tuple[int, Floats]]:
+    rows = max(1, _CELLS_AT_ONCE // max(1, X.shape[1]))
+    for start in range(0, len(X), rows):
+        yield start, X[start : start + rows]
+
+
+def _target_dtype(dtype: Any) -> np.dtype[Any] | None:
+    if dtype is None:
+        return None
+    try:
+        target = np.dtype(dtype)
+    except TypeError:
+        target = None
+    if target not in (np.float32, np.float64):
+        raise UserValueError(f"dtype {dtype!r} cannot be computed in", "dtype", "use float32, float64 or None")
+    return np.dtype(target).newbyteorder("=")
+
+
+def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise UserTypeError(
+            f"Sparse data was passed for {name}, but dense data is required", "", "use '.toarray()' to convert to a dense array"
+        )
+    if hasattr(X, "detach"):
+        X = X.detach().cpu()
+    try:
+        return X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
+    except ValueError:
+        raise UserValueError(f"{name} is ragged: its rows have different lengths", "", "give every row the same columns") from None
+
+
+def _from_objects(array: np.ndarray[Any, Any], name: str, names: list[str] | None) -> Floats:
+    kinds = {type(cell) for cell in array.flat}
+    if all(issubclass(kind, _PLAIN_NUMBERS) and not issubclass(kind, np.complexfloating) for kind in kinds):
+        return array.astype(np.float64)
+    result = np.empty(array.shape, np.float64)
+    for row, cells in enumerate(array):
+        for column, cell in enumerate(cells):
+            where = f"row {row}, column {column}" + (f" {names[column]!r}" if names else "")
+            result[row, column] = _number(cell, name, where)
+    return result
+
+
+def _number(cell: Any, name: str, where: str) -> float:
+    if cell is None or type(cell).__name__ == "NAType":
+        return math.nan
+    if isinstance(cell, complex | np.complexfloating):
+        raise UserValueError(f"Complex data not supported: value {cell!r} in {name}", where, "use real and imaginary parts as columns")
+    if isinstance(cell, str | bytes):
+        raise UserValueError(f"value {cell!r} in {name} is text, not a number", where, "leave the column out or encode it as numbers")
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        # the words "argument must be ... string ... number" are what scikit-learn's check_estimator looks for
+        raise UserTypeError(
+            f"argument must be a table of numbers: {cell!r} in {name} is neither a string nor a number", where, "give numbers only"
+        ) from None
+
+
+def _first_place(array: np.ndarray[Any, Any], name: str) -> str:
+    return f"row 0, column 0: {array.flat[0]!r}" if array.size else name
