@@ -1,0 +1,1 @@
+"""How hidden quantities are found: every engine acts on contracts and knows no concrete model."""

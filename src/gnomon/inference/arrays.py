@@ -1,0 +1,59 @@
+"""NumPy arrays and torch tensors through one set of names, for engines that do not care which they are given."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, HasState
+
+__all__ = ["convert", "double", "is_tensor", "prototype", "to_numpy", "where"]
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def prototype(model: Any) -> Array:
+    """An array of the kind, floating type and device that the model computes in: the first one of its state.
+
+    Models that keep no state are taken to compute in float64 NumPy.
+    """
+    if isinstance(model, HasState):
+        for value in model.state().values():
+            if value.is_floating_point() if is_tensor(value) else np.issubdtype(value.dtype, np.floating):
+                return value
+    return np.empty(0)
+
+
+def convert(x: Array, like: Array) -> Array:
+    """`x` as an array of the kind, type and device of `like`; `x` itself where it is one already."""
+    if not is_tensor(like):
+        return np.asarray(to_numpy(x) if is_tensor(x) else x, dtype=like.dtype)
+    import torch
+
+    return torch.as_tensor(x, dtype=like.dtype, device=like.device)
+
+
+def to_numpy(x: Array) -> NDArray[np.float64]:
+    """`x` as a float64 NumPy array, detached."""
+    return x.detach().double().cpu().numpy() if is_tensor(x) else np.asarray(x, dtype=np.float64)
+
+
+def double(x: Array) -> Array:
+    """`x` in float64, detached, where it lies."""
+    return x.detach().double() if is_tensor(x) else np.asarray(x, dtype=np.float64)
+
+
+def where(mask: Array, a: Array, b: Array) -> Array:
+    """`a` where the mask is set, else `b`; kind and type of `b`."""
+    if not is_tensor(b):
+        return np.where(np.asarray(mask, dtype=bool), np.asarray(a, dtype=b.dtype), b)
+    import torch
+
+    return torch.where(torch.as_tensor(mask, dtype=torch.bool, device=b.device), convert(a, b), b)

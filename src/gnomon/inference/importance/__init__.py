@@ -1,0 +1,1 @@
+"""Weighted samples: importance sampling, its diagnostics, annealed importance sampling."""

@@ -1,0 +1,288 @@
+"""Block Gibbs sampling, mean field and transition matrices, written once for every model with blocks.
+
+A state maps each block's name to an array (batch, size); a block is redrawn as a whole from its conditional given the
+others. A clamp maps a block's name to ``(value, mask)``: where the mask is set the units keep the value and the others
+are sampled given them; mask None clamps the whole block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, HasBlocks, Noise, State
+from gnomon.errors import UserValueError
+from gnomon.inference.arrays import convert, prototype, to_numpy, where
+from gnomon.inference.exact.enumeration import states
+
+__all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field"]
+
+Clamp = Mapping[str, tuple[Array, Array | None]]
+
+_MAX_MATRIX_UNITS = 12
+
+
+def gibbs(
+    model: HasBlocks,
+    state: State,
+    noise: Noise,
+    *,
+    steps: int = 1,
+    order: Sequence[str] | None = None,
+    clamp: Clamp | None = None,
+    draw0: int = 0,
+) -> dict[str, Array]:
+    """Sweeps of block Gibbs sampling: each block in turn is drawn from its conditional given the others.
+
+    Sweep s draws block number i of the order with call number ``draw0 + s * len(order) + i`` of `noise`, so a call
+    takes ``steps * len(order)`` numbers and the next call in the same update must start behind them. A sweep in fixed
+    order leaves the model's distribution (given the clamped units) invariant; it is not reversible unless the order is
+    a palindrome.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        The joint model.
+    state : mapping of block name to array (batch, size)
+        Where the chains are. A block that is drawn before it is looked at may be absent. Never modified.
+    noise : Noise
+        Row i of the batch uses the numbers of its position.
+    steps : int, in [0, inf)
+        Number of sweeps.
+    order : sequence of block names, optional
+        The updates of one sweep; the model's own order by default. A name may be left out or repeated.
+    clamp : mapping of block name to (value, mask), optional
+        Units that keep a value; mask None clamps the whole block. Clamped from the start, also with 0 sweeps.
+    draw0 : int, in [0, inf)
+        First call number.
+
+    Returns
+    -------
+    dict of block name to array
+        The new state.
+
+    Raises
+    ------
+    UserValueError
+        For unknown block names or negative `steps`.
+
+    References
+    ----------
+    Geman and Geman (1984), "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images".
+    """
+    if steps < 0:
+        raise UserValueError(f"{steps} sweeps are not possible", "steps", "use 0 or more")
+    order, clamp = _checked(model, order, clamp)
+    now = _clamped(model, dict(state), clamp)
+    draw = draw0
+    for _ in range(steps):
+        for block in order:
+            if not _whole(clamp, block):
+                sample = model.conditional(block, now).sample(noise, draw)
+                now[block] = _pin(clamp, block, sample)
+            draw += 1
+    return now
+
+
+def mean_field(
+    model: HasBlocks, clamp: Clamp, *, steps: int = 50, order: Sequence[str] | None = None
+) -> dict[str, Array]:
+    """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
+
+    ``q_block <- mean of conditional(block, means of the others)``, starting from 1/2. Each update raises the evidence
+    lower bound; a fixed point is a local optimum, and exact where the free units are independent given the clamped
+    ones.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        A model whose conditionals depend on the others through linear fields, so that means may stand for states.
+    clamp : mapping of block name to (value, mask)
+        The observed units; values (batch, size), mask None for a whole block.
+    steps : int, in [0, inf)
+        Rounds of updates.
+    order : sequence of block names, optional
+        Order of the updates in a round.
+
+    Returns
+    -------
+    dict of block name to array (batch, size)
+        Means; clamped units hold their values.
+
+    References
+    ----------
+    Peterson and Anderson (1987), "A mean field theory learning algorithm for neural networks".
+    """
+    if steps < 0:
+        raise UserValueError(f"{steps} rounds are not possible", "steps", "use 0 or more")
+    order, clamp = _checked(model, order, clamp)
+    like = prototype(model)
+    n = max((len(value) for value, _ in clamp.values()), default=1)
+    halves = {block: convert(np.full((n, model.sizes[block]), 0.5), like) for block in model.blocks}
+    now = _clamped(model, halves, clamp)
+    for _ in range(steps):
+        for block in order:
+            if not _whole(clamp, block):
+                now[block] = _pin(clamp, block, model.conditional(block, now).mean)
+    return now
+
+
+def joint_states(model: HasBlocks, clamp: Clamp | None = None) -> dict[str, Array]:
+    """Every joint state of the free units, in lexicographic order over the blocks in turn.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        Binary units, at most 12 of them free.
+    clamp : mapping of block name to (value, mask), optional
+        Units held at one value each: value and mask of shape (size,) or (1, size).
+
+    Returns
+    -------
+    dict of block name to array (2**free, size)
+    """
+    _, clamp = _checked(model, None, clamp)
+    free = _free(model, clamp)
+    n_free = sum(int(f.sum()) for f in free.values())
+    if n_free > _MAX_MATRIX_UNITS:
+        raise UserValueError(
+            f"a matrix over 2^{n_free} states takes {8 * 4.0**n_free:.1e} bytes", "model", "use at most 12 free units"
+        )
+    like, table, result = prototype(model), states(n_free), {}
+    for block in model.blocks:
+        x = np.zeros((len(table), model.sizes[block]))
+        if block in clamp:
+            x[:] = to_numpy(clamp[block][0]).reshape(1, -1)
+        n = int(free[block].sum())
+        x[:, free[block]], table = table[:, :n], table[:, n:]
+        result[block] = convert(x, like)
+    return result
+
+
+def kernel_matrix(
+    model: HasBlocks, order: Sequence[str] | None = None, clamp: Clamp | None = None
+) -> NDArray[np.float64]:
+    """The exact transition matrix of one Gibbs sweep over all joint states, for tests and teaching.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        Binary units, at most 12 of them free.
+    order : sequence of block names, optional
+        The updates of the sweep; one name gives the kernel of a single update.
+    clamp : mapping of block name to (value, mask), optional
+        Units held at one value each; the kernel then acts on the states of the free units.
+
+    Returns
+    -------
+    array of shape (states, states)
+        ``T[i, j] = P(next = i | now = j)``; columns sum to 1; numbering as `joint_states`.
+
+    Raises
+    ------
+    UserValueError
+        With more than 12 free units (a matrix of 134 MB).
+    """
+    order, clamp = _checked(model, order, clamp)
+    table, free = joint_states(model, clamp), _free(model, clamp)
+    plain = {block: to_numpy(x) for block, x in table.items()}
+    matrix = np.eye(len(plain[model.blocks[0]]))
+    for block in order:
+        mean = to_numpy(model.conditional(block, table).mean)[:, free[block]]
+        rest = _number(np.concatenate([x for name, x in plain.items() if name != block], axis=1))
+        step = _table(plain[block][:, free[block]], mean) * (rest[:, None] == rest[None, :])
+        matrix = np.matmul(step, matrix)
+    return matrix
+
+
+def block_kernel(model: HasBlocks, block: str) -> NDArray[np.float64]:
+    """The transition matrix of one block of a two-block model: the other drawn given it, then it given the other.
+
+    This is the chain that contrastive divergence runs and the one annealed importance sampling moves by:
+    ``T[i, j] = sum_h P(x_i | h) P(h | x_j)``. It is reversible with respect to the block's marginal. The law of CD-k
+    negative samples from data law d is T^k d.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        Two blocks of binary units, at most 12 in each.
+    block : str
+        The block whose states number rows and columns, in the order of `states`.
+
+    Returns
+    -------
+    array of shape (2**size, 2**size)
+        Columns sum to 1.
+
+    Raises
+    ------
+    UserValueError
+        When the model has not two blocks, or a block is too large.
+    """
+    _checked(model, (block,), None)
+    if len(model.blocks) != 2:
+        raise UserValueError(f"the model has {len(model.blocks)} blocks", "model", "use a model of two blocks")
+    other = next(b for b in model.blocks if b != block)
+    if max(model.sizes.values()) > _MAX_MATRIX_UNITS:
+        raise UserValueError(f"blocks of {dict(model.sizes)} units are too large", "model", "use at most 12 in each")
+    return np.matmul(_conditional_table(model, block, other), _conditional_table(model, other, block))
+
+
+def _conditional_table(model: HasBlocks, block: str, given: str) -> NDArray[np.float64]:
+    x, y = states(model.sizes[block]), states(model.sizes[given])
+    return _table(x, to_numpy(model.conditional(block, {given: convert(y, prototype(model))}).mean))
+
+
+def _table(x: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(row i of x) under independent units with the means of row j, entry (i, j)."""
+    result = np.ones((len(x), len(mean)))
+    for unit in range(x.shape[1]):
+        result *= np.where(x[:, unit, None] == 1, mean[None, :, unit], 1 - mean[None, :, unit])
+    return result
+
+
+def _number(bits: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of equal bits get equal numbers."""
+    return np.unique(bits, axis=0, return_inverse=True)[1].ravel()
+
+
+def _checked(model: HasBlocks, order: Sequence[str] | None, clamp: Clamp | None) -> tuple[Sequence[str], Clamp]:
+    order = model.blocks if order is None else order
+    clamp = {} if clamp is None else clamp
+    for block in (*order, *clamp):
+        if block not in model.blocks:
+            raise UserValueError(f"block {block!r} is unknown", "order, clamp", "use " + ", ".join(model.blocks))
+    return order, clamp
+
+
+def _whole(clamp: Clamp, block: str) -> bool:
+    return block in clamp and clamp[block][1] is None
+
+
+def _pin(clamp: Clamp, block: str, sample: Array) -> Array:
+    """The sample with the clamped units at their values."""
+    if block not in clamp:
+        return sample
+    value, mask = clamp[block]
+    return where(mask, value, sample)
+
+
+def _clamped(model: HasBlocks, state: dict[str, Array], clamp: Clamp) -> dict[str, Array]:
+    """The state with the clamps applied; a partly clamped block that is absent is drawn later."""
+    for block, (value, mask) in clamp.items():
+        if mask is None:
+            state[block] = convert(value, prototype(model))
+        elif block in state:
+            state[block] = _pin(clamp, block, state[block])
+    return state
+
+
+def _free(model: HasBlocks, clamp: Clamp) -> dict[str, NDArray[np.bool_]]:
+    """Which units of each block are not clamped."""
+    free = {block: np.ones(model.sizes[block], dtype=bool) for block in model.blocks}
+    for block, (_, mask) in clamp.items():
+        held = np.ones(model.sizes[block]) if mask is None else to_numpy(mask).reshape(-1)
+        free[block] = np.broadcast_to(held == 0, free[block].shape)
+    return free
