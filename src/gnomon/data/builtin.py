@@ -65,12 +65,12 @@ def _table(name: str) -> Dataset:
 def python_reference() -> tuple[str, ...]:
     """The sentences of the Python language reference that every Python carries (module ``pydoc_data.topics``).
 
-    The text belongs to the Python version; it has about 40,000 words and marks under the PSF licence. The rule that
-    makes sentences of it: topics in alphabetical order, cut into paragraphs at blank lines. A paragraph is left out when
-    it came before, starts with four blanks (code), holds grammar, a table or a prompt, has fewer than four words, or does
-    not end in one of ``.?!``. The marks ``*``, ``"``, ``|`` and backticks are dropped, and words cut at a hyphen at the
-    end of a line joined. A sentence ends after ``.?!`` before a blank and a capital or bracket; one without a letter
-    is dropped. Words and punctuation marks are set apart by one blank. Case is kept.
+    The text belongs to the Python version; it has about 40,000 words and marks under the PSF license. The rule that
+    makes sentences of it: topics in alphabetical order, cut into paragraphs at blank lines. A paragraph is left out
+    when it came before, starts with four blanks (code), holds grammar, a table or a prompt, has fewer than four words,
+    or does not end in one of ``.?!``. The marks ``*``, ``"``, ``|`` and backticks are dropped, words cut at a hyphen at
+    the end of a line joined. A sentence ends after ``.?!`` before a blank and a capital or bracket; one without a
+    letter is dropped. Words and punctuation marks are set apart by one blank. Case is kept.
 
     Raises
     ------

@@ -135,7 +135,7 @@ class Dataset:
         from gnomon.distributions.domains import Binary
 
         if self.levels is not None:
-            return (X >= (self.levels - 1) / 2).astype(X.dtype)
+            return (2 * X >= self.levels - 1).astype(X.dtype)
         return Binary(tolerance=0.0).check(X, name=self.name)
 
     def _density(self, X: NDArray[Any]) -> NDArray[Any]:

@@ -15,6 +15,8 @@ __all__ = ["column_names", "first_cell", "place", "table"]
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 _CELLS_AT_ONCE = 1 << 20
+_COMPLEX = "use real and imaginary parts as columns"
+_SPARSE = "use '.toarray()' to convert to a dense array"
 _PLAIN_NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
@@ -32,7 +34,8 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     name : str, default "X"
         What error messages call it.
     dtype : dtype-like, optional
-        float32 or float64. None keeps float32 and float64 and makes float32 of everything else.
+        float32 or float64. None keeps float32 and float64, makes float64 of an object array (no cell loses digits) and
+        float32 of everything else.
 
     Returns
     -------
@@ -63,10 +66,10 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     if array.dtype.kind == "O":
         array = _from_objects(array, name, column_names(X))
     if array.dtype.kind == "c":
-        raise UserValueError(f"Complex data not supported: {name} has dtype {array.dtype}", "", "use real and imaginary parts as columns")
+        raise UserValueError(f"Complex data not supported: {name} has dtype {array.dtype}", "", _COMPLEX)
     if array.dtype.kind not in "biuf":
         raise UserValueError(
-            f"{name} has dtype {array.dtype}, which holds no numbers", _first_place(array, name), "turn it into numbers",
+            f"{name} has dtype {array.dtype}, which holds no numbers", _first_place(array, name), "turn it into numbers"
         )  # fmt: skip
     if target is None:
         target = np.dtype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize == 8 else np.dtype(np.float32)
@@ -125,15 +128,14 @@ def _target_dtype(dtype: Any) -> np.dtype[Any] | None:
 
 def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise UserTypeError(
-            f"Sparse data was passed for {name}, but dense data is required", "", "use '.toarray()' to convert to a dense array"
-        )
+        raise UserTypeError(f"Sparse data was passed for {name}, but dense data is required", "", _SPARSE)
     if hasattr(X, "detach"):
         X = X.detach().cpu()
     try:
         return X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
     except ValueError:
-        raise UserValueError(f"{name} is ragged: its rows have different lengths", "", "give every row the same columns") from None
+        what = f"{name} is ragged: its rows have different lengths"
+        raise UserValueError(what, "", "give every row the same columns") from None
 
 
 def _from_objects(array: np.ndarray[Any, Any], name: str, names: list[str] | None) -> Floats:
@@ -152,16 +154,16 @@ def _number(cell: Any, name: str, where: str) -> float:
     if cell is None or type(cell).__name__ == "NAType":
         return math.nan
     if isinstance(cell, complex | np.complexfloating):
-        raise UserValueError(f"Complex data not supported: value {cell!r} in {name}", where, "use real and imaginary parts as columns")
+        raise UserValueError(f"Complex data not supported: value {cell!r} in {name}", where, _COMPLEX)
     if isinstance(cell, str | bytes):
-        raise UserValueError(f"value {cell!r} in {name} is text, not a number", where, "leave the column out or encode it as numbers")
+        what = f"value {cell!r} in {name} is text, not a number"
+        raise UserValueError(what, where, "leave the column out or encode it as numbers")
     try:
         return float(cell)
     except (TypeError, ValueError):
         # the words "argument must be ... string ... number" are what scikit-learn's check_estimator looks for
-        raise UserTypeError(
-            f"argument must be a table of numbers: {cell!r} in {name} is neither a string nor a number", where, "give numbers only"
-        ) from None
+        what = f"argument must be a table of numbers: {cell!r} in {name} is neither a string nor a number"
+        raise UserTypeError(what, where, "give numbers only") from None
 
 
 def _first_place(array: np.ndarray[Any, Any], name: str) -> str:

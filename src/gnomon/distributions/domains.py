@@ -31,7 +31,7 @@ class Domain:
         name : str, default "X"
             What error messages call it.
         dtype : dtype-like, optional
-            float32 or float64; None keeps these two and makes float32 of everything else.
+            float32 or float64; None follows the input, see `gnomon.distributions.arrays.table`.
 
         Returns
         -------
@@ -58,7 +58,9 @@ class Domain:
         raise NotImplementedError
 
     def _check_finite(self, X: Any, array: Floats, name: str) -> None:
-        if bool(np.isfinite(array.sum(dtype=np.float64))):
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = array.sum(dtype=np.float64)
+        if np.isfinite(total):
             return  # a single cell that is not finite makes the sum so
         bad = np.isinf if self.allow_missing else lambda block: ~np.isfinite(block)
         cell = first_cell(array, bad)
@@ -119,7 +121,8 @@ class UnitInterval(Domain):
 
     tolerance: float = 1e-6
     remedy: ClassVar[str] = (
-        "scale to [0, 1] (pixels of 0..255: divide by 255), binarize, or choose a system with Gaussian units for real data"
+        "scale to [0, 1] (pixels of 0..255: divide by 255), binarize, or choose a system with Gaussian units "
+        "for real data"
     )
 
     def describe(self) -> str:
@@ -160,7 +163,7 @@ class Binary(Domain):
 
     tolerance: float = 1e-6
     remedy: ClassVar[str] = (
-        "binarize (for example X >= 0.5 after you scale to [0, 1]), or choose a system with Gaussian units for real data"
+        "scale to [0, 1] and binarize (X >= 0.5), or choose a system with Gaussian units for real data"
     )
 
     def describe(self) -> str:
@@ -187,18 +190,24 @@ class Labels:
 
     Examples
     --------
-    >>> classes, codes = Labels().check(["wet", "dry", "wet"])
+    >>> classes, codes = Labels().encode(["wet", "dry", "wet"])
     >>> classes, codes
     (array(['dry', 'wet'], dtype='<U3'), array([1, 0, 1]))
+    >>> Labels().locate(["wet", "icy"], classes)
+    (array([ True, False]), array([1, 0]))
     """
 
-    def check(self, y: Any, *, name: str = "y") -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def encode(
+        self, y: Any, *, n: int | None = None, name: str = "y"
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The classes in sorted order and the place of each label among them.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             A column of shape (n, 1) is taken with scikit-learn's warning.
+        n : int, optional
+            How many labels there must be.
         name : str, default "y"
             What error messages call it.
 
@@ -214,28 +223,34 @@ class Labels:
             A missing label, a measured quantity instead of a class, or text mixed with numbers, with the row.
         """
         labels = self._column(y, name)
+        if n is not None and len(labels) != n:
+            raise UserValueError(
+                f"inconsistent numbers of samples: {len(labels)} labels for {n} rows", name, "give one label per row"
+            )
         classes, codes = np.unique(labels, return_inverse=True)
         return classes, codes.reshape(-1).astype(np.int64, copy=False)
 
-    def encode(self, y: Any, classes: np.ndarray[Any, Any], *, name: str = "y") -> np.ndarray[Any, Any]:
-        """Place of each label among known classes.
+    def locate(
+        self, y: Any, classes: np.ndarray[Any, Any], *, n: int | None = None, name: str = "y"
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Place of each label among classes that are known already.
+
+        Returns
+        -------
+        known : bool array of shape (n,)
+            False where a label is none of the classes.
+        codes : int64 array of shape (n,)
+            0 where it is none.
 
         Raises
         ------
         UserValueError
-            A label that is not among the classes, with its row.
+            As `encode` does.
         """
-        found, codes = self.check(y, name=name)
-        known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-        places = np.array([known.get(label, -1) for label in found.tolist()], np.int64)
-        result: np.ndarray[Any, Any] = places[codes] if len(codes) else codes
-        if (result < 0).any():
-            row = int((result < 0).argmax())
-            raise UserValueError(
-                f"label {found[codes[row]]!r} in {name} is not among the {len(known)} known classes", f"row {row}",
-                "use the labels of the fit",
-            )  # fmt: skip
-        return result
+        found, codes = self.encode(y, n=n, name=name)
+        table = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+        places = np.array([table.get(label, -1) for label in found.tolist()], np.int64)[codes]
+        return places >= 0, np.maximum(places, 0)
 
     def describe(self) -> str:
         """What a column of this domain holds."""
@@ -249,9 +264,8 @@ class Labels:
         from sklearn.utils import column_or_1d
 
         if y is None:
-            raise UserValueError(
-                f"this system requires y to be passed, but the target y is None ({name})", "", "give a label per row"
-            )
+            what = "this system requires y to be passed, but the target y is None"
+            raise UserValueError(what, name, "give one label per row")
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
         try:
             labels = column_or_1d(labels, warn=True)
@@ -267,7 +281,7 @@ class Labels:
             raise UserValueError(f"Unknown label type: {labels.dtype}", name, "use text, whole numbers or truth values")
         return self._objects(labels, name)
 
-    def _whole(self, labels: Floats, name: str) -> Floats:
+    def _whole(self, labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         bad = ~np.isfinite(labels)
         if bad.any():
             row = int(bad.argmax())
@@ -291,10 +305,8 @@ class Labels:
                     "give every row a label or drop it",
                 )
             if not isinstance(label, str | bool | int | float | np.generic):
-                raise UserTypeError(
-                    f"Unknown label type: {type(label).__name__}. Argument must be a string or a number", f"row {row} of {name}",
-                    "use text, whole numbers or truth values",
-                )  # fmt: skip
+                what = f"Unknown label type: {type(label).__name__}. Argument must be a string or a number"
+                raise UserTypeError(what, f"row {row} of {name}", "use text, whole numbers or truth values")
         texts = np.fromiter((isinstance(label, str) for label in labels), bool, len(labels))
         if texts.all():
             return labels
@@ -303,5 +315,5 @@ class Labels:
             raise UserValueError(
                 f"{name} mixes text with numbers: {labels[row]!r}", f"row {row}", "make all labels text"
             )
-        numbers = np.array(labels.tolist())
+        numbers: np.ndarray[Any, Any] = np.array(labels.tolist())
         return self._whole(numbers, name) if numbers.dtype.kind == "f" else numbers
