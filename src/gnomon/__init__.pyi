@@ -1,0 +1,21 @@
+from typing import Any
+
+from gnomon.catalog import catalog as catalog
+from gnomon import data as data
+from gnomon import errors as errors
+from gnomon.evaluation.score import Score as Score
+from gnomon.saving import load as load
+from gnomon.saving import resume as resume
+from gnomon.systems.energy.rbm import RBM as RBM
+from gnomon.systems.factors.ppca import PPCA as PPCA
+from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression
+from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as BernoulliMixture
+from gnomon.systems.text.ngram import NGram as NGram
+from gnomon.tasks.compare import compare as compare
+from gnomon import testing as testing
+from gnomon.training.context import context as context
+from gnomon.training.launch import launch as launch
+
+__version__: str
+
+def make(name: str, **params: Any) -> Any: ...

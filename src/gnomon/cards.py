@@ -1,0 +1,299 @@
+"""Cards: a system's parameters, verbs and documentation, read from its source text without importing it.
+
+What a card knows of a parameter comes from the constructor's signature (type, ``Annotated`` interval, ``Literal``
+choices, default) and from the class's numpydoc section ``Parameters`` (description; the types of an ``Any``).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gnomon.source import Module, names_of
+
+if TYPE_CHECKING:
+    from gnomon.catalog import Entry
+
+__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "RecipeCard", "read"]
+
+REQUIRED: Any = inspect.Parameter.empty
+"""Default of a parameter that has none."""
+
+PLAIN = ("int", "float", "bool", "str")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the kinds of values that a parameter takes.
+
+    Parameters
+    ----------
+    name : {"int", "float", "bool", "str", "choice", "tuple", "recipe", "object"}
+    interval : str
+        Of a number, for example ``[1, inf)``; "" for any.
+    choices : tuple of str
+        Of a choice.
+    items : tuple of Kind
+        Of a tuple.
+    many : bool
+        The tuple has any number of items of one kind.
+    """
+
+    name: str
+    interval: str = ""
+    choices: tuple[str, ...] = ()
+    items: tuple[Kind, ...] = ()
+    many: bool = False
+
+    def __str__(self) -> str:
+        if self.name == "choice":
+            return "{" + ", ".join(self.choices) + "}"
+        if self.name == "tuple":
+            return "x".join(map(str, self.items)) + ("x..." if self.many else "")
+        return self.name + (f" in {self.interval}" if self.interval else "")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Parameters
+    ----------
+    name : str
+    kinds : tuple of Kind
+        What it takes; empty when only None, or only objects that no command line can name.
+    optional : bool
+        Whether it may be None.
+    default : object
+        A literal, or `REQUIRED`.
+    description : str
+    """
+
+    name: str
+    kinds: tuple[Kind, ...]
+    optional: bool
+    default: Any
+    description: str
+
+    @property
+    def slot(self) -> bool:
+        """Whether it takes a recipe."""
+        return any(kind.name == "recipe" for kind in self.kinds)
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line, without the two hyphens."""
+        return self.name.replace("_", "-")
+
+    def __str__(self) -> str:
+        return " or ".join([*(str(kind) for kind in self.kinds), *(["none"] if self.optional else [])])
+
+
+@dataclass(frozen=True)
+class RecipeCard:
+    """A recipe that fits a slot."""
+
+    slot: str
+    short: str
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a system without importing it.
+
+    Parameters
+    ----------
+    entry : Entry
+    doc : str
+        The class's docstring.
+    parameters : tuple of Parameter
+        In the order of the constructor.
+    verbs : tuple of str
+        Public methods of the class and, where its model has what they need, of the base class.
+    """
+
+    entry: Entry
+    doc: str
+    parameters: tuple[Parameter, ...]
+    verbs: tuple[str, ...]
+    _module: Module
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def text(self) -> str:
+        """The docstring up to its first section."""
+        return re.split(r"\n\n[A-Z]\w+\n---", self.doc, maxsplit=1)[0].strip()
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Names of the parameters that take recipes."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.slot)
+
+    @cached_property
+    def recipes(self) -> dict[str, dict[str, RecipeCard]]:
+        """Recipes by slot and short name: those that the system's module defines or imports."""
+        found: dict[str, dict[str, RecipeCard]] = {slot: {} for slot in self.slots}
+        for module, node in self._module.classes(containing="short"):
+            short, slot = module.attribute(node, "short"), module.attribute(node, "slot")
+            if isinstance(short, str) and short and slot in found:
+                found[slot][short] = _recipe(module, node, slot, short)
+        return {slot: dict(sorted(cards.items())) for slot, cards in found.items()}
+
+
+def read(entry: Entry) -> Card:
+    """The card of a system.
+
+    Raises
+    ------
+    ValueError
+        The entry points to no class, or to one whose constructor cannot be read.
+
+    Examples
+    --------
+    >>> from gnomon.catalog import entry
+    >>> card = read(entry("rbm"))
+    >>> [(p.name, str(p), p.default) for p in card.parameters][0]
+    ('n_hidden', 'int in [1, inf)', 64)
+    """
+    where, _, name = entry.where.partition(":")
+    module = Module.of(where)
+    node = module.find(name)
+    if node is None:
+        raise ValueError(f"{entry.where}: {module.path} defines no class {name}")
+    doc = ast.get_docstring(node) or ""
+    slots = module.attribute(node, "slots") or ()
+    return Card(entry, doc, _constructor(node, doc, slots), _verbs(module, node), module)
+
+
+# --- parameters -----------------------------------------------------------------------------------------------------
+
+
+def _constructor(node: ast.ClassDef, doc: str, slots: tuple[str, ...]) -> tuple[Parameter, ...]:
+    documented = _documented(doc)
+    function = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+    if function is None:
+        return ()
+    given = function.args
+    places = [*given.posonlyargs, *given.args][1:]
+    defaults = [REQUIRED] * (len(places) - len(given.defaults)) + [_literal(d) for d in given.defaults]
+    named = [REQUIRED if d is None else _literal(d) for d in given.kw_defaults]
+    pairs = zip([*places, *given.kwonlyargs], [*defaults, *named], strict=True)
+    read = (_parameter(a.arg, a.annotation, default, documented) for a, default in pairs)
+    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in read)
+
+
+def _recipe(module: Module, node: ast.ClassDef, slot: str, short: str) -> RecipeCard:
+    doc = ast.get_docstring(node) or ""
+    documented = _documented(doc)
+    fields: dict[str, Parameter] = {}
+    for one in reversed(module.lineage(node)):
+        for line in one.body:
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and not _is_class_variable(line):
+                default = REQUIRED if line.value is None else _literal(line.value)
+                fields[line.target.id] = _parameter(line.target.id, line.annotation, default, documented)
+    return RecipeCard(slot, short, node.name, doc.partition("\n")[0], tuple(fields.values()))
+
+
+def _is_class_variable(line: ast.AnnAssign) -> bool:
+    return "ClassVar" in ast.unparse(line.annotation)
+
+
+def _parameter(name: str, annotation: ast.expr | None, default: Any, documented: dict[str, tuple[str, str]]) -> Parameter:
+    header, description = documented.get(name, ("", ""))
+    kinds = _kinds(annotation) if annotation is not None else []
+    if any(kind.name == "object" for kind in kinds):
+        # `Any` says nothing: numpydoc does
+        words = re.findall(r"\w+", header.partition(", default")[0])
+        kinds = [Kind(word) for word in dict.fromkeys(words) if word in PLAIN]
+        kinds += [Kind("none")] if "None" in words or default is None else []
+    optional = any(kind.name == "none" for kind in kinds)
+    return Parameter(name, tuple(kind for kind in kinds if kind.name != "none"), optional, default, description)
+
+
+def _kinds(node: ast.expr) -> list[Kind]:
+    """The alternatives of an annotation."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_kinds(node.left), *_kinds(node.right)]
+    if isinstance(node, ast.Constant):
+        return [Kind("none")] if node.value is None else _kinds(ast.parse(str(node.value), mode="eval").body)
+    if isinstance(node, ast.Subscript):
+        return _generic(node)
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return [Kind(name if name in PLAIN else "object")]
+
+
+def _generic(node: ast.Subscript) -> list[Kind]:
+    head = ast.unparse(node.value).rpartition(".")[2]
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if head == "Annotated":
+        interval = next((n.value for n in inner[1:] if isinstance(n, ast.Constant) and isinstance(n.value, str)), "")
+        return [Kind(kind.name, interval, kind.choices, kind.items, kind.many) for kind in _kinds(inner[0])]
+    if head == "Literal":
+        return [Kind("choice", choices=tuple(str(ast.literal_eval(n)) for n in inner))]
+    if head == "Optional":
+        return [*_kinds(inner[0]), Kind("none")]
+    if head == "Union":
+        return [kind for n in inner for kind in _kinds(n)]
+    if head == "tuple":
+        many = any(isinstance(n, ast.Constant) and n.value is ... for n in inner)
+        items = [_kinds(n)[0] for n in inner if not (isinstance(n, ast.Constant) and n.value is ...)]
+        return [Kind("tuple", items=tuple(items), many=many)]
+    return [Kind("object")]
+
+
+def _literal(node: ast.expr) -> Any:
+    """A default's value; its source text where it is no literal."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node)
+
+
+# --- documentation --------------------------------------------------------------------------------------------------
+
+
+def _documented(doc: str) -> dict[str, tuple[str, str]]:
+    """Type header and description by parameter name, from the numpydoc section ``Parameters``."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", doc, re.M | re.S)
+    found: dict[str, tuple[str, str]] = {}
+    for block in re.split(r"\n(?=\S)", section[1]) if section else []:
+        first, _, rest = block.partition("\n")
+        names, _, header = first.partition(" : ")
+        description = " ".join(rest.split())
+        for name in names.split(","):
+            found[name.strip()] = (header.strip(), description)
+    return found
+
+
+def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
+    """Public methods along the lineage; one that is there only where the model has it (``available_if``) needs it there."""
+    abilities = _model_methods(module, node)
+    verbs: dict[str, None] = {}
+    for one in module.lineage(node):
+        for function in (n for n in one.body if isinstance(n, ast.FunctionDef)):
+            marks = {name for decorator in function.decorator_list for name in names_of(decorator)}
+            if function.name.startswith("_") or marks & {"property", "cached_property", "classmethod", "staticmethod"}:
+                continue
+            if "available_if" in marks and "_model_supports" in marks and function.name not in abilities:
+                continue
+            verbs[function.name] = None
+    return tuple(sorted(set(verbs) - {"set_params"}))
+
+
+def _model_methods(module: Module, node: ast.ClassDef) -> set[str]:
+    name = module.attribute(node, "model_class")
+    model = module.find(name) if isinstance(name, str) else None
+    if model is None:
+        return set()
+    return {n.name for one in module.lineage(model) for n in one.body if isinstance(n, ast.FunctionDef)}

@@ -1,0 +1,248 @@
+"""The table of contents: one entry per system, readable without NumPy or torch.
+
+The module can be called: ``gnomon.catalog()`` is its table (see docs/decisions/0001).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gnomon.errors import UserValueError, nearest
+
+if TYPE_CHECKING:
+    from gnomon.cards import Card
+
+__all__ = ["ENTRIES", "Entry", "card", "entries", "entry", "find", "load_class", "make", "tasks"]
+
+GROUP = "gnomon.systems"
+"""Entry points of this group name a function, or a list, that gives the entries of a plug-in."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A system's line in the catalog.
+
+    Parameters
+    ----------
+    name : str
+        What it is called on the command line: lower case, words joined by hyphens.
+    title, title_zh : str
+        What it is called in English and in Chinese.
+    kind : str
+        Kind of the row that it is: ``model``.
+    tasks : tuple of str
+        What it can be used for; the first is the one that ``gnomon fit`` prepares data for.
+    where : str
+        ``module:Class``.
+    source : str
+        Author and year.
+    rows : tuple of str
+        Rows of docs/spec that it makes work.
+    tiny : mapping
+        Constructor arguments with which it fits in a moment: for tests.
+    """
+
+    name: str
+    title: str
+    title_zh: str
+    kind: str
+    tasks: tuple[str, ...]
+    where: str
+    source: str
+    rows: tuple[str, ...]
+    tiny: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def class_name(self) -> str:
+        """Name of the class: ``gnomon.<class_name>``."""
+        return self.where.partition(":")[2]
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）", "model",
+        ("classify",), "gnomon.systems.linear.softmax_regression:SoftmaxRegression", "Cox 1958; Bishop 2006",
+        ("LIN-09", "LIN-10", "LIN-11", "LIN-12", "LIN-13", "DLN-18", "DLN-64", "DLN-68"),
+        {"epochs": 100, "learning_rate": 0.1},
+    ),
+    Entry(
+        "ppca", "Probabilistic principal component analysis", "概率主成分分析", "model",
+        ("density",), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
+        ("REP-003", "REP-004", "BAY-54", "BAY-55", "BAY-56", "BAY-57"),
+        {"n_components": 1, "max_iter": 30},
+    ),
+    Entry(
+        "bernoulli-mixture", "Bernoulli mixture (latent class analysis)", "伯努利混合模型（潜在类别分析）", "model",
+        ("density", "cluster"), "gnomon.systems.mixtures.bernoulli_mixture:BernoulliMixture",
+        "Lazarsfeld and Henry 1968; Bishop 2006",
+        ("BAY-48", "BAY-50", "BAY-75"),
+        {"n_components": 3, "max_iter": 30},
+    ),
+    Entry(
+        "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
+        ("density",), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
+        (
+            "GEN-005", "GEN-006", "GEN-007", "INF-30", "INF-31", "INF-33", "INF-35", "DLN-81", "DLN-82", "DLN-84",
+            "DLN-86", "DLN-87",
+        ),
+        {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
+    ),
+    Entry(
+        "ngram", "n-gram language model", "n 元语法语言模型", "model",
+        ("language",), "gnomon.systems.text.ngram:NGram", "Markov 1913; Shannon 1948; Chen and Goodman 1999",
+        (
+            "PRA-145", "PRA-146", "PRA-147", "PRA-148", "PRA-149", "PRA-150", "DLN-32", "DLN-174", "DLN-175", "DLN-180",
+        ),
+        {"n": 2},
+    ),
+)  # fmt: skip
+"""The systems of gnomon itself."""
+
+
+def entries() -> tuple[Entry, ...]:
+    """Every system, gnomon's own first, then those of plug-ins.
+
+    Raises
+    ------
+    ValueError
+        Two entries of one name.
+
+    Examples
+    --------
+    >>> [entry.name for entry in entries()][:2]
+    ['softmax-regression', 'ppca']
+    """
+    return joined(ENTRIES, *_plugins())
+
+
+def joined(*groups: Iterable[Entry]) -> tuple[Entry, ...]:
+    """All entries in order; a name may come once."""
+    known: dict[str, Entry] = {}
+    for one in (one for group in groups for one in group):
+        first = known.setdefault(one.name, one)
+        if first is not one:
+            raise ValueError(f"two systems are called {one.name!r}: {first.where} and {one.where}")
+    return tuple(known.values())
+
+
+@cache
+def _plugins() -> tuple[tuple[Entry, ...], ...]:
+    from importlib.metadata import entry_points
+
+    found = []
+    for point in entry_points(group=GROUP):
+        given: Iterable[Entry] | Callable[[], Iterable[Entry]] = point.load()
+        found.append(tuple(given() if callable(given) else given))
+    return tuple(found)
+
+
+def entry(name: str) -> Entry:
+    """The system of this name; plug-ins are looked at only when gnomon itself has none.
+
+    Raises
+    ------
+    UserValueError
+        An unknown name, with the nearest known one.
+
+    Examples
+    --------
+    >>> entry("rbm").title
+    'Restricted Boltzmann machine (harmonium)'
+    """
+    for table in (lambda: ENTRIES, entries):
+        for one in table():
+            if one.name == name:
+                return one
+    names = [one.name for one in entries()]
+    close = nearest(name, names)
+    remedy = f"did you mean {close[0]}?" if close else f"the systems are {', '.join(names)}"
+    raise UserValueError(f"unknown system {name!r}", "", remedy)
+
+
+def tasks() -> tuple[str, ...]:
+    """The tasks that some system is for, sorted.
+
+    Examples
+    --------
+    >>> tasks()
+    ('classify', 'cluster', 'density', 'language')
+    """
+    return tuple(sorted({task for one in entries() for task in one.tasks}))
+
+
+def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
+    """The systems in whose name, titles, kind, family, tasks, source or rows the word occurs; case makes no difference.
+
+    Parameters
+    ----------
+    word : str
+        Any part of what is searched, in English or Chinese; "" finds everything.
+    task : str, optional
+        Only systems for this task.
+
+    Raises
+    ------
+    UserValueError
+        An unknown task.
+
+    Examples
+    --------
+    >>> [entry.name for entry in find("玻尔兹曼")], [entry.name for entry in find(task="language")]
+    (['rbm'], ['ngram'])
+    """
+    if task is not None and task not in tasks():
+        close = nearest(task, tasks())
+        remedy = f"did you mean {close[0]}?" if close else f"the tasks are {', '.join(tasks())}"
+        raise UserValueError(f"unknown task {task!r}", "", remedy)
+    return tuple(one for one in entries() if (task is None or task in one.tasks) and word.casefold() in _text(one))
+
+
+def _text(one: Entry) -> str:
+    family, name = one.where.rpartition(".")[0].rpartition(".")[2], one.class_name
+    parts = (one.name, name, family, one.title, one.title_zh, one.kind, one.source, *one.tasks, *one.rows)
+    return "\n".join(parts).casefold()
+
+
+def card(one: Entry | str) -> Card:
+    """Signature, defaults and documentation of a system, read from its source without importing it."""
+    from gnomon.cards import read
+
+    return read(entry(one) if isinstance(one, str) else one)
+
+
+def load_class(one: Entry | str) -> Any:
+    """The system's class. This imports what the system needs."""
+    module, _, name = (entry(one) if isinstance(one, str) else one).where.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def make(name: str, /, **params: Any) -> Any:
+    """A system by its name, with hyper-parameters; ``slot__field`` sets a field of a slot's recipe.
+
+    Raises
+    ------
+    UserValueError
+        An unknown system or parameter, with the nearest known one.
+
+    Examples
+    --------
+    >>> make("bernoulli-mixture", n_components=3)
+    BernoulliMixture(n_components=3)
+    """
+    return load_class(name)().set_params(**params)
+
+
+class _Callable(ModuleType):
+    """This module: ``gnomon.catalog.find(...)``, and ``gnomon.catalog()`` for the whole table."""
+
+    def __call__(self) -> tuple[Entry, ...]:
+        return entries()
+
+
+sys.modules[__name__].__class__ = _Callable
