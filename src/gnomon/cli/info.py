@@ -1,0 +1,80 @@
+"""``gnomon info SYSTEM``: what a system is, its parameters, verbs and source."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import Any
+
+import click
+
+from gnomon.cards import REQUIRED, Card, Parameter, RecipeCard
+from gnomon.catalog import Entry, card, entry
+from gnomon.cli import output
+from gnomon.cli.list import facts
+from gnomon.cli.options import flag, plain, values
+
+__all__ = ["command"]
+
+
+@click.command("info")
+@click.argument("system")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(system: str, as_json: bool) -> None:
+    """What SYSTEM is, its parameters with their ranges and defaults, its verbs, its source."""
+    line = entry(system)
+    about = card(line)
+    if as_json:
+        output.dump(as_facts(line, about))
+        return
+    output.write(as_text(line, about))
+
+
+def as_facts(line: Entry, about: Card) -> dict[str, Any]:
+    """Entry and card as JSON values."""
+    return {
+        **facts(line), "summary": plain(about.summary), "text": plain(about.text), "verbs": about.verbs,
+        "parameters": [_parameter(p) for p in about.parameters],
+        "recipes": {
+            slot: [{"name": r.short, "summary": r.summary, "parameters": [_parameter(p) for p in r.parameters]} for r in found.values()]
+            for slot, found in about.recipes.items()
+        },
+    }  # fmt: skip
+
+
+def _parameter(p: Parameter) -> dict[str, Any]:
+    default = None if p.default is REQUIRED else p.default
+    return {"name": p.name, "values": values(p), "default": default, "required": p.default is REQUIRED, "help": plain(p.description)}
+
+
+def as_text(line: Entry, about: Card) -> str:
+    """Entry and card for reading."""
+    columns = max(60, min(100, shutil.get_terminal_size().columns))
+    parts = [f"{line.title} / {line.title_zh}", "", plain(about.text)]
+    parts += ["", f"tasks    {', '.join(line.tasks)}", f"verbs    {', '.join(about.verbs)}"]
+    parts += [f"python   gnomon.{line.class_name}", f"source   {line.source}"]
+    parts += [_wrap(f"rows     {', '.join(line.rows)}", columns, "         ")]
+    parts += ["", "Parameters"]
+    for p in about.parameters:
+        parts += _lines(flag(p.name), p, columns, "  ")
+        for recipe in about.recipes.get(p.name, {}).values():
+            parts += _recipe(p.name, recipe, columns)
+    return "\n".join(parts)
+
+
+def _recipe(slot: str, recipe: RecipeCard, columns: int) -> list[str]:
+    lines = [_wrap(f"    {recipe.short}: {plain(recipe.summary)}", columns, "      ")]
+    for p in recipe.parameters:
+        lines += _lines(f"{flag(slot)}.{p.name.replace('_', '-')}", p, columns, "      ")
+    return lines
+
+
+def _lines(name: str, p: Parameter, columns: int, indent: str) -> list[str]:
+    default = "required" if p.default is REQUIRED else f"default {p.default}"
+    allowed = values(p)
+    head = f"{indent}{name}  {allowed}, {default}" if allowed else f"{indent}{name}  {default}"
+    return [head, *([_wrap(f"{indent}    {plain(p.description)}", columns, f"{indent}    ")] if p.description else [])]
+
+
+def _wrap(text: str, columns: int, indent: str = "") -> str:
+    return textwrap.fill(text, columns, subsequent_indent=indent)

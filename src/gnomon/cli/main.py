@@ -1,0 +1,144 @@
+"""The command ``gnomon``: verbs that are imported when they are called, and what becomes of errors.
+
+Exit status: 0 success; 2 the user's mistake, in one line; 1 a fault of ours, with its traceback; 130 after Ctrl-C;
+141 when the reader of the output has gone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gnomon import __version__
+from gnomon.cli import output
+from gnomon.errors import UserError, UserValueError, nearest
+
+__all__ = ["VERBS", "main", "run"]
+
+VERBS = {
+    "list": "The systems there are: gnomon list [WORD] [--task TASK].",
+    "info": "One system: what it is, its parameters, verbs and source.",
+}
+"""Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, in the order in which they are used."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        """The verb's command.
+
+        Raises
+        ------
+        UserValueError
+            A verb that does not exist, with the nearest that does.
+        """
+        if name not in VERBS:
+            close = nearest(name, list(VERBS))
+            remedy = f"did you mean {close[0]}?" if close else "gnomon --help shows them all"
+            raise UserValueError(f"unknown command {name!r}", remedy=remedy)
+        command: click.Command = importlib.import_module(f"gnomon.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs with their lines of help, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(
+    cls=Verbs,
+    help="Infer hidden structure from data: many kinds of models behind the same few verbs, judged by honest scores.",
+    epilog="gnomon COMMAND --help explains a command; gnomon fit SYSTEM --help the parameters of a system.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="gnomon", message="%(prog)s %(version)s")
+def group() -> None:
+    """The command without a verb."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit status."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        What follows ``gnomon``.
+    """
+    as_json = "--json" in arguments
+    output.tolerate_any_terminal()
+    with warnings.catch_warnings():
+        warnings.showwarning = output.show_warning
+        try:
+            status = _call(list(arguments))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            output.abandon_stdout()
+            return 141
+        except (KeyboardInterrupt, click.Abort) as stop:
+            return _fail(str(stop) or "interrupted", {"what": "interrupted"}, 130, as_json)
+        except UserError as error:
+            facts = {"what": error.what, "where": error.where, "remedy": error.remedy}
+            return _fail(str(error), facts, error.exit_code, as_json)
+        except OSError as error:
+            if error.errno not in output.FULL:
+                return _fault(error, as_json)
+            output.abandon_stdout()
+            return _fail(f"cannot write the output ({error.strerror}); free space", {}, 2, as_json=False)
+        except Exception as error:
+            return _fault(error, as_json)
+    return status
+
+
+def _call(arguments: list[str]) -> int:
+    """Run click, with its own complaints turned into ours."""
+    try:
+        result: Any = group.main(arguments, prog_name="gnomon", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        output.write(error.format_message())
+        return 0
+    except click.NoSuchOption as error:
+        known = [name for p in (error.ctx.command.params if error.ctx else []) for name in p.opts]
+        close = nearest(error.option_name, [*known, "--help"], n=2)
+        where = error.ctx.command_path if error.ctx else "gnomon"
+        remedy = f"did you mean {' or '.join(close)}?" if close else f"{where} --help shows them all"
+        raise UserValueError(f"unknown option {error.option_name}", where, remedy) from None
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "gnomon"
+        message = error.format_message().rstrip(".").replace("\n", " ")
+        raise UserValueError(message[:1].lower() + message[1:], where, f"{where} --help") from None
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:
+    line = " ".join(message.split())
+    output.note(f"error: {line}" if status != 130 else line)
+    if as_json:
+        output.dump({"error": {"message": line, **facts}, "exit": status})
+    return status
+
+
+def _fault(error: Exception, as_json: bool) -> int:
+    import traceback
+
+    sys.stderr.write("".join(traceback.format_exception(error)))
+    return _fail(f"{type(error).__name__}: {error} (a fault of gnomon's; please report it)", {"what": str(error)}, 1, as_json)
+
+
+if __name__ == "__main__":
+    main()

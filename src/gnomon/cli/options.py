@@ -1,0 +1,238 @@
+"""Options of ``gnomon fit SYSTEM`` from the system's card, and the notation ``SYSTEM:key=value,...``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from gnomon.cards import REQUIRED, Card, Kind, Parameter
+from gnomon.catalog import card
+from gnomon.errors import UserValueError, nearest
+from gnomon.parameters import in_interval
+
+__all__ = ["convert", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
+
+TRUE, FALSE = ("true", "yes"), ("false", "no")
+WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false", "object": "value"}
+ORDER = ("bool", "int", "float", "choice", "tuple", "recipe", "str", "object")
+"""The narrow kinds first: a text that is a whole number is one, whatever else it might be."""
+
+
+def flag(name: str) -> str:
+    """The option of a parameter, or of a recipe's field.
+
+    Examples
+    --------
+    >>> flag("n_hidden"), flag("objective.n_chains")
+    ('--n-hidden', '--objective.n-chains')
+    """
+    return "--" + name.replace("_", "-")
+
+
+def values(p: Parameter) -> str:
+    """What a parameter takes, in words.
+
+    Examples
+    --------
+    >>> values(Parameter("k", (Kind("int", "[1, inf)"),), True, 1, ""))
+    'whole number in [1, inf) or none'
+    """
+    return " or ".join([*(_words(kind) for kind in p.kinds if kind.name != "recipe"), *(["none"] if p.optional else [])])
+
+
+def _words(kind: Kind) -> str:
+    if kind.name == "choice":
+        return " | ".join(kind.choices)
+    if kind.name == "tuple":
+        return "x".join(_words(item) for item in kind.items) + ("x..." if kind.many else "")
+    return WORDS[kind.name] + (f" in {kind.interval}" if kind.interval else "")
+
+
+def convert(p: Parameter, text: str, where: str = "") -> Any:
+    """The value that a text on the command line stands for.
+
+    Parameters
+    ----------
+    p : Parameter
+    text : str
+        ``none`` for None; tuples as ``64x64``.
+    where : str, optional
+        What an error names; the option by default.
+
+    Raises
+    ------
+    UserValueError
+        A text that is no value of the parameter, or one outside its interval.
+
+    Examples
+    --------
+    >>> convert(Parameter("k", (Kind("int", "[1, inf)"),), True, 1, ""), "3")
+    3
+    >>> convert(Parameter("sizes", (Kind("tuple", items=(Kind("int"),), many=True),), False, (), ""), "64x32")
+    (64, 32)
+    """
+    where = where or flag(p.name)
+    if p.optional and text.strip().casefold() == "none":
+        return None
+    outside: str = ""
+    for kind in sorted(p.kinds, key=lambda kind: ORDER.index(kind.name)):
+        found, value = _try(kind, text)
+        outside = outside or (_outside(kind, value) if found else "")
+        if found and not _outside(kind, value):
+            return value
+    if outside:
+        raise UserValueError(f"{text} is not allowed", where, outside)
+    close = nearest(text, [choice for kind in p.kinds for choice in kind.choices])
+    raise UserValueError(f"{text!r} is not allowed", where, f"did you mean {close[0]}?" if close else f"give {values(p)}")
+
+
+def _try(kind: Kind, text: str) -> tuple[bool, Any]:
+    """Whether the text is of this kind, and its value."""
+    folded = text.strip().casefold()
+    if kind.name == "bool":
+        return folded in TRUE + FALSE, folded in TRUE
+    if kind.name == "choice":
+        return text in kind.choices, text
+    if kind.name in ("int", "float"):
+        return _number(int if kind.name == "int" else float, text)
+    if kind.name == "tuple":
+        parts = text.split("x")
+        if not kind.many and len(parts) != len(kind.items):
+            return False, None
+        items = [_try(kind.items[0 if kind.many else i], part) for i, part in enumerate(parts)]
+        return all(found for found, _ in items), tuple(value for _, value in items)
+    return True, text if kind.name in ("str", "recipe") else _literal(text)
+
+
+def _number(cast: Callable[[str], Any], text: str) -> tuple[bool, Any]:
+    try:
+        return True, cast(text)
+    except ValueError:
+        return False, None
+
+
+def _literal(text: str) -> Any:
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _outside(kind: Kind, value: Any) -> str:
+    """What to do about a number outside its interval; empty when it is inside. A NaN lies in no interval."""
+    kinds = [kind] if kind.name != "tuple" else [kind.items[0 if kind.many else i] for i in range(len(value))]
+    for one, number in zip(kinds, value if kind.name == "tuple" else [value], strict=True):
+        if one.interval and not in_interval(number, one.interval):
+            return f"choose a value in {one.interval}"
+    return ""
+
+
+def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[str, Any]:
+    """Constructor arguments from texts by name; a recipe's field is ``slot.field``, dashes and underscores are alike.
+
+    Returns
+    -------
+    dict
+        For `gnomon.make`: ``slot__field`` for fields.
+
+    Raises
+    ------
+    UserValueError
+        An unknown name, with the nearest known; a value that is not allowed; a parameter that is missing.
+    """
+    plain = {p.name: p for p in about.parameters}
+    clean = {key.replace("-", "_"): text for key, text in given.items()}
+    found = {key: convert(plain[key], clean[key]) for key in clean if key in plain and not plain[key].slot}
+    found |= {key: _recipe(about, key, clean[key]) for key in clean if key in plain and plain[key].slot}
+    for key in clean:
+        if key not in plain:
+            found[key.replace(".", "__")] = _field(about, key, clean, system)
+    missing = [p.name for p in about.parameters if p.default is REQUIRED and p.name not in found]
+    if missing:
+        raise UserValueError(f"{system} needs {flag(missing[0])}", flag(missing[0]), f"give {values(plain[missing[0]])}")
+    return found
+
+
+def _recipe(about: Card, slot: str, text: str) -> str:
+    known = list(about.recipes[slot])
+    if text in known:
+        return text
+    close = nearest(text, known)
+    remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+    raise UserValueError(f"unknown {slot} {text!r}", flag(slot), remedy)
+
+
+def _field(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
+    slot, _, name = key.partition(".")
+    if slot not in about.recipes or not name:
+        raise _unknown(key, about, system)
+    default = next(p.default for p in about.parameters if p.name == slot)
+    chosen = given.get(slot, default)
+    recipe = about.recipes[slot].get(chosen)
+    fields = {p.name: p for p in recipe.parameters} if recipe else {}
+    if name in fields:
+        return convert(fields[name], given[key], f"{flag(slot)}.{name.replace('_', '-')}")
+    owners = [r.short for r in about.recipes[slot].values() if name in [p.name for p in r.parameters]]
+    if owners:
+        remedy = f"choose {flag(slot)} {' or '.join(owners)}"
+    elif fields:
+        remedy = f"known: {', '.join(f'{flag(slot)}.{field}' for field in nearest(name, list(fields)) or fields)}"
+    else:
+        remedy = "it has no parameters"
+    raise UserValueError(f"the {slot} {chosen} has no parameter {name!r}", f"{flag(slot)}.{name}", remedy)
+
+
+def _unknown(key: str, about: Card, system: str) -> UserValueError:
+    known = list(option_names(about))
+    close = nearest(key, known)
+    remedy = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+    return UserValueError(f"{system} has no parameter {key!r}", system, remedy)
+
+
+def option_names(about: Card) -> Iterable[str]:
+    """Names as in ``SYSTEM:key=value``: parameters, and ``slot.field`` for the fields of recipes."""
+    yield from (p.name for p in about.parameters)
+    fields = {f"{slot}.{p.name}": None for slot, found in about.recipes.items() for r in found.values() for p in r.parameters}
+    yield from fields
+
+
+def parse_system(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and constructor arguments of ``SYSTEM:key=value,...``.
+
+    Raises
+    ------
+    UserValueError
+        An unknown system or parameter, a part without ``=``, a key given twice.
+
+    Examples
+    --------
+    >>> parse_system("rbm:n-hidden=64,objective=cd,objective.k=5")
+    ('rbm', {'n_hidden': 64, 'objective': 'cd', 'objective__k': 5})
+    """
+    name, _, rest = text.partition(":")
+    about = card(name)
+    given: dict[str, str] = {}
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UserValueError(f"{part!r} is no key=value", text, "write SYSTEM:key=value,key=value")
+        if key in given:
+            raise UserValueError(f"{key} is given twice", text, "give it once")
+        given[key] = value.strip()
+    return name, resolve_values(about, given, name)
+
+
+def plain(text: str) -> str:
+    """reStructuredText without its marks, as a terminal shows it.
+
+    Examples
+    --------
+    >>> plain("the slot ``objective``, :math:`x^2`")
+    'the slot objective, x^2'
+    """
+    text = re.sub(r":\w+:`([^`]*)`", r"\1", text)
+    return re.sub(r"``([^`]*)``|`([^`]*)`", lambda match: match[1] or match[2] or "", text)

@@ -1,0 +1,139 @@
+"""What the command line prints: results on standard output, everything else on standard error; strict JSON; tables."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+__all__ = ["FULL", "abandon_stdout", "dump", "note", "scores", "show_warning", "strict", "table", "tolerate_any_terminal",
+           "width", "write"]  # fmt: skip
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors that mean: the disk takes no more."""
+
+
+def write(text: str) -> None:
+    """A result, on standard output."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
+def note(text: str) -> None:
+    """Progress, notices and errors, on standard error; a reader that has gone is no error."""
+    try:
+        sys.stderr.write(f"gnomon: {text}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        pass
+
+
+def show_warning(message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    """A warning as one line, without the place in the code."""
+    note("notice: " + " ".join(str(message).split()))
+
+
+def dump(value: Any) -> None:
+    """One JSON object in ASCII on standard output."""
+    write(json.dumps(strict(value), allow_nan=False))
+
+
+def strict(value: Any) -> Any:
+    """The value in terms of JSON: NaN and infinities are None, arrays are lists, scores are objects.
+
+    Examples
+    --------
+    >>> strict({"a": (1.0, float("nan"))})
+    {'a': [1.0, None]}
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "to_json"):
+        return strict(value.to_json())
+    if isinstance(value, Mapping):
+        return {str(key): strict(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return strict(value.tolist())
+    if isinstance(value, Iterable):
+        return [strict(item) for item in value]
+    return str(value)
+
+
+def width(text: str) -> int:
+    """Columns that a text takes in a terminal: two for a wide character, none for a combining one.
+
+    Examples
+    --------
+    >>> width("rbm"), width("玻尔兹曼机")
+    (3, 10)
+    """
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Columns aligned with two spaces between them; the columns in `right` end flush.
+
+    Examples
+    --------
+    >>> print(table(["name", "n"], [["a", "10"], ["玻", "9"]], right=[1]))
+    name   n
+    a     10
+    玻     9
+    """
+    lines = [list(header), *[list(row) for row in rows]]
+    widths = [max(width(line[j]) for line in lines) for j in range(len(header))]
+
+    def cell(text: str, j: int) -> str:
+        space = " " * (widths[j] - width(text))
+        return space + text if j in right else text + space
+
+    return "\n".join("  ".join(cell(text, j) for j, text in enumerate(line)).rstrip() for line in lines)
+
+
+def scores(found: Mapping[str, Any]) -> str:
+    """A table of scores: value, both errors, kind, unit, data space."""
+    header = ["score", "value", "± examples", "± estimator", "kind", "unit", "data"]
+    rows = [
+        [name, number(s.value), number(s.stderr), number(s.error), s.kind, s.unit, s.data_space + (f" ({s.note})" if s.note else "")]
+        for name, s in found.items()
+    ]
+    return table(header, rows, right=[1, 2, 3])
+
+
+def number(value: float) -> str:
+    """Five significant digits; what is undefined says so.
+
+    Examples
+    --------
+    >>> number(-123.45678), number(float("nan")), number(0.0)
+    ('-123.46', 'undefined', '0')
+    """
+    return "undefined" if math.isnan(value) else f"{value:.5g}"
+
+
+def tolerate_any_terminal() -> None:
+    """Write what the terminal's encoding lacks as an escape instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def abandon_stdout() -> None:
+    """Let the interpreter flush what is left into nothing when it ends."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, _descriptor(sys.stdout))
+    except (OSError, ValueError):
+        pass
+    finally:
+        os.close(sink)
+
+
+def _descriptor(stream: TextIO) -> int:
+    return stream.fileno()

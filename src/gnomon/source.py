@@ -1,0 +1,159 @@
+"""Source files by module name, their classes and what they import: read by ``ast``, nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Module", "locate", "names_of"]
+
+
+def locate(module: str) -> Path | None:
+    """The source file of a module, None where there is none.
+
+    Only the top package is looked up; `find_spec` of a submodule would import its parents.
+
+    Examples
+    --------
+    >>> locate("gnomon.errors").name
+    'errors.py'
+    """
+    top, *rest = module.split(".")
+    if top == __name__.partition(".")[0]:
+        roots = [Path(__file__).parent]
+    else:
+        spec = importlib.util.find_spec(top)
+        if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+            return None
+        if not rest:
+            return Path(spec.origin)
+        roots = [Path(root) for root in spec.submodule_search_locations or ()]
+    for root in roots:
+        place = root.joinpath(*rest)
+        for file in (place.with_name(place.name + ".py") if rest else place / "__init__.py", place / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+class Module:
+    """A module's source."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.path = name, path
+        self.text = path.read_text(encoding="utf-8")
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def of(name: str) -> Module:
+        """The source of a module.
+
+        Raises
+        ------
+        ValueError
+            There is none.
+        """
+        path = locate(name)
+        if path is None:
+            raise ValueError(f"no source of module {name}")
+        return Module(name, path)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree."""
+        return ast.parse(self.text, str(self.path))
+
+    @cached_property
+    def own(self) -> dict[str, ast.ClassDef]:
+        """Classes that the module defines, by name."""
+        return {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
+
+    @cached_property
+    def imports(self) -> dict[str, tuple[str, str]]:
+        """Where names come from: (module, name there), for ``from module import name``."""
+        found = {}
+        for node in self.tree.body:
+            if isinstance(node, ast.ImportFrom):
+                source = self._absolute(node)
+                found.update({alias.asname or alias.name: (source, alias.name) for alias in node.names})
+        return found
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.name.split(".")
+        keep = parts[: len(parts) - node.level + (self.path.name == "__init__.py")]
+        return ".".join([*keep, *([node.module] if node.module else [])])
+
+    def resolve(self, name: str) -> tuple[Module, ast.ClassDef] | None:
+        """The class that a name means here: defined here, or imported from gnomon or from this module's own package."""
+        if name in self.own:
+            return self, self.own[name]
+        if name not in self.imports:
+            return None
+        source, there = self.imports[name]
+        if source.partition(".")[0] not in (self.name.partition(".")[0], __name__.partition(".")[0]):
+            return None
+        return Module.of(source).resolve(there) if locate(source) else None
+
+    def find(self, name: str) -> ast.ClassDef | None:
+        """The class that a name means here."""
+        found = self.resolve(name)
+        return found[1] if found else None
+
+    def classes(self, *, containing: str) -> Iterator[tuple[Module, ast.ClassDef]]:
+        """Classes that are defined here or imported, from files whose text has this word in it (a cheap first sieve)."""
+        for node in self.own.values():
+            yield self, node
+        for name, (source, _) in self.imports.items():
+            path = locate(source) if source.partition(".")[0] == "gnomon" or source.startswith(self.name.partition(".")[0]) else None
+            if path and name[:1].isupper() and containing in Module.of(source).text:
+                found = self.resolve(name)
+                if found:
+                    yield found
+
+    def lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
+        """The class and its ancestors, as far as they can be read, nearest first."""
+        return [one for _, one in self._lineage(node)]
+
+    def _lineage(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+        home = self if self.own.get(node.name) is node else None
+        if home is None:
+            found = self.resolve(node.name)
+            home = found[0] if found and found[1] is node else self
+        family = [(home, node)]
+        for base in node.bases:
+            parent = home.resolve(base.id) if isinstance(base, ast.Name) else None
+            if parent:
+                family += parent[0]._lineage(parent[1])
+        return family
+
+    def attribute(self, node: ast.ClassDef, name: str) -> Any:
+        """A class attribute along the lineage: its literal value, or the name that stands there; None without one."""
+        for one in self.lineage(node):
+            for line in one.body:
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value:
+                    target, value = line.target.id, line.value
+                elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+                    target, value = line.targets[0].id, line.value
+                else:
+                    continue
+                if target == name:
+                    return value.id if isinstance(value, ast.Name) else _constant(value)
+        return None
+
+
+def _constant(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def names_of(node: ast.expr) -> set[str]:
+    """Every name and attribute in an expression."""
+    return {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
