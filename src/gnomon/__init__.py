@@ -15,30 +15,31 @@ from typing import Any
 from gnomon import catalog
 from gnomon._version import __version__
 
-_MODULES = ("data", "errors", "testing")
-_FUNCTIONS = {
-    "compare": "gnomon.tasks.compare",
-    "context": "gnomon.training.context",
-    "launch": "gnomon.training.launch",
-    "load": "gnomon.restore",
-    "make": "gnomon.catalog",
-    "resume": "gnomon.restore",
-}
-_SYSTEMS = {entry.class_name: entry.where.partition(":")[0] for entry in catalog.ENTRIES}
-_LAZY = {**_FUNCTIONS, **_SYSTEMS}
+_WHERE = {
+    "Score": "gnomon.evaluation.score:Score",
+    "compare": "gnomon.tasks.compare:compare",
+    "context": "gnomon.training.context:context",
+    "data": "gnomon.data",
+    "errors": "gnomon.errors",
+    "launch": "gnomon.training.launch:launch",
+    "load": "gnomon.saving:load",
+    "make": "gnomon.catalog:make",
+    "resume": "gnomon.saving:resume",
+    "testing": "gnomon.testing",
+} | {entry.class_name: entry.where for entry in catalog.ENTRIES}
+"""Public names: a module, or module:name. `__init__.pyi` repeats them for type checkers (tools/write_stub.py)."""
 
-__all__ = ["__version__", "catalog", *_MODULES, *_LAZY]  # noqa: PLE0604
+__all__ = ["__version__", "catalog", *_WHERE]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"gnomon.{name}")
-    if name in _LAZY:
-        # not kept in this namespace: a submodule of the same name may come later
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _WHERE:
+        module, _, attribute = _WHERE[name].partition(":")
+        loaded = importlib.import_module(module)
+        return getattr(loaded, attribute) if attribute else loaded
     from gnomon.errors import nearest
 
-    close = nearest(name, list(__all__))
+    close = nearest(name, list(_WHERE))
     raise AttributeError(f"module 'gnomon' has no attribute {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
 
 

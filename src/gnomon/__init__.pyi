@@ -1,8 +1,11 @@
-from typing import Any
+"""Written by tools/write_stub.py."""
 
-from gnomon.catalog import catalog as catalog
 from gnomon import data as data
 from gnomon import errors as errors
+from gnomon import testing as testing
+from gnomon._version import __version__ as __version__
+from gnomon.catalog import Entry
+from gnomon.catalog import make as make
 from gnomon.evaluation.score import Score as Score
 from gnomon.saving import load as load
 from gnomon.saving import resume as resume
@@ -12,10 +15,8 @@ from gnomon.systems.linear.softmax_regression import SoftmaxRegression as Softma
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as BernoulliMixture
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.tasks.compare import compare as compare
-from gnomon import testing as testing
 from gnomon.training.context import context as context
 from gnomon.training.launch import launch as launch
 
-__version__: str
-
-def make(name: str, **params: Any) -> Any: ...
+def catalog() -> tuple[Entry, ...]:
+    """Every system, gnomon's own first, then those of plug-ins."""

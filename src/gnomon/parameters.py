@@ -92,6 +92,6 @@ def _problem(value: Any, kind: Any) -> str | None:
     if kind is float:
         real = isinstance(value, numbers.Real) and not isinstance(value, bool)
         return None if real and not math.isnan(float(value)) else "give a number"
-    if isinstance(kind, type):
+    if isinstance(kind, type) and kind is not Any:
         return None if isinstance(value, kind) else f"give a {kind.__name__}"
     return None

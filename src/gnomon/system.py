@@ -117,6 +117,9 @@ class System(BaseEstimator):
     def _initialize(self, model: Any, table: Any, noise: Noise) -> None:
         """Give the model its values before the first step; the same on every process."""
 
+    def _finish(self, model: Any) -> None:
+        """Bring the model into its published form after the last step."""
+
     def _objective(self) -> Any:
         """The objective, where there is one."""
         return None
@@ -178,18 +181,20 @@ class System(BaseEstimator):
         arguments = self._arguments(table)
         model = self._make(**arguments)
         self._initialize(model, table, noise.child("initial"))
-        outcome = drive(self._procedure(), self._problem(model, table, noise, group), run, limit=limit)
-        self._publish(model, arguments, outcome.history, outcome.steps, seed)
+        self.arguments_, self.seed_ = arguments, seed
+        problem = self._problem(model, table, noise, group)
+        outcome = drive(self._procedure(), problem, run, limit=limit, describe=self._facts)
+        self._finish(model)
+        self._publish(model, outcome)
         finished = limit is None or outcome.steps < limit
         if run is not None and finished and group.rank == 0:
-            run.write_model(model.state(), self._facts())
+            run.write_model(model.state(), self._facts(outcome))
         return self
 
-    def _publish(self, model: Any, arguments: dict[str, Any], history: dict[str, list[float]], steps: int, seed: int) -> None:
+    def _publish(self, model: Any, outcome: Outcome) -> None:
         """Set the fitted attributes."""
-        self.model_, self.arguments_, self.history_, self.n_steps_, self.seed_ = model, arguments, history, steps, seed
-        records = len(next(iter(history.values()), []))
-        self.n_iter_ = max(1, records)
+        self.model_, self.outcome_, self.history_, self.n_steps_ = model, outcome, outcome.history, outcome.steps
+        self.n_iter_ = max(1, len(outcome.records))
         self._memory: dict[str, Any] = {}
 
     def _open(self, run: str | os.PathLike[str] | RunFolder | None, table: Any) -> RunFolder | None:
@@ -223,7 +228,7 @@ class System(BaseEstimator):
         """Rows that keep the system's domain, as a C-ordered float array."""
         if not reset:
             check_is_fitted(self)
-        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=1)
+        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
         return self.domain.check(X, dtype=dtype)
 
@@ -237,12 +242,14 @@ class System(BaseEstimator):
     @available_if(_model_supports(HasLogProb))
     def log_prob(self, X: Any) -> Array:
         """Exact log probability (or density) of each row in nats, shape (n,)."""
-        return self.model_.log_prob(self._rows(X))
+        rows = self._rows(X)
+        return self.model_.log_prob(rows)
 
     @available_if(_model_supports(HasEnergy))
     def energy(self, X: Any) -> Array:
         """Energy of each row in nats, shape (n,): log p(x) = -energy(x) - log Z."""
-        return self.model_.energy(self._rows(X))
+        rows = self._rows(X)
+        return self.model_.energy(rows)
 
     @available_if(_model_supports(Samples))
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
@@ -272,9 +279,9 @@ class System(BaseEstimator):
         parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}
         return {"kind": kind, "system": self.name, "where": where, "parameters": parameters, "versions": versions()}
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self, outcome: Outcome) -> dict[str, Any]:
         """What besides arrays makes the fitted system."""
-        facts = {"arguments": self.arguments_, "history": self.history_, "steps": self.n_steps_, "seed": self.seed_}
+        facts = {"arguments": self.arguments_, "records": outcome.records, "steps": outcome.steps, "seed": self.seed_}
         extra = {name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_", "classes_") if hasattr(self, name)}
         return facts | {"attributes": extra}
 
@@ -283,7 +290,7 @@ class System(BaseEstimator):
         check_is_fitted(self)
         run = RunFolder.create(folder, self._config("model") | {"seed": self.seed_})
         try:
-            run.write_model(self.model_.state(), self._facts())
+            run.write_model(self.model_.state(), self._facts(self.outcome_))
         except BaseException:
             run.discard()
             raise
@@ -294,7 +301,8 @@ class System(BaseEstimator):
         model.load(arrays)
         for name, value in facts["attributes"].items():
             setattr(self, name, value)
-        self._publish(model, facts["arguments"], facts["history"], facts["steps"], facts["seed"])
+        self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
+        self._publish(model, Outcome(facts["steps"], facts["records"]))
         return self
 
 

@@ -23,6 +23,8 @@ __all__ = ["VERBS", "main", "run"]
 VERBS = {
     "list": "The systems there are: gnomon list [WORD] [--task TASK].",
     "info": "One system: what it is, its parameters, verbs and source.",
+    "fit": "Fit a system to data: gnomon fit SYSTEM DATA [OPTIONS].",
+    "resume": "Go on with a fit that was stopped: gnomon resume RUN.",
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 
@@ -46,8 +47,10 @@ def builtin(name: str) -> Dataset:
 
 
 def _table(name: str) -> Dataset:
-    from sklearn import datasets
+    drawn = random.getstate()
+    from sklearn import datasets  # importing it draws from Python's global generator (by way of rich)
 
+    random.setstate(drawn)
     bunch = getattr(datasets, _LOADERS[name])()
     digits, numeric = name == "digits", name == "diabetes"
     return Dataset(

@@ -95,8 +95,8 @@ class Dataset:
             ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences.
             ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
             (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
-            ``density``: images become X + u with u uniform on (0, 1), one grey level, so that a density on them is
-            bounded; u comes from ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
+            ``density``: images become X + u with u uniform on (0, 1), one grey level (middles of 2^15 cells, so that no
+            sum is rounded), which keeps a density on them bounded; u comes from ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
             same every time and in every split. Any other table is taken as it is.
 
         Returns
@@ -135,7 +135,7 @@ class Dataset:
         from gnomon.distributions.domains import Binary
 
         if self.levels is not None:
-            return (2 * X >= self.levels - 1).astype(X.dtype)
+            return np.greater_equal(X, (self.levels - 1) / 2).astype(X.dtype)
         return Binary(tolerance=0.0).check(X, name=self.name)
 
     def _density(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -145,6 +145,7 @@ class Dataset:
 
         rows = np.arange(len(X)) if self.rows is None else self.rows
         u = Noise(0, "dequantize").rows(rows).uniform(X.shape)
+        u = (np.floor(u * 2**15) + 0.5) / 2**15  # X + u is exact in float32 up to 256 levels, so floor(X + u) is X
         return np.add(X, u, dtype=X.dtype)
 
     def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:

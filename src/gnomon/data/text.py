@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -177,6 +177,16 @@ def _token(token: Any, where: str) -> str:
     return str(token)
 
 
+def _flat(tokens: Iterable[Any]) -> Iterator[str]:
+    for place, item in enumerate(tokens):
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list | tuple):
+            yield from item
+        else:
+            raise UserTypeError(f"{item!r} is no token", f"place {place}", "give strings, or lists of strings")
+
+
 class Vocabulary:
     """Tokens and their ids.
 
@@ -234,14 +244,12 @@ class Vocabulary:
             raise UserTypeError("a string is no list of tokens", "", "use tokenize(text, unit) first")
         if min_count < 1:
             raise UserValueError(f"min_count is {min_count}", "min_count", "give 1 or more")
-        counts: Counter[Any] = Counter()
-        flat: list[Any] = []
-        for item in tokens:
-            if isinstance(item, list | tuple):
-                counts.update(item)
-            else:
-                flat.append(item)
-        counts.update(flat)
+        try:
+            counts = Counter(_flat(tokens))
+        except TypeError as error:
+            if isinstance(error, UserTypeError):
+                raise
+            raise UserTypeError(f"a token is no string: {error}", "tokens", "give strings") from None
         for token in counts:
             _token(token, "tokens")
         kept = [token for token, count in counts.items() if count >= min_count]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.contracts import Noise
 from gnomon.numeric import ops
 
 __all__ = ["Bernoulli"]
@@ -39,7 +38,7 @@ class Bernoulli:
         """sigmoid(logits)."""
         return ops.sigmoid(self.logits)
 
-    def sample(self, noise: Noise, draw: int = 0) -> Any:
+    def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every variable, 0 or 1, at the address of `noise` and `draw`; carries no gradient."""
         return noise.bernoulli_logits(self.logits, draw)
 

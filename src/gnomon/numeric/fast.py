@@ -6,7 +6,8 @@ Taylor's, cut where the rest falls below half a unit in the last place: exp on `
 ``2 atanh(f / (2 + f))``, sine and cosine on ``|a| <= pi / 4``.
 
 The functions named ``exp32``, ``log64`` ... are numba functions that are inlined into the kernel that calls them.
-``exp32`` takes and gives float32, ``exp64`` float64.
+``exp32`` takes and gives float32, ``exp64`` float64. numba's cache on disk watches the file of the kernel only: after
+an edit here, remove ``__pycache__/*.nbi`` of the rooms whose kernels use these functions.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "exp32", "exp64", "log1p32", "log1p64", "log32", "log64", "sigmoid", "sigmoid32", "sigmoid64", "sincos2pi32",
-    "sincos2pi64", "softplus", "softplus32", "softplus64",
+    "chance32", "chance64", "exp32", "exp64", "log1p32", "log1p64", "log32", "log64", "sigmoid", "sigmoid32",
+    "sigmoid64", "sincos2pi32", "sincos2pi64", "softplus", "softplus32", "softplus64",
 ]  # fmt: skip
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
@@ -36,10 +37,8 @@ ROUND64, ROUND64_BITS = f64(1.5 * 2**52), i64(0x4338000000000000)
 
 
 @inline
-def exp32(x):  # type: ignore[no-untyped-def]
-    """exp(x), float32."""
-    x = f32(89.0) if x > f32(89.0) else x
-    x = f32(-105.0) if x < f32(-105.0) else x
+def split32(x):  # type: ignore[no-untyped-def]
+    """y in [0.7, 1.42] and a whole k with exp(x) = y * 2**k; NaN gives y = NaN."""
     shifted = x * f32(1.4426950408889634) + ROUND32
     n = shifted - ROUND32
     r = (x - n * LN2_HIGH32) - n * LN2_LOW32
@@ -50,8 +49,16 @@ def exp32(x):  # type: ignore[no-untyped-def]
     y = y * r + f32(1 / 6)
     y = y * r + f32(0.5)
     y = (y * (r * r) + r) + f32(1.0)
-    # Two factors of 2**(n / 2), since 2**n itself may overflow or be subnormal where exp(x) is not.
-    k = i32(f32(shifted).view(i32) - ROUND32_BITS)
+    return y, i32(f32(shifted).view(i32) - ROUND32_BITS)
+
+
+@inline
+def exp32(x):  # type: ignore[no-untyped-def]
+    """exp(x), float32."""
+    x = f32(89.0) if x > f32(89.0) else x
+    x = f32(-105.0) if x < f32(-105.0) else x
+    y, k = split32(x)
+    # Two factors of 2**(k / 2), since 2**k itself may overflow or be subnormal where exp(x) is not.
     half = i32(k >> i32(1))
     first = i32((half + i32(127)) << i32(23)).view(f32)
     second = i32((k - half + i32(127)) << i32(23)).view(f32)
@@ -59,10 +66,8 @@ def exp32(x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def exp64(x):  # type: ignore[no-untyped-def]
-    """exp(x), float64."""
-    x = f64(710.0) if x > f64(710.0) else x
-    x = f64(-746.0) if x < f64(-746.0) else x
+def split64(x):  # type: ignore[no-untyped-def]
+    """y in [0.7, 1.42] and a whole k with exp(x) = y * 2**k; NaN gives y = NaN."""
     shifted = x * f64(1.4426950408889634) + ROUND64
     n = shifted - ROUND64
     r = (x - n * LN2_HIGH64) - n * LN2_LOW64
@@ -79,8 +84,16 @@ def exp64(x):  # type: ignore[no-untyped-def]
     y = y * r + f64(1 / 6)
     y = y * r + f64(0.5)
     y = (y * (r * r) + r) + f64(1.0)
-    k = f64(shifted).view(i64) - ROUND64_BITS
-    half = k >> i64(1)
+    return y, f64(shifted).view(i64) - ROUND64_BITS
+
+
+@inline
+def exp64(x):  # type: ignore[no-untyped-def]
+    """exp(x), float64."""
+    x = f64(710.0) if x > f64(710.0) else x
+    x = f64(-746.0) if x < f64(-746.0) else x
+    y, k = split64(x)
+    half = i64(k >> i64(1))
     first = i64((half + i64(1023)) << i64(52)).view(f64)
     second = i64((k - half + i64(1023)) << i64(52)).view(f64)
     return y * first * second
@@ -183,9 +196,27 @@ def sigmoid64(x):  # type: ignore[no-untyped-def]
 
 
 @inline
+def chance32(x):  # type: ignore[no-untyped-def]
+    """sigmoid32(x) for comparing with a uniform number: the same bits, but no less than exp(-87)."""
+    a = -abs(x)
+    y, k = split32(f32(-87.0) if a < f32(-87.0) else a)
+    e = y * i32((k + i32(127)) << i32(23)).view(f32)
+    return (e if x < f32(0.0) else f32(1.0)) / (f32(1.0) + e)
+
+
+@inline
 def softplus32(x):  # type: ignore[no-untyped-def]
     """log(1 + exp(x)), float32."""
     return (f32(0.0) if x < f32(0.0) else x) + log1p32(exp32(-abs(x)))
+
+
+@inline
+def chance64(x):  # type: ignore[no-untyped-def]
+    """sigmoid64(x) for comparing with a uniform number: the same bits, but no less than exp(-700)."""
+    a = -abs(x)
+    y, k = split64(f64(-700.0) if a < f64(-700.0) else a)
+    e = y * i64((k + i64(1023)) << i64(52)).view(f64)
+    return (e if x < f64(0.0) else f64(1.0)) / (f64(1.0) + e)
 
 
 @inline

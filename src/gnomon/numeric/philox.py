@@ -15,7 +15,16 @@ import math
 import numpy as np
 
 from gnomon.numeric.fast import (
-    f32, f64, inline, kernel, log32, log64, sigmoid32, sigmoid64, sincos2pi32, sincos2pi64,
+    chance32,
+    chance64,
+    f32,
+    f64,
+    inline,
+    kernel,
+    log32,
+    log64,
+    sincos2pi32,
+    sincos2pi64,
 )  # fmt: skip
 
 __all__ = [
@@ -176,7 +185,7 @@ def bernoulli_logits32(logits, out, positions, draw, update, k0, k1):  # type: i
         words(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
         target, source = out[start:stop].reshape(-1), logits[start:stop].reshape(-1)
         for e in range(target.size):
-            target[e] = f32(1.0) if unit32(flat[e]) < sigmoid32(source[e]) else f32(0.0)
+            target[e] = f32(1.0) if unit32(flat[e]) < chance32(source[e]) else f32(0.0)
 
 
 @kernel
@@ -191,7 +200,7 @@ def bernoulli_logits64(logits, out, positions, draw, update, k0, k1):  # type: i
         words64(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
         target, source = out[start:stop].reshape(-1), logits[start:stop].reshape(-1)
         for e in range(target.size):
-            target[e] = f64(1.0) if unit64(flat[e]) < sigmoid64(source[e]) else f64(0.0)
+            target[e] = f64(1.0) if unit64(flat[e]) < chance64(source[e]) else f64(0.0)
 
 
 @inline
@@ -212,19 +221,35 @@ def gauss64(first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def pairs32(source, out):  # type: ignore[no-untyped-def]
+    """Normal pairs from word pairs."""
+    for j in range(source.size // 2):
+        out[2 * j], out[2 * j + 1] = gauss32(source[2 * j], source[2 * j + 1])
+
+
+@kernel
 def normal32(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     """Standard normal float32; elements 2j and 2j + 1 come from words 2j and 2j + 1."""
     n, width = out.shape
     padded = (width + 3) // 4 * 4
     rows = max(1, BUFFER // max(1, padded))
-    buffer, pairs = np.empty((rows, padded), u32), np.empty((rows, padded), f32)
-    flat, flat_pairs = buffer.reshape(-1), pairs.reshape(-1)
+    buffer, pairs = np.empty((rows, padded), u32), np.empty(rows * padded, f32)
+    flat = buffer.reshape(-1)
     for start in range(0, n, rows):
         stop = min(n, start + rows)
         words(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
-        for j in range((stop - start) * padded // 2):
-            flat_pairs[2 * j], flat_pairs[2 * j + 1] = gauss32(flat[2 * j], flat[2 * j + 1])
-        out[start:stop] = pairs[: stop - start, :width]
+        pairs32(flat[: (stop - start) * padded], pairs)
+        for i in range(stop - start):
+            target, source = out[start + i], pairs[i * padded : i * padded + width]
+            for e in range(width):
+                target[e] = source[e]
+
+
+@kernel
+def pairs64(source, out):  # type: ignore[no-untyped-def]
+    """Normal pairs from word pairs."""
+    for j in range(source.size // 2):
+        out[2 * j], out[2 * j + 1] = gauss64(source[2 * j], source[2 * j + 1])
 
 
 @kernel
@@ -233,14 +258,16 @@ def normal64(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-d
     n, width = out.shape
     padded = (width + 3) // 4 * 4
     rows = max(1, BUFFER // max(1, padded))
-    buffer, pairs = np.empty((rows, padded), u64), np.empty((rows, padded), f64)
-    flat, flat_pairs = buffer.reshape(-1), pairs.reshape(-1)
+    buffer, pairs = np.empty((rows, padded), u64), np.empty(rows * padded, f64)
+    flat = buffer.reshape(-1)
     for start in range(0, n, rows):
         stop = min(n, start + rows)
         words64(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
-        for j in range((stop - start) * padded // 2):
-            flat_pairs[2 * j], flat_pairs[2 * j + 1] = gauss64(flat[2 * j], flat[2 * j + 1])
-        out[start:stop] = pairs[: stop - start, :width]
+        pairs64(flat[: (stop - start) * padded], pairs)
+        for i in range(stop - start):
+            target, source = out[start + i], pairs[i * padded : i * padded + width]
+            for e in range(width):
+                target[e] = source[e]
 
 
 @inline

@@ -2,7 +2,8 @@
 
 Words are kept in int64, since few devices multiply unsigned numbers. Floating-point steps are the same correctly
 rounded operations in the same order as in `fast`, so uniform numbers, Bernoulli draws, integers and normals have the
-bits of the compiled kernels on every device whose eager arithmetic follows IEEE 754.
+bits of the compiled kernels on every device whose eager arithmetic follows IEEE 754. One exception: float64 normals
+are a unit in the last place off where the device's float64 square root is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["bernoulli", "bernoulli_logits", "integers", "normal", "sigmoid", "uniform", "words", "words64"]
+__all__ = ["bernoulli", "bernoulli_logits", "integers", "normal", "philox", "sigmoid", "uniform", "words", "words64"]
 
 MASK = 0xFFFFFFFF
 LOW = 0x80000000
 SINGLE = torch.float32
+# log(2) in two parts, as in `fast`.
+LN2_SINGLE = (0.693359375, math.log(2) - 0.693359375)
+LN2_DOUBLE = (float.fromhex("0x1.62e42fee00000p-1"), 1.90821492927058770002e-10)
 
 
 def words(positions: Tensor, width: int, draw: int, update: int, k0: int, k1: int) -> Tensor:
@@ -44,12 +48,18 @@ def words(positions: Tensor, width: int, draw: int, update: int, k0: int, k1: in
     n, blocks = positions.shape[0], -(-width // 4)
     c0 = torch.arange(blocks, device=positions.device).expand(n, blocks)
     c1 = positions[:, None].expand(n, blocks)
-    c2, c3 = torch.full_like(c0, draw), torch.full_like(c0, update)
+    block = philox(c0, c1, torch.full_like(c0, draw), torch.full_like(c0, update), k0, k1)
+    return torch.stack(block, -1).reshape(n, 4 * blocks)[:, :width]
+
+
+def philox(c0: Tensor, c1: Tensor, c2: Tensor, c3: Tensor, k0: int, k1: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Four words per block, ten rounds of Philox4x32; counters are int64 below 2**32."""
     for _ in range(10):
+        # The product may pass 2**63; its 64 bits are right all the same, and the mask undoes the signed shift.
         p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
         c0, c1, c2, c3 = ((p1 >> 32) & MASK) ^ c1 ^ k0, p1 & MASK, ((p0 >> 32) & MASK) ^ c3 ^ k1, p0 & MASK
         k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
-    return torch.stack((c0, c1, c2, c3), -1).reshape(n, 4 * blocks)[:, :width]
+    return c0, c1, c2, c3
 
 
 def words64(positions: Tensor, width: int, draw: int, update: int, k0: int, k1: int) -> tuple[Tensor, Tensor]:
@@ -91,7 +101,7 @@ def normal(positions: Tensor, width: int, dtype: torch.dtype, draw: int, update:
         pairs = _fraction64(*words64(positions, padded, draw, update, k0, k1)).reshape(-1, 2)
         first = (pairs[:, 0] + 0.5) * 2.0**-52
         angle = pairs[:, 1] * 2.0**-52
-    radius = torch.sqrt(_log(first) * -2.0)
+    radius = _sqrt(_log(first) * -2.0)
     sine, cosine = _sincos2pi(angle)
     return torch.stack((radius * sine, radius * cosine), -1).reshape(-1, padded)[:, :width]
 
@@ -123,7 +133,7 @@ def _exp(x: Tensor) -> Tensor:
     single = x.dtype == SINGLE
     low, high, shift = (-105.0, 89.0, 1.5 * 2**23) if single else (-746.0, 710.0, 1.5 * 2**52)
     integer, mantissa, bias = (torch.int32, 23, 127) if single else (torch.int64, 52, 1023)
-    ln2 = (0.693359375, math.log(2) - 0.693359375) if single else LN2
+    ln2 = LN2_SINGLE if single else LN2_DOUBLE
     x = torch.clamp(x, low, high)
     shifted = x * 1.4426950408889634 + shift
     n = shifted - shift
@@ -135,13 +145,10 @@ def _exp(x: Tensor) -> Tensor:
     return y * ((half + bias) << mantissa).view(x.dtype) * ((k - half + bias) << mantissa).view(x.dtype)
 
 
-LN2 = (float.fromhex("0x1.62e42fee00000p-1"), 1.90821492927058770002e-10)
-
-
 def _log(x: Tensor) -> Tensor:
     single = x.dtype == SINGLE
     integer, mantissa, root = (torch.int32, 23, 0x3F3504F3) if single else (torch.int64, 52, 0x3FE6A09E667F3BCD)
-    ln2 = (0.693359375, math.log(2) - 0.693359375) if single else LN2
+    ln2 = LN2_SINGLE if single else LN2_DOUBLE
     bits = x.view(integer)
     k = (bits - root) >> mantissa
     f = (bits - (k << mantissa)).view(x.dtype) - 1.0
@@ -150,6 +157,13 @@ def _log(x: Tensor) -> Tensor:
     y = _horner(z, [2 / i for i in range(11 if single else 21, 2, -2)])
     half, n = f * 0.5 * f, k.to(x.dtype)
     return n * ln2[0] - ((half - (s * (half + y * z) + n * ln2[1])) - f)
+
+
+def _sqrt(x: Tensor) -> Tensor:
+    """Correctly rounded in float32, also where the library behind torch.sqrt is not (MKL on CPUs)."""
+    if x.dtype != SINGLE or x.device.type == "mps":  # mps has no float64
+        return torch.sqrt(x)
+    return torch.sqrt(x.double()).float()
 
 
 def _sincos2pi(v: Tensor) -> tuple[Tensor, Tensor]:

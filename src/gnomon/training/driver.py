@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from gnomon.contracts import Procedure
 from gnomon.errors import Diverged
 from gnomon.runs.folder import RunFolder
-from gnomon.training.context import Context, current
+from gnomon.training.context import current
 from gnomon.training.procedure import Info, Problem
 from gnomon.training.progress import Progress
 
@@ -41,7 +41,14 @@ class Outcome:
         return {name: [record[name] for record in self.records if name in record] for name in names}
 
 
-def drive(procedure: Procedure, problem: Problem, run: RunFolder | None = None, *, limit: int | None = None) -> Outcome:
+def drive(
+    procedure: Procedure,
+    problem: Problem,
+    run: RunFolder | None = None,
+    *,
+    limit: int | None = None,
+    describe: Callable[[Outcome], Mapping[str, Any]] | None = None,
+) -> Outcome:
     """Fit: from the start, or from the run's checkpoint if it has one.
 
     Parameters
@@ -52,6 +59,8 @@ def drive(procedure: Procedure, problem: Problem, run: RunFolder | None = None, 
         Where checkpoints and the history go.
     limit : int, optional
         Stop (without finishing) after this many steps in all; the checkpoint is written. For tests and budgets.
+    describe : callable, optional
+        Facts about the system at this point, put into every checkpoint so that its model can be taken home alone.
 
     Raises
     ------
@@ -60,12 +69,13 @@ def drive(procedure: Procedure, problem: Problem, run: RunFolder | None = None, 
     KeyboardInterrupt
         After Ctrl-C, once the step under way is complete and the checkpoint written.
     """
-    return _Drive(procedure, problem, run, current()).go(limit)
+    return _Drive(procedure, problem, run, describe).go(limit)
 
 
 class _Drive:
-    def __init__(self, procedure: Procedure, problem: Problem, run: RunFolder | None, context: Context) -> None:
-        self.procedure, self.problem, self.run, self.context = procedure, problem, run, context
+    def __init__(self, procedure: Procedure, problem: Problem, run: RunFolder | None, describe: Any) -> None:
+        self.procedure, self.problem, self.run, self.describe = procedure, problem, run, describe
+        self.context = current()
         self.outcome = Outcome(0)
         self.done = False
         self.saved_at = time.monotonic()
@@ -102,7 +112,7 @@ class _Drive:
         return self.procedure.load(self.problem, arrays, facts["procedure"])
 
     def _record(self, info: Info, progress: Progress) -> None:
-        record = {"step": self.outcome.steps, **(info.record or {})}
+        record = {"step": self.outcome.steps} | {name: float(value) for name, value in (info.record or {}).items()}
         for name, value in record.items():
             if not math.isfinite(value):
                 raise _diverged(name, value, self.outcome.steps)
@@ -127,6 +137,8 @@ class _Drive:
         check_finite(arrays, self.outcome.steps)
         if self.run and self.problem.group.rank == 0:
             whole = {"steps": self.outcome.steps, "done": self.done, "records": self.outcome.records, "procedure": facts}
+            if self.describe:
+                whole["system"] = self.describe(self.outcome)
             self.run.write_checkpoint(arrays, whole)
         self.saved_at = time.monotonic()
 

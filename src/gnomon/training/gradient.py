@@ -83,7 +83,7 @@ class Gradient:
         for name, term in loss.terms.items():
             if callable(term.sum) and not last:
                 continue
-            value = term.sum() if callable(term.sum) else float(term.sum)
+            value = term.sum() if callable(term.sum) else _number(term.sum)
             state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
             state.weights[name] = state.weights.get(name, 0.0) + term.weight
 
@@ -123,6 +123,10 @@ class Gradient:
         if problem.group.rank == 0:
             state.sums, state.weights = dict(facts["sums"]), dict(facts["weights"])
         return state
+
+
+def _number(value: Any) -> float:
+    return value.item() if isinstance(value, torch.Tensor) else float(value)
 
 
 def _below(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

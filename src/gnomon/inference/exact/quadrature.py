@@ -12,7 +12,8 @@ from gnomon.errors import UserValueError
 
 __all__ = ["log_integral"]
 
-_ORDERS = {1: (32, 64, 128, 256, 512, 1024, 2048), 2: (32, 64, 128, 256, 512)}
+_POINTS = 32
+_PANELS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 8, 16)}
 
 
 def log_integral(
@@ -21,12 +22,12 @@ def log_integral(
     *,
     tolerance: float = 1e-10,
 ) -> float:
-    """Log of the integral of exp(log_density) over a box, by Gauss-Legendre quadrature of growing order.
+    """Log of the integral of exp(log_density) over a box, by Gauss-Legendre quadrature on ever more panels.
 
-    An infinite side is mapped to (-1, 1) by ``x = t / (1 - t^2)`` (both ends) or ``x = a + (1 + t) / (1 - t)``. The
-    order is doubled until two steps in a row change the result by less than `tolerance`. Everything is done on the log
-    scale, so densities of any height can be integrated; one narrower than about 1/200 of its distance from 0 needs
-    finite bounds.
+    An infinite side is mapped to (-1, 1) by ``x = t / (1 - t^2)`` (both ends) or ``x = a + (1 + t) / (1 - t)``. The number of
+    panels of 32 points is doubled until two steps in a row change the result by less than `tolerance`. Everything is done
+    on the log scale, so densities of any height can be integrated; one narrower than about 1/200 of its distance from 0
+    needs finite bounds. Cost: at most 2,048 points in one dimension, 512 x 512 in two.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def log_integral(
     bounds : sequence of d pairs (lower, upper), d in {1, 2}
         Sides of the box; infinite ends are allowed. The whole line by default.
     tolerance : float, default 1e-10
-        Largest change in nats between the last orders.
+        Largest change in nats between the last three results.
 
     Returns
     -------
@@ -52,11 +53,11 @@ def log_integral(
     >>> round(log_integral(lambda x: -0.5 * x[:, 0] ** 2), 6)
     0.918939
     """
-    if len(bounds) not in _ORDERS:
+    if len(bounds) not in _PANELS:
         raise UserValueError(f"quadrature in {len(bounds)} dimensions is not supported", "bounds", "use 1 or 2 pairs")
     results: list[float] = []
-    for order in _ORDERS[len(bounds)]:
-        results.append(_quadrature(log_density, bounds, order))
+    for panels in _PANELS[len(bounds)]:
+        results.append(_quadrature(log_density, bounds, panels))
         if len(results) > 2 and max(abs(results[-1] - r) for r in results[-3:-1]) < tolerance:
             return results[-1]
     raise UserValueError(
@@ -69,9 +70,11 @@ def log_integral(
 def _quadrature(
     log_density: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     bounds: Sequence[tuple[float, float]],
-    order: int,
+    panels: int,
 ) -> float:
-    t, weight = np.polynomial.legendre.leggauss(order)
+    node, gauss = np.polynomial.legendre.leggauss(_POINTS)
+    middle = (2 * np.arange(panels) + 1) / panels - 1
+    t, weight = (middle[:, None] + node / panels).ravel(), np.tile(gauss / panels, panels)
     sides = [_side(t, lower, upper) for lower, upper in bounds]
     points = np.stack([g.ravel() for g in np.meshgrid(*(x for x, _ in sides), indexing="ij")], axis=1)
     log_w = np.sum(np.meshgrid(*(np.log(weight) + jacobian for _, jacobian in sides), indexing="ij"), axis=0).ravel()

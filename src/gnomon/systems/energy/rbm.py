@@ -267,11 +267,13 @@ class RBM(TransformerMixin, System):
 
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), shape (n, n_hidden)."""
-        return self.model_.conditional("hidden", {"visible": self._rows(X)}).mean
+        rows = self._rows(X)
+        return self.model_.conditional("hidden", {"visible": rows}).mean
 
     def reconstruct(self, X: Any) -> Array:
         """P(v = 1 | h) at the hidden means given X, shape (n, n_features)."""
-        return self.model_.conditional("visible", {"hidden": self.transform(X)}).mean
+        hidden = self.transform(X)
+        return self.model_.conditional("visible", {"hidden": hidden}).mean
 
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
         """Visible states after `steps` sweeps (hidden, then visible) from X."""
@@ -293,17 +295,19 @@ class RBM(TransformerMixin, System):
         key = f"log_partition/{method}/{sorted(options.items())}"
         if key not in self._memory:
             noise = Stream(self.seed_, "evaluate/log-partition")
-            self._memory[key] = log_partition(self.model_, method=method, noise=noise, mean=self._mean, **options)
+            self._memory[key] = log_partition(self.model_, method=method, noise=noise, limit=EXACT_UNITS, base_mean=self._mean, **options)
         return self._memory[key]
 
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
     def log_prob(self, X: Any) -> Array:
         """Exact log p(v) of binary rows in nats; machines too large for it have `evaluate`, which says its error."""
-        return -self.model_.energy(self._outcomes(X)) - self.log_partition("exact").value
+        rows = self._outcomes(X)
+        return -self.model_.energy(rows) - self.log_partition("exact").value
 
-    def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Array:
-        """Sum over the columns of log p(v_j | the others) by row, exact, in nats; the mean over columns with `per_site`."""
-        return pseudo_log_likelihood(self.model_, self._outcomes(X), per_site=per_site)
+    def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
+        """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""
+        rows = self._outcomes(X)
+        return pseudo_log_likelihood(self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1]))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Mean log-likelihood of binary rows, with the error of log Z where that is estimated."""

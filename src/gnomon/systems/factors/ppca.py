@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import DensityMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Real
@@ -213,7 +213,7 @@ def _floored(variance: float, scale: float) -> float:
     return floor
 
 
-class PPCA(TransformerMixin, DensityMixin, System):
+class PPCA(TransformerMixin, System):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
@@ -315,9 +315,8 @@ class PPCA(TransformerMixin, DensityMixin, System):
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self.n_components + 1) ** 2))
 
-    def _publish(self, model: PPCAModel, *others: Any) -> None:
+    def _finish(self, model: PPCAModel) -> None:
         model.canonicalize()
-        super()._publish(model, *others)
 
     @property
     def components_(self) -> Array:

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from gnomon.contracts import Array, Procedure
 from gnomon.distributions.domains import Labels, Real
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
@@ -118,6 +119,8 @@ class SoftmaxRegression(ClassifierMixin, System):
     def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         table = super()._ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(table.X))
+        if len(self.classes_) < 2:
+            raise UserValueError(f"only one class, {self.classes_[0]!r}", "y", "a classifier needs at least 2 classes")
         return Table(table.X, codes, table.weight)
 
     def _arguments(self, table: Table) -> dict[str, Any]:
@@ -153,15 +156,17 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     def predict(self, X: Any) -> Array:
         """The class with the highest score; ties go to the first."""
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        best = np.argmax(self._scores(X), axis=1)
+        return self.classes_[best]
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Accuracy and mean log-likelihood of the labels (nats per row); a class unknown to the fit counts as wrong."""
         scores = self._scores(X)
         known, codes = Labels().locate(y, self.classes_, n=len(scores))
-        right = (np.argmax(scores, axis=1) == codes) & known
-        chosen = np.where(known, log_softmax(scores.astype(np.float64), 1)[np.arange(len(scores)), codes], -np.inf)
-        space = f"labels {len(self.classes_)}"
+        right = known & (np.argmax(scores, axis=1) == codes)
+        log_p = log_softmax(scores.astype(np.float64), 1)[np.arange(len(scores)), codes]
+        chosen = np.where(known, log_p, -np.inf)
+        space = Labels().space(len(self.classes_))
         return {
             "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="share", data_space=space, kind="exact"),
             "log_likelihood": Score.from_pointwise(chosen, name="log_likelihood", unit="nats", data_space=space, kind="exact"),

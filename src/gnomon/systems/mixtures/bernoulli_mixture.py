@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
-from sklearn.base import ClusterMixin, DensityMixin
+from sklearn.base import ClusterMixin
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Binary
@@ -121,7 +121,7 @@ def _shares(weights: Array) -> Array:
     return shares / total
 
 
-class BernoulliMixture(ClusterMixin, DensityMixin, System):
+class BernoulliMixture(ClusterMixin, System):
     r"""Density and clusters of binary rows: a mixture whose components have independent columns.
 
     :math:`p(x) = \sum_k \pi_k \prod_j \mu_{kj}^{x_j} (1 - \mu_{kj})^{1 - x_j}`, fitted by EM. With ``smoothing`` s the
@@ -216,11 +216,13 @@ class BernoulliMixture(ClusterMixin, DensityMixin, System):
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each component given each row, shape (n, n_components)."""
-        return self.model_.posterior(self._rows(X))
+        rows = self._rows(X)
+        return self.model_.posterior(rows)
 
     def predict(self, X: Any) -> Array:
         """The most probable component of each row."""
-        return np.argmax(self.model_.log_joint(self._rows(X)), axis=1)
+        rows = self._rows(X)
+        return np.argmax(self.model_.log_joint(rows), axis=1)
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion, lower is better: parameters * log n - 2 * log-likelihood."""

@@ -1,0 +1,201 @@
+"""``gnomon fit SYSTEM DATA``: options from the system's card, a run folder, then the fit."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gnomon.cards import REQUIRED, Card
+from gnomon.catalog import Entry, card, entries, entry
+from gnomon.cli import output
+from gnomon.cli.options import flag, plain, resolve_values, values
+from gnomon.errors import UserValueError
+from gnomon.runs.folder import RunFolder
+
+__all__ = ["command"]
+
+RESERVED = ("target", "columns", "holdout", "out", "devices", "as_json")
+"""Options of the run; never names of hyper-parameters."""
+
+
+class Systems(click.Group):
+    """One command per system, made from its card when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the systems."""
+        return [one.name for one in entries()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        """The command of a system; an unknown one raises UserValueError with the nearest name."""
+        return system_command(entry(name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The systems with their titles, without reading their sources."""
+        with formatter.section("Systems"):
+            formatter.write_dl([(one.name, one.title) for one in entries()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Accept options before the system as well: the first word that names one is moved to the front."""
+        names = self.list_commands(ctx)
+        place = next((i for i, word in enumerate(args) if word in names), 0)
+        return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
+
+
+@click.group("fit", cls=Systems, subcommand_metavar="SYSTEM DATA [OPTIONS]", no_args_is_help=True)
+def command() -> None:
+    """Fit SYSTEM to DATA, a built-in set or a file. gnomon fit SYSTEM --help shows the parameters of a system."""
+
+
+class SystemCommand(click.Command):
+    """A command whose help has the parameters in one section and the options of the run in another."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The two sections."""
+        sections: dict[str, list[tuple[str, str]]] = {"Parameters": [], "Run": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record:
+                sections["Run" if parameter.name in (*RESERVED, "help") else "Parameters"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def system_command(one: Entry) -> click.Command:
+    """The command that fits a system."""
+    about = card(one)
+
+    def body(data: str, **options: Any) -> None:
+        run_options = {name: options.pop(name) for name in RESERVED}
+        given = {name.replace("__", ".", 1): text for name, text in options.items() if text is not None}
+        fit(one, about, data, given, **run_options)
+
+    return SystemCommand(
+        one.name, callback=body, params=[click.Argument(["data"]), *parameter_options(about), *run_options()],
+        help=f"Fit to DATA: a built-in set (gnomon data) or a file.\n\n{plain(about.summary)}",
+    )  # fmt: skip
+
+
+def parameter_options(about: Card) -> list[click.Option]:
+    """An option for each parameter, and for each field of the recipes of a slot."""
+    options = []
+    for p in about.parameters:
+        default = "required" if p.default is REQUIRED else f"default {'none' if p.default is None else p.default}"
+        takes = " | ".join(about.recipes[p.name]) if p.slot else values(p)
+        options.append(_option(flag(p.name), p.name, p.description, takes, default))
+        fields: dict[str, list[str]] = {}
+        for recipe in about.recipes.get(p.name, {}).values():
+            for field in recipe.parameters:
+                first = "none" if field.default is None else field.default
+                text = f"{recipe.short}: {plain(field.description)} [{values(field)}; default {first}]"
+                fields.setdefault(field.name, []).append(text)
+        for name, texts in fields.items():
+            options.append(click.Option([flag(f"{p.name}.{name}"), f"{p.name}__{name}"], metavar="VALUE", help=" ".join(texts)))
+    return options
+
+
+def _option(name: str, destination: str, text: str, takes: str, default: str) -> click.Option:
+    facts = "; ".join(part for part in (takes, default) if part)
+    return click.Option([name, destination], metavar="VALUE", help=f"{plain(text)} [{facts}]")
+
+
+def run_options() -> list[click.Option]:
+    """The options that belong to the run and not to the system."""
+    return [
+        click.Option(["--target"], metavar="COLUMN", help="Column of the labels, by name or by place from 0."),
+        click.Option(["--columns"], metavar="A,B,...", help="Columns to take as features; all but the target by default."),
+        click.Option(
+            ["--holdout"], type=float, default=0.2, show_default=True, metavar="SHARE",
+            help="Share of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
+        ),
+        click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),
+        click.Option(["--devices"], type=click.IntRange(1), default=1, show_default=True, metavar="N",
+                     help="Processes that fit together."),
+        click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
+    ]  # fmt: skip
+
+
+def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options: Any) -> None:
+    """Write config.json, then import what is heavy, fit, and show the scores on the rows that were held out."""
+    params = resolve_values(about, given, one.name)
+    if not 0 <= options["holdout"] < 1:
+        raise UserValueError(f"{options['holdout']} is not allowed", "--holdout", "choose a value in [0, 1)")
+    begun = time.monotonic()
+    run = RunFolder.create(options["out"] or free_folder(one.name, data), config(one, about, data, params, options))
+    from gnomon.fitting import carry_out
+
+    try:
+        carry_out(run.path, verbose=True)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run.path}") from None
+    report(run.path, time.monotonic() - begun, options["as_json"])
+
+
+def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says: the system, its parameters, the data as a recipe, the seed, the processes."""
+    from gnomon.runs.versions import versions
+
+    seed = params.get("random_state")
+    target, columns = options["target"], options["columns"]
+    recipe = {
+        "source": "name or file",
+        "name": os.path.abspath(data) if os.path.exists(data) else data,
+        "target": int(target) if target is not None and target.lstrip("-").isdigit() else target,
+        "columns": None if columns is None else [column.strip() for column in columns.split(",")],
+        "holdout": options["holdout"],
+    }
+    return {
+        "kind": "fit", "system": one.name, "where": one.where, "parameters": _encoded(about, params), "data": recipe,
+        "seed": secrets.randbits(63) if seed is None else seed, "devices": options["devices"], "versions": versions(),
+    }  # fmt: skip
+
+
+def _encoded(about: Card, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as `gnomon.runs.codecs.encode` writes them, without NumPy."""
+    encoded: dict[str, Any] = {}
+    for p in about.parameters:
+        value = params.get(p.name, p.default)
+        fields = {key.partition("__")[2]: _json(v) for key, v in params.items() if key.startswith(f"{p.name}__")}
+        if fields:
+            encoded[p.name] = {"__recipe__": [p.name, value], "fields": fields}
+        elif p.name in params:
+            encoded[p.name] = _json(value)
+    return encoded
+
+
+def _json(value: Any) -> Any:
+    return {"__tuple__": list(value)} if isinstance(value, tuple) else value
+
+
+def free_folder(system: str, data: str) -> Path:
+    """The first of runs/SYSTEM-DATA, runs/SYSTEM-DATA-2 ... that is not there yet."""
+    stem = f"{system}-{Path(data).stem}"
+    names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 1_000_000))
+    return next(path for path in (Path("runs") / name for name in names) if not path.exists())
+
+
+def report(path: Path, seconds: float, as_json: bool) -> None:
+    """Scores on the held-out rows, and where the run is."""
+    from gnomon.fitting import parts, prepare
+    from gnomon.runs.folder import RunFolder
+    from gnomon.saving import load
+
+    system = load(path)
+    run = RunFolder.open(path)
+    _, held = parts(run.config["data"])
+    found = system.evaluate(*prepare(system, held)) if held is not None else {}
+    if as_json:
+        last = {name: series[-1] for name, series in system.history_.items() if series}
+        facts = {"run": path, "system": run.config["system"], "seconds": round(seconds, 3), "steps": system.n_steps_}
+        output.dump({**facts, "seed": run.config["seed"], "last": last, "held_out": found})
+        return
+    if found and held is not None:
+        output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")
+    output.write(f"{run.config['system']}: {system.n_steps_} steps in {seconds:.1f} s; the run is in {path}")

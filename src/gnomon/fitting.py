@@ -1,0 +1,163 @@
+"""Fits on data by name or file: what ``gnomon fit``, ``gnomon resume`` and ``gnomon evaluate`` share.
+
+A run's ``config.json`` holds the data as a recipe (name or file, target, columns, share held out), from which the same
+data is read again; its fingerprint is taken by the fit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from gnomon.catalog import entry
+from gnomon.data.dataset import Dataset, split
+from gnomon.data.loading import load as load_data
+from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.runs.folder import RunFolder
+from gnomon.saving import system_of
+from gnomon.system import System
+from gnomon.training.context import context
+from gnomon.training.group import current as current_group
+from gnomon.training.launch import launch
+
+__all__ = ["carry_out", "dataset_of", "form", "parts", "prepare", "resume"]
+
+NAMED = "name or file"
+"""The source of data that can be read again; data given as arrays has the source ``arrays``."""
+
+
+def form(system: System) -> str:
+    """The form in which a system takes data: ``labels`` (a table with labels), ``text``, ``binary`` or ``density``.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> form(gnomon.RBM())
+    'binary'
+    """
+    task = entry(system.name).tasks[0]
+    if task == "classify":
+        return "labels"
+    if task == "language":
+        return "text"
+    return "binary" if system.domain.space(1).startswith("pmf") else "density"
+
+
+def prepare(system: System, data: Dataset, *, labels: bool = True) -> tuple[Any, Any]:
+    """X and y of a data set in the form that the system takes.
+
+    Parameters
+    ----------
+    system : System
+    data : Dataset
+    labels : bool, default True
+        Whether labels are asked for where the system predicts them.
+
+    Raises
+    ------
+    UserValueError
+        Data without that form: a text for a table, no labels, values other than 0 and 1.
+    """
+    kind = form(system)
+    if kind == "labels":
+        return data.view("table"), data.view("labels") if labels else None
+    return data.view(kind), None  # type: ignore[arg-type]
+
+
+def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
+    """The whole data of a run, read again.
+
+    Raises
+    ------
+    UserError
+        Data that came as arrays, or that is not there any more.
+    """
+    if recipe.get("source") != NAMED:
+        raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
+    return load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
+
+
+def parts(recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
+    """Training part and held-out part (None when nothing was held out) of a run's data."""
+    data = dataset_of(recipe)
+    if not recipe["holdout"]:
+        return data, None
+    return split(data, test=recipe["holdout"], seed=0)
+
+
+def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False) -> None:
+    """Fit what the folder's config describes, from its checkpoint if it has one, on as many processes as it says.
+
+    Raises
+    ------
+    UserError
+        Data or parameters that cannot be used; a folder in which no step was taken yet is removed then.
+    Diverged
+        A number stopped being finite; the last finite checkpoint stays.
+    """
+    run = RunFolder.open(folder)
+    problem = launch(_fit, str(run.path), verbose, devices=run.config.get("devices", 1))
+    if problem is None:
+        return
+    if not isinstance(problem, Diverged) and run.read_checkpoint() is None:
+        run.discard()
+    raise problem
+
+
+def _fit(folder: str, verbose: bool) -> UserError | None:
+    """The body of each process. An error is handed back: raised in a child, it would arrive as a traceback."""
+    run = RunFolder.open(folder)
+    try:
+        system = system_of(run.config)
+        train, _ = parts(run.config["data"])
+        X, y = prepare(system, train)
+        with context(verbose=verbose and current_group().rank == 0):
+            system.fit(X, y, run=run)
+    except UserError as error:
+        return error
+    except ValueError as error:  # scikit-learn's checks of arrays
+        return UserValueError(" ".join(str(error).split()))
+    return None
+
+
+def resume(
+    folder: str | os.PathLike[str], X: Any = None, y: Any = None, *, sample_weight: Any = None, verbose: bool = False
+) -> System:
+    """Go on with a fit that was stopped, from its last checkpoint; it ends as one that was not stopped, to the bit.
+
+    Parameters
+    ----------
+    folder : path
+        A run folder of ``gnomon fit`` or ``System.fit(run=...)``.
+    X, y, sample_weight
+        The same data once more, where the fit was given arrays; left out where it was given a name or file.
+    verbose : bool, default False
+        Progress on standard error.
+
+    Returns
+    -------
+    System
+        Fitted. A run that has ended is loaded as it is.
+
+    Raises
+    ------
+    UserError
+        A folder that is no run, data that has changed or is missing.
+    """
+    from gnomon.saving import load
+
+    run = RunFolder.open(folder)
+    if run.config.get("kind") != "fit":
+        raise UserValueError(f"{folder} holds a saved model, not a fit", "", "gnomon.load reads it")
+    if run.finished:
+        return load(folder)
+    if run.config["data"].get("source") == NAMED:
+        carry_out(folder, verbose=verbose)
+        return load(folder)
+    if X is None:
+        raise UserValueError(f"{folder} was fitted to arrays", "X", "give the same arrays again: gnomon.resume(folder, X)")
+    system = system_of(run.config)
+    with context(verbose=verbose):
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return system.fit(X, y, run=run, **options)

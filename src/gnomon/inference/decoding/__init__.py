@@ -1,0 +1,1 @@
+"""Drawing and searching sequences from any model that tells the next token."""

@@ -1,0 +1,97 @@
+"""Ancestral sampling: one token after another from a model that keeps the contract NextToken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import NextToken, Noise
+
+__all__ = ["ancestral", "categorical"]
+
+_CELLS = 2**22  # probabilities held at once
+
+
+def categorical(log_probs: NDArray[np.floating], u: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Index drawn from each row by the inverse of its cumulative distribution; -1 for a row without any mass.
+
+    Parameters
+    ----------
+    log_probs : array of shape (batch, categories)
+        Nats; need not be normalized.
+    u : float64 array of shape (batch,)
+        Uniform numbers in (0, 1).
+
+    Examples
+    --------
+    >>> categorical(np.log([[0.25, 0.75]] * 2), np.array([0.2, 0.3])).tolist()
+    [0, 1]
+    """
+    peak = log_probs.max(axis=1, keepdims=True)
+    total = np.cumsum(np.exp(log_probs - np.where(np.isfinite(peak), peak, 0.0)), axis=1, dtype=np.float64)
+    mass = total[:, -1]
+    # u * mass may round up to mass: the last category that has any mass is then the first to reach it
+    chosen = np.minimum((total <= (u * mass)[:, None]).sum(axis=1), (total < mass[:, None]).sum(axis=1))
+    return np.where(mass > 0, chosen, -1)
+
+
+def ancestral(
+    model: NextToken,
+    prompt: Sequence[int],
+    n: int,
+    noise: Noise,
+    *,
+    max_length: int,
+    vocabulary_size: int,
+    end: int | None,
+) -> NDArray[np.int64]:
+    """Draw n continuations of a prompt.
+
+    Parameters
+    ----------
+    model : NextToken
+    prompt : sequence of at least one id
+        What stands before; usually begins with the symbol of a sentence's beginning.
+    n : int, at least 0
+    noise : Noise
+        Sequence i uses position i, its token t the update t: more sequences or more tokens change none of the first.
+    max_length : int, at least 0
+        Most tokens to draw for each.
+    vocabulary_size : int
+        Width of the model's rows; bounds the memory.
+    end : int or None
+        A token that ends its sequence; it is kept.
+
+    Returns
+    -------
+    int64 array of shape (n, at most max_length)
+        Drawn tokens, -1 after the end. A sequence also ends where the model gives nothing any mass.
+    """
+    drawn = np.full((n, max_length), -1, np.int64)
+    batch = max(1, _CELLS // max(vocabulary_size, 1))
+    for begin in range(0, n, batch):
+        _draw(model, prompt, drawn, np.arange(begin, min(begin + batch, n)), noise, end)
+    return drawn[:, : int((drawn >= 0).sum(axis=1).max(initial=0))]
+
+
+def _draw(
+    model: NextToken,
+    prompt: Sequence[int],
+    drawn: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    noise: Noise,
+    end: int | None,
+) -> None:
+    state = model.start(np.asarray(prompt[:-1], np.int64), rows.size)
+    tokens = np.full(rows.size, prompt[-1], np.int64)
+    for t in range(drawn.shape[1]):
+        log_probs, state = model.step(tokens, state)
+        u = noise.rows(rows).at(t).uniform((rows.size,), like=np.zeros(1))
+        tokens = categorical(log_probs, u)
+        drawn[rows, t] = tokens
+        goes_on = np.flatnonzero((tokens >= 0) & (tokens != (-1 if end is None else end)))
+        if not goes_on.size:
+            return
+        rows, tokens, state = rows[goes_on], tokens[goes_on], model.select(state, goes_on)

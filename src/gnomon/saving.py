@@ -1,0 +1,61 @@
+"""Load what was saved: a model's folder or a finished run."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from gnomon.errors import UserValueError
+from gnomon.runs.codecs import decode
+from gnomon.runs.folder import RunFolder
+from gnomon.system import System
+
+__all__ = ["load", "system_of"]
+
+
+def system_of(config: dict[str, Any]) -> System:
+    """The unfitted system that a config describes.
+
+    Raises
+    ------
+    UserValueError
+        A system that is neither in the catalog nor installed.
+    """
+    module, _, name = config["where"].partition(":")
+    try:
+        cls = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UserValueError(f"the system {config['system']!r} is not installed", config["where"], "install the package that has it") from None
+    if not (isinstance(cls, type) and issubclass(cls, System)):
+        raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
+    system: System = cls(**{key: decode(value) for key, value in config["parameters"].items()})
+    return system
+
+
+def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
+    """The fitted system in a folder that ``System.save`` or ``gnomon fit`` wrote.
+
+    Parameters
+    ----------
+    folder : path
+    unfinished : bool, default False
+        Take the last checkpoint of a fit that has not ended (or has diverged).
+
+    Raises
+    ------
+    UserValueError
+        No such folder, a foreign or damaged one, a newer format, a fit that has not ended.
+    """
+    run = RunFolder.open(folder)
+    system = system_of(run.config)
+    found = run.read_model()
+    if found is not None:
+        return system._restore(*found)
+    checkpoint = run.read_checkpoint()
+    if not unfinished or checkpoint is None or "system" not in checkpoint[1]:
+        remedy = f"gnomon resume {folder}" + ("" if checkpoint is None else ", or load(..., unfinished=True)")
+        raise UserValueError(f"{folder} holds no finished fit", "no model.safetensors", remedy)
+    arrays, facts = checkpoint
+    inside = {name.removeprefix("model/"): value for name, value in arrays.items() if name.startswith("model/")}
+    return system._restore(inside or arrays, facts["system"])

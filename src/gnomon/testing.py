@@ -1,0 +1,274 @@
+"""Checks that every System passes; public, so that a plug-in can run them on its own: ``check_system(MySystem)``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserError
+from gnomon.runs.folder import RunFolder
+from gnomon.system import System
+
+__all__ = ["CHECKS", "CheckFailed", "Mapped", "check_system"]
+
+
+class CheckFailed(AssertionError):
+    """A System broke a contract."""
+
+
+def check_system(
+    system: type[System] | System, data: Any = None, *, checks: Iterable[str] | None = None, processes: bool = True, **parameters: Any
+) -> list[str]:
+    """Run the contract checks on a System.
+
+    Parameters
+    ----------
+    system : class or instance
+        A class is made with `parameters`; both need few steps to fit.
+    data : tuple (X, y) or None
+        Data in the system's domain; None takes what its domain's kind suggests.
+    checks : names, optional
+        The checks to run, all by default; see ``CHECKS``.
+    processes : bool, default True
+        Whether to start two processes for the check that needs them.
+    **parameters
+        For the constructor.
+
+    Returns
+    -------
+    list of str
+        Names of the checks that passed.
+
+    Raises
+    ------
+    CheckFailed
+        The first check that does not hold, with what was seen.
+    """
+    make = _maker(system, parameters)
+    X, y = example(make()) if data is None else data
+    names = list(CHECKS) if checks is None else list(checks)
+    for name in names:
+        if name == "processes_agree" and not processes:
+            continue
+        CHECKS[name](make, X, y)
+    return names
+
+
+def _maker(system: type[System] | System, parameters: dict[str, Any]) -> Callable[..., System]:
+    def make(**changes: Any) -> System:
+        if isinstance(system, type):
+            return system(**{"random_state": 0, **parameters, **changes})
+        from sklearn.base import clone
+
+        return clone(system).set_params(**{**parameters, **changes})
+
+    return make
+
+
+def example(system: System) -> tuple[Any, Any]:
+    """Forty rows (or sentences) in the system's domain, and labels."""
+    random = np.random.default_rng(0)
+    if getattr(system, "domain", None) is not None and "token" in type(system.domain).__name__.lower():
+        words = np.array(["sun", "dial", "shadow", "hour", "noon", "casts", "the"])
+        return [" ".join(random.choice(words, size=random.integers(3, 9))) for _ in range(40)], None
+    group = random.integers(0, 3, size=40)
+    centers = random.normal(size=(3, 5))
+    X = centers[group] + 0.5 * random.normal(size=(40, 5))
+    if "density" not in getattr(system, "outcomes", system.domain).space(5):
+        X = (X > 0).astype(np.float64)
+    return X, group
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise CheckFailed(what)
+
+
+def arrays_of(system: System) -> dict[str, np.ndarray[Any, Any]]:
+    """Copies of everything the fitted model consists of."""
+    return {name: np.array(value) for name, value in system.model_.state().items()}
+
+
+def _same(a: System, b: System, tolerance: float = 0.0) -> bool:
+    left, right = arrays_of(a), arrays_of(b)
+    if left.keys() != right.keys():
+        return False
+    if tolerance:
+        return all(
+            left[k].shape == right[k].shape and np.allclose(left[k], right[k], rtol=0, atol=tolerance) for k in left
+        )
+    return all(left[k].dtype == right[k].dtype and np.array_equal(left[k], right[k]) for k in left)
+
+
+def improves(make: Callable[..., System], X: Any, y: Any) -> None:
+    """The fit explains the training data better than a fit of one step on shuffled columns' worth of information."""
+    fitted = make().fit(X, y)
+    values = np.asarray(_trace(fitted))
+    _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
+    if len(values) > 1:
+        _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
+
+
+def _trace(system: System) -> list[float]:
+    """What falls during the fit, by record."""
+    history = system.history_
+    for name, sign in (("objective", -1), ("log_likelihood", -1), ("negative_log_likelihood", 1), ("cross_entropy", 1)):
+        if name in history:
+            return [sign * value for value in history[name]]
+    return []
+
+
+def repeats(make: Callable[..., System], X: Any, y: Any) -> None:
+    """The same seed gives the same fit to the bit; the global random state is left as found."""
+    import random as python_random
+
+    before = (np.random.get_state()[1].tobytes(), python_random.getstate())  # type: ignore[union-attr,index]
+    first, second = make().fit(X, y), make().fit(X, y)
+    after = (np.random.get_state()[1].tobytes(), python_random.getstate())  # type: ignore[union-attr,index]
+    _require(_same(first, second), "two fits with one seed differ")
+    _require(before == after, "the fit moved a global random generator")
+
+
+def input_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
+    """Neither X nor y changes, and both may be read-only."""
+    if not isinstance(X, np.ndarray):
+        before = [str(item) for item in X]
+        make().fit(X, y)
+        _require(before == [str(item) for item in X], "the fit changed X")
+        return
+    frozen, labels = X.copy(), None if y is None else y.copy()
+    frozen.setflags(write=False)
+    try:
+        fitted = make().fit(frozen, labels)
+    except ValueError as error:
+        raise CheckFailed(f"read-only input is refused: {error}") from error
+    writable = X.copy()
+    make().fit(writable, labels)
+    _require(np.array_equal(writable, X), "the fit changed X")
+    _require(labels is None or np.array_equal(labels, y), "the fit changed y")
+    fitted.score(frozen, labels)
+
+
+def parameters_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
+    """Fitting changes no hyper-parameter, and a clone fits alike."""
+    from sklearn.base import clone
+
+    system = make()
+    before = repr(sorted(system.get_params().items(), key=lambda item: item[0]))
+    system.fit(X, y)
+    after = repr(sorted(system.get_params().items(), key=lambda item: item[0]))
+    _require(before == after, f"hyper-parameters changed: {before} -> {after}")
+    _require(_same(clone(system).fit(X, y), system), "a clone fits differently")
+
+
+def saves(make: Callable[..., System], X: Any, y: Any) -> None:
+    """A saved system loads as it was: arrays to the bit, and the same score."""
+    from gnomon.saving import load
+
+    fitted = make().fit(X, y)
+    with tempfile.TemporaryDirectory() as parent:
+        folder = fitted.save(Path(parent) / "model")
+        again = load(folder)
+    _require(type(again) is type(fitted), f"a {type(fitted).__name__} loads as {type(again).__name__}")
+    _require(_same(fitted, again), "the arrays changed between save and load")
+    _require(fitted.score(X, y) == again.score(X, y), "the score changed between save and load")
+
+
+def resumes(make: Callable[..., System], X: Any, y: Any) -> None:
+    """A fit stopped after each of its first steps and reloaded from disk ends as one that was not, to the bit."""
+    whole = make().fit(X, y)
+    for stop in sorted({1, max(1, whole.n_steps_ // 2), max(1, whole.n_steps_ - 1)}):
+        with tempfile.TemporaryDirectory() as parent:
+            begun = make()
+            begun._check_parameters()
+            table = begun._ingest(X, y)
+            run = begun._open(Path(parent) / "run", table)
+            begun._fit(table, run, limit=stop)
+            fresh = make()
+            folder = RunFolder.open(Path(parent) / "run")
+            again = fresh._ingest(X, y)
+            fresh._fit(again, fresh._open(folder, again))
+        _require(_same(whole, fresh), f"resumed after step {stop} of {whole.n_steps_}, the fit ends differently")
+        _require(whole.history_ == fresh.history_, f"resumed after step {stop}, the history differs")
+
+
+def refuses(make: Callable[..., System], X: Any, y: Any) -> None:
+    """Bad input is refused by an error of gnomon's (or the ValueError of scikit-learn's checks) in one line."""
+    if not isinstance(X, np.ndarray):
+        bad: list[Any] = [[], 3]
+    else:
+        infinite, text = X.astype(np.float64), X.astype(object)
+        infinite[1, 1], text[1, 1] = np.inf, "x"
+        bad = [X[:0], X[0], infinite, text]
+    for case in bad:
+        try:
+            make().fit(case, None if y is None else y[: len(case) if hasattr(case, "__len__") else 1])
+        except (UserError, ValueError, TypeError) as error:
+            _require(bool(str(error)), "an error without words")
+        else:
+            raise CheckFailed(f"bad input was accepted: {case!r:.80}")
+
+
+def stays_finite(make: Callable[..., System], X: Any, y: Any) -> None:
+    """No parameter and no score is NaN or infinite after the fit."""
+    fitted = make().fit(X, y)
+    for name, value in arrays_of(fitted).items():
+        _require(value.dtype.kind != "f" or bool(np.isfinite(value).all()), f"{name} is not finite")
+    _require(bool(np.isfinite(fitted.score(X, y))), "the score is not finite")
+
+
+def processes_agree(make: Callable[..., System], X: Any, y: Any) -> None:
+    """One and two processes fit the same model in float64 to 1e-9, ragged batches and sample weights included."""
+    from gnomon.training.launch import launch
+
+    if isinstance(X, np.ndarray):
+        X = X[:37].astype(np.float64)
+        weight: Any = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+    else:
+        X, weight = X[:37], None
+    labels = None if y is None else y[:37]
+    changes = {"tol": 0.0} if "tol" in make().get_params() else {}
+    alone = fit_alone(make(**changes), X, labels, weight)
+    together = launch(fit_alone, make(**changes), X, labels, weight, devices=2)
+    for name in alone:
+        _require(name in together and alone[name].shape == together[name].shape, f"{name} has another shape on two processes")
+        gap = float(np.abs(alone[name].astype(float) - together[name].astype(float)).max(initial=0.0))
+        _require(gap <= 1e-9, f"{name} differs by {gap:.2g} between one and two processes")
+
+
+def fit_alone(system: System, X: Any, y: Any, weight: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Fit in this process (or this group) and return the arrays."""
+    return arrays_of(system.fit(X, y) if weight is None else system.fit(X, y, sample_weight=weight))
+
+
+CHECKS: dict[str, Callable[[Callable[..., System], Any, Any], None]] = {
+    check.__name__: check
+    for check in (
+        improves, repeats, input_untouched, parameters_untouched, saves, resumes, refuses, stays_finite, processes_agree,
+    )
+}  # fmt: skip
+"""The checks by name, in the order in which they run."""
+
+
+class Mapped:
+    """A narrow domain for checks that feed any numbers: positive ones become 1, the others 0; NaN is still refused.
+
+    ``class Any(RBM): domain = Mapped(RBM.domain)``.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def check(self, X: Any, **options: Any) -> Any:
+        """The mapped rows, checked."""
+        numbers = Real().check(X, **options)
+        return self.inner.check((numbers > 0).astype(numbers.dtype), **options)
+
+    def space(self, n_columns: int) -> str:
+        """The inner domain's."""
+        return str(self.inner.space(n_columns))
