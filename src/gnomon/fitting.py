@@ -41,7 +41,9 @@ def form(system: System) -> str:
         return "labels"
     if task == "language":
         return "text"
-    return "binary" if system.domain.space(1).startswith("pmf") else "density"
+    # a system may learn from probabilities and still be a distribution over zeros and ones
+    outcomes = getattr(system, "outcomes", system.domain)
+    return "binary" if outcomes.space(1).startswith("pmf") else "density"
 
 
 def prepare(system: System, data: Dataset, *, labels: bool = True) -> tuple[Any, Any]:

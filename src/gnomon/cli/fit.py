@@ -15,11 +15,17 @@ from gnomon.cards import REQUIRED, Card
 from gnomon.catalog import Entry, card, entries, entry
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
+from gnomon.data.names import BUILTIN
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["command"]
+__all__ = ["NAMED", "columns_of", "command", "data_options", "report", "target_of"]
 
+NAMED = "name or file"
+"""The source of a run's data that can be read again, as in `gnomon.fitting`, which is heavy to import."""
+
+TARGET = "Column of the labels, by name or by place from 0."
+COLUMNS = "Columns to take as features; all but the target by default."
 RESERVED = ("target", "columns", "holdout", "out", "devices", "as_json")
 """Options of the run; never names of hyper-parameters."""
 
@@ -60,7 +66,7 @@ class SystemCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {"Parameters": [], "Run": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record:
+            if record and isinstance(parameter, click.Option):
                 sections["Run" if parameter.name in (*RESERVED, "help") else "Parameters"].append(record)
         for title, records in sections.items():
             if records:
@@ -109,8 +115,8 @@ def _option(name: str, destination: str, text: str, takes: str, default: str) ->
 def run_options() -> list[click.Option]:
     """The options that belong to the run and not to the system."""
     return [
-        click.Option(["--target"], metavar="COLUMN", help="Column of the labels, by name or by place from 0."),
-        click.Option(["--columns"], metavar="A,B,...", help="Columns to take as features; all but the target by default."),
+        click.Option(["--target"], metavar="COLUMN", help=TARGET),
+        click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
         click.Option(
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="SHARE",
             help="Share of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
@@ -120,6 +126,26 @@ def run_options() -> list[click.Option]:
                      help="Processes that fit together."),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
     ]  # fmt: skip
+
+
+def data_options(function: Any) -> Any:
+    """The options of a verb that reads a table."""
+    function = click.option("--columns", metavar="A,B,...", help=COLUMNS)(function)
+    return click.option("--target", metavar="COLUMN", help=TARGET)(function)
+
+
+def target_of(text: str | None, recipe: Mapping[str, Any], data: str) -> str | int | None:
+    """The column of the labels: as given, else as the fit had it (built-in data has its own)."""
+    if text is None:
+        return None if data in BUILTIN else recipe.get("target")
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def columns_of(text: str | None, recipe: Mapping[str, Any], data: str) -> list[str] | None:
+    """The columns to take as features: as given, else as the fit had them."""
+    if text is None:
+        return recipe.get("columns")
+    return [column.strip() for column in text.split(",")]
 
 
 def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options: Any) -> None:
@@ -143,12 +169,11 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     from gnomon.runs.versions import versions
 
     seed = params.get("random_state")
-    target, columns = options["target"], options["columns"]
     recipe = {
-        "source": "name or file",
+        "source": NAMED,
         "name": os.path.abspath(data) if os.path.exists(data) else data,
-        "target": int(target) if target is not None and target.lstrip("-").isdigit() else target,
-        "columns": None if columns is None else [column.strip() for column in columns.split(",")],
+        "target": target_of(options["target"], {}, data),
+        "columns": columns_of(options["columns"], {}, data),
         "holdout": options["holdout"],
     }
     return {

@@ -25,6 +25,10 @@ VERBS = {
     "info": "One system: what it is, its parameters, verbs and source.",
     "fit": "Fit a system to data: gnomon fit SYSTEM DATA [OPTIONS].",
     "resume": "Go on with a fit that was stopped: gnomon resume RUN.",
+    "evaluate": "Scores of a fitted model: gnomon evaluate RUN [DATA].",
+    "predict": "Labels or components of rows: gnomon predict RUN DATA.",
+    "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
+    "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 
@@ -116,7 +120,7 @@ def _call(arguments: list[str]) -> int:
         return 0
     except click.NoSuchOption as error:
         known = [name for p in (error.ctx.command.params if error.ctx else []) for name in p.opts]
-        close = nearest(error.option_name, [*known, "--help"], n=2)
+        close = nearest(error.option_name, [*known, "--help"], n=1)
         where = error.ctx.command_path if error.ctx else "gnomon"
         remedy = f"did you mean {' or '.join(close)}?" if close else f"{where} --help shows them all"
         raise UserValueError(f"unknown option {error.option_name}", where, remedy) from None

@@ -33,8 +33,14 @@ def note(text: str) -> None:
 
 
 def show_warning(message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    """A warning as one line, without the place in the code."""
-    note("notice: " + " ".join(str(message).split()))
+    """A warning as one line, without the place in the code; the same words once only."""
+    text = " ".join(str(message).split())
+    if text not in _shown:
+        _shown.add(text)
+        note("notice: " + text)
+
+
+_shown: set[str] = set()
 
 
 def dump(value: Any) -> None:

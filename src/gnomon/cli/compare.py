@@ -1,0 +1,47 @@
+"""``gnomon compare SYSTEM[:key=value,...] ... DATA``: one leaderboard per task and data space."""
+
+from __future__ import annotations
+
+import click
+
+from gnomon.cli import output
+from gnomon.cli.options import parse_system
+from gnomon.errors import UserValueError
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM[:KEY=VALUE,...] ... DATA")
+@click.option("--task", metavar="TASK", help="density, cluster, classify or language. [default: each system's first]")
+@click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
+@click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
+@click.option("--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of the rows held out.")
+@click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(
+    systems: tuple[str, ...], task: str | None, target: str | None, columns: str | None, holdout: float, out: str | None, as_json: bool
+) -> None:
+    """Fit systems on the same rows of DATA and score them on the rows held out, beside the task's baseline.
+
+    A system's parameters follow its name: rbm:n_hidden=32,objective.k=5 .
+    """
+    *names, data = systems
+    if not names:
+        raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
+    parsed = [parse_system(name) for name in names]
+    from gnomon.catalog import make
+    from gnomon.tasks.compare import compare
+    from gnomon.training.context import context
+
+    made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
+    place = int(target) if target is not None and target.lstrip("-").isdigit() else target
+    chosen = None if columns is None else [column.strip() for column in columns.split(",")]
+    with context(verbose=True):
+        boards = compare(made, data, task=task, holdout=holdout, target=place, columns=chosen, out=out)
+    if as_json:
+        output.dump({"leaderboards": [board.to_json() for board in boards]})
+        return
+    output.write("\n\n".join(str(board) for board in boards))
+    if out is not None:
+        output.write(f"the runs are in {out}")

@@ -1,0 +1,48 @@
+"""``gnomon demo``: every system on built-in real data, against its baseline."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gnomon.cli import output
+from gnomon.errors import UserValueError
+
+__all__ = ["command"]
+
+GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
+    ("density", "digits", (("bernoulli-mixture", {"n_components": 30}), ("rbm", {"epochs": 60}), ("ppca", {"n_components": 20}))),
+    ("cluster", "digits", (("bernoulli-mixture", {}),)),
+    ("classify", "wine", (("softmax-regression", {}),)),
+    ("language", "python-reference", (("ngram", {}),)),
+)
+"""Task, data, and systems with the parameters that the demonstration changes."""
+
+
+@click.command("demo")
+@click.option("--out", default="gnomon-demo", show_default=True, metavar="FOLDER", help="Where the runs are saved; new or empty.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(out: str, as_json: bool) -> None:
+    """Fit every system to built-in data, print a leaderboard per task and data space, save the runs."""
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserValueError(f"{folder} exists and is not empty", "--out", "remove it or choose another folder")
+    from gnomon.catalog import make
+    from gnomon.tasks.compare import compare
+    from gnomon.training.context import context
+
+    begun = time.monotonic()
+    boards = []
+    for task, data, systems in GROUPS:
+        output.note(f"{task} on {data}: {', '.join(name for name, _ in systems)}")
+        made = [make(name, random_state=0, **parameters) for name, parameters in systems]
+        with context(verbose=True):
+            boards += compare(made, data, task=task, out=folder / task)
+    if as_json:
+        output.dump({"leaderboards": [board.to_json() for board in boards], "runs": str(folder)})
+        return
+    output.write("\n\n".join(str(board) for board in boards))
+    output.write(f"\n{time.monotonic() - begun:.0f} s; the runs are in {folder}: gnomon evaluate {folder}/density/rbm")

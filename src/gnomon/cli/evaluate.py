@@ -1,0 +1,42 @@
+"""``gnomon evaluate RUN [DATA]``: scores with their kind and both errors."""
+
+from __future__ import annotations
+
+import click
+
+from gnomon.cli import output
+from gnomon.cli.fit import NAMED, columns_of, data_options, target_of
+from gnomon.errors import UserValueError
+from gnomon.runs.folder import RunFolder
+
+__all__ = ["command"]
+
+
+@click.command("evaluate")
+@click.argument("run")
+@click.argument("data", required=False)
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(run: str, data: str | None, target: str | None, columns: str | None, as_json: bool) -> None:
+    """Score the model in the folder RUN on DATA; without DATA on the rows that the fit held out."""
+    folder = RunFolder.open(run)
+    recipe = folder.config.get("data", {})
+    if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
+        raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
+    from gnomon.data.loading import load as load_data
+    from gnomon.fitting import parts, prepare
+    from gnomon.saving import load
+
+    system = load(run)
+    if data is None:
+        chosen = parts(recipe)[1]
+        assert chosen is not None
+    else:
+        chosen = load_data(data, target=target_of(target, recipe, data), columns=columns_of(columns, recipe, data))
+    found = system.evaluate(*prepare(system, chosen))
+    if as_json:
+        output.dump({"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found})
+        return
+    what = "held-out " if data is None else ""
+    output.write(f"{run} on {len(chosen)} {what}{'sentences' if chosen.text else 'rows'} of {chosen.name}:")
+    output.write(output.scores(found))

@@ -1,0 +1,44 @@
+"""``gnomon sample RUN -n 64``: rows or sentences drawn from a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gnomon.cli import output
+from gnomon.cli.write import write_rows
+from gnomon.errors import UserValueError
+
+__all__ = ["command"]
+
+
+@click.command("sample")
+@click.argument("run")
+@click.option("-n", "n", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="How many.")
+@click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
+@click.option("--out", metavar="FILE", help="A new .csv or .npy file (.txt for sentences); standard output by default.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) -> None:
+    """Draw N rows (or sentences) from the model in the folder RUN."""
+    from gnomon.saving import load
+
+    system = load(run)
+    if not hasattr(system, "sample"):
+        raise UserValueError(f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do")
+    found = system.sample(n, random_state=seed)
+    if out is not None:
+        write_rows(out, found, header(system, found))
+    if as_json:
+        output.dump({"n": n, "out": out} if out else {"samples": found})
+    elif out is not None:
+        output.note(f"{n} samples are in {out}")
+    else:
+        write_rows(None, found, header(system, found))
+
+
+def header(system: Any, found: Any) -> list[str]:
+    """Names of the columns; none for sentences."""
+    if not hasattr(found, "shape"):
+        return []
+    return [str(name) for name in getattr(system, "feature_names_in_", [f"x{j}" for j in range(found.shape[-1])])]
