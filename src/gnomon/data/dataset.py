@@ -95,8 +95,9 @@ class Dataset:
             ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences.
             ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
             (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
-            ``density``: images become X + u with u uniform on (0, 1), one grey level (middles of 2^15 cells, so that no
-            sum is rounded), which keeps a density on them bounded; u comes from ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
+            ``density``: images become X + u with u uniform on (0, 1), one grey level, which keeps a density on them
+            bounded. u is the middle of one of 2^15 cells, so that no sum is rounded; it comes from
+            ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
             same every time and in every split. Any other table is taken as it is.
 
         Returns

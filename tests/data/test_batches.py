@@ -1,0 +1,88 @@
+"""Batches visit every row once per epoch, in an order that seed and epoch alone decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon.data.batches import Batches
+from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
+from gnomon.training.group import Group
+
+N = 53
+X = np.arange(N * 2.0, dtype=np.float32).reshape(N, 2)
+Y = np.arange(N)
+W = np.linspace(0.5, 2, N, dtype=np.float32)
+
+
+def make(**options):
+    return Batches(X, Y, W, **{"batch_size": 10, "noise": Noise(3, "fit"), **options})
+
+
+def test_every_row_once_and_everything_goes_together():
+    batches = make()
+    assert (batches.n, batches.steps) == (N, 6)
+    assert batches.total_weight == pytest.approx(W.sum(dtype=float))
+    seen = list(batches.epoch(2))
+    assert [len(batch) for batch in seen] == [10] * 5 + [3]
+    rows = np.concatenate([batch.rows for batch in seen])
+    assert sorted(rows.tolist()) == list(range(N))
+    for batch in seen:
+        assert np.array_equal(batch.data["X"], X[batch.rows])
+        assert np.array_equal(batch.data["y"], batch.rows)
+        assert np.array_equal(batch.weight, W[batch.rows])
+        assert batch.positions.tolist() == list(range(len(batch)))
+
+
+def test_the_order_is_a_function_of_seed_and_epoch():
+    order = Noise(3, "fit").child("order").at(4).order(N)
+    batches = make()
+    assert np.array_equal(np.concatenate([b.rows for b in batches.epoch(4)]), order)
+    # any batch without what came before it
+    assert np.array_equal(make().step(4, 3).rows, order[30:40])
+    assert not np.array_equal(make().step(5, 3).rows, order[30:40])
+    assert not np.array_equal(make(noise=Noise(4, "fit")).step(4, 3).rows, order[30:40])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("batch_size", [None, 1, 3, 10, 1000])
+def test_shards_are_a_partition_of_every_global_batch(size, shuffle, batch_size):
+    whole = make(shuffle=shuffle, batch_size=batch_size)
+    shards = [whole.shard(Group(rank, size)) for rank in range(size)]
+    assert all(s.steps == whole.steps and s.total_weight == whole.total_weight for s in shards)
+    for i in range(whole.steps):
+        parts = [s.step(1, i) for s in shards]
+        batch = whole.step(1, i)
+        for name in ("rows", "positions", "weight"):
+            assert np.array_equal(np.concatenate([getattr(p, name) for p in parts]), getattr(batch, name))
+        assert np.array_equal(np.concatenate([p.data["X"] for p in parts]), batch.data["X"])
+        sizes = [len(p) for p in parts]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_full_batch_is_the_data_itself():
+    batch = Batches(X, shuffle=False).step(7, 0)
+    assert batch.data["X"] is X
+    assert batch.weight.dtype == np.float32 and np.all(batch.weight == 1)
+    assert Batches(X, batch_size=1000, shuffle=False).steps == 1
+
+
+def test_shuffled_batches_are_fresh_arrays():
+    batches = make()
+    first = batches.step(0, 0)
+    first.data["X"][:] = -1
+    assert X.min() == 0
+    assert batches.step(0, 0).data["X"].min() >= 0
+
+
+def test_mistakes():
+    with pytest.raises(UserValueError, match="batch_size"):
+        make(batch_size=0)
+    with pytest.raises(UserValueError, match="53 rows"):
+        Batches(X, Y[:5], shuffle=False)
+    with pytest.raises(TypeError, match="noise"):
+        Batches(X, batch_size=5)
+    with pytest.raises(IndexError):
+        make().step(0, 6)
