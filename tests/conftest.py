@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+with contextlib.suppress(ImportError):
+    import rich.style  # noqa: F401  (scikit-learn may import it, and it draws from `random` when it is imported)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

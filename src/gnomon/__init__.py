@@ -24,12 +24,12 @@ _WHERE = {
     "launch": "gnomon.training.launch:launch",
     "load": "gnomon.saving:load",
     "make": "gnomon.catalog:make",
-    "resume": "gnomon.saving:resume",
+    "resume": "gnomon.fitting:resume",
     "testing": "gnomon.testing",
 } | {entry.class_name: entry.where for entry in catalog.ENTRIES}
 """Public names: a module, or module:name. `__init__.pyi` repeats them for type checkers (tools/write_stub.py)."""
 
-__all__ = ["__version__", "catalog", *_WHERE]  # noqa: PLE0604
+__all__ = ["__version__", "catalog", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
@@ -40,7 +40,8 @@ def __getattr__(name: str) -> Any:
     from gnomon.errors import nearest
 
     close = nearest(name, list(_WHERE))
-    raise AttributeError(f"module 'gnomon' has no attribute {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
+    remedy = f"; did you mean {close[0]}?" if close else ""
+    raise AttributeError(f"module 'gnomon' has no attribute {name!r}{remedy}")
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,8 @@ from gnomon._version import __version__ as __version__
 from gnomon.catalog import Entry
 from gnomon.catalog import make as make
 from gnomon.evaluation.score import Score as Score
+from gnomon.fitting import resume as resume
 from gnomon.saving import load as load
-from gnomon.saving import resume as resume
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression

@@ -209,7 +209,9 @@ def _is_class_variable(line: ast.AnnAssign) -> bool:
     return "ClassVar" in ast.unparse(line.annotation)
 
 
-def _parameter(name: str, annotation: ast.expr | None, default: Any, documented: dict[str, tuple[str, str]]) -> Parameter:
+def _parameter(
+    name: str, annotation: ast.expr | None, default: Any, documented: dict[str, tuple[str, str]]
+) -> Parameter:
     header, description = documented.get(name, ("", ""))
     kinds = _kinds(annotation) if annotation is not None else []
     if any(kind.name == "object" for kind in kinds):
@@ -277,7 +279,7 @@ def _documented(doc: str) -> dict[str, tuple[str, str]]:
 
 
 def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
-    """Public methods along the lineage; one that is there only where the model has it (``available_if``) needs it there."""
+    """Public methods along the lineage; what ``available_if`` asks of the model must stand in the model's class."""
     abilities = _model_methods(module, node)
     verbs: dict[str, None] = {}
     for one in module.lineage(node):

@@ -66,8 +66,8 @@ class Entry:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
-        "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）", "model",
-        ("classify",), "gnomon.systems.linear.softmax_regression:SoftmaxRegression", "Cox 1958; Bishop 2006",
+        "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）",
+        "model", ("classify",), "gnomon.systems.linear.softmax_regression:SoftmaxRegression", "Cox 1958; Bishop 2006",
         ("LIN-09", "LIN-10", "LIN-11", "LIN-12", "LIN-13", "DLN-18", "DLN-64", "DLN-68"),
         {"epochs": 100, "learning_rate": 0.1},
     ),
@@ -88,8 +88,8 @@ ENTRIES: tuple[Entry, ...] = (
         "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
         ("density",), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
         (
-            "GEN-005", "GEN-006", "GEN-007", "INF-30", "INF-31", "INF-33", "INF-35", "DLN-81", "DLN-82", "DLN-84",
-            "DLN-86", "DLN-87",
+            "GEN-005", "GEN-006", "GEN-007", "INF-04", "INF-06", "INF-07", "INF-12", "INF-19", "INF-30", "INF-31",
+            "INF-33", "INF-35", "INF-63", "INF-64", "INF-65", "DLN-81", "DLN-82", "DLN-84", "DLN-86", "DLN-87",
         ),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
     ),
@@ -155,11 +155,14 @@ def entry(name: str) -> Entry:
     >>> entry("rbm").title
     'Restricted Boltzmann machine (harmonium)'
     """
-    for table in (lambda: ENTRIES, entries):
-        for one in table():
-            if one.name == name:
-                return one
-    names = [one.name for one in entries()]
+    own = next((one for one in ENTRIES if one.name == name), None)
+    if own is not None:
+        return own
+    everything = entries()
+    for one in everything:
+        if one.name == name:
+            return one
+    names = [one.name for one in everything]
     close = nearest(name, names)
     remedy = f"did you mean {close[0]}?" if close else f"the systems are {', '.join(names)}"
     raise UserValueError(f"unknown system {name!r}", "", remedy)

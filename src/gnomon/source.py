@@ -96,9 +96,12 @@ class Module:
         if name not in self.imports:
             return None
         source, there = self.imports[name]
-        if source.partition(".")[0] not in (self.name.partition(".")[0], __name__.partition(".")[0]):
-            return None
-        return Module.of(source).resolve(there) if locate(source) else None
+        return Module.of(source).resolve(there) if self._readable(source) else None
+
+    def _readable(self, module: str) -> bool:
+        """Whether a module belongs to gnomon or to this one's package, and has source."""
+        tops = {self.name.partition(".")[0], __name__.partition(".")[0]}
+        return module.partition(".")[0] in tops and locate(module) is not None
 
     def find(self, name: str) -> ast.ClassDef | None:
         """The class that a name means here."""
@@ -106,12 +109,11 @@ class Module:
         return found[1] if found else None
 
     def classes(self, *, containing: str) -> Iterator[tuple[Module, ast.ClassDef]]:
-        """Classes that are defined here or imported, from files whose text has this word in it (a cheap first sieve)."""
+        """Classes that are defined here or imported from files whose text has this word in it (a cheap sieve)."""
         for node in self.own.values():
             yield self, node
         for name, (source, _) in self.imports.items():
-            path = locate(source) if source.partition(".")[0] == "gnomon" or source.startswith(self.name.partition(".")[0]) else None
-            if path and name[:1].isupper() and containing in Module.of(source).text:
+            if name[:1].isupper() and self._readable(source) and containing in Module.of(source).text:
                 found = self.resolve(name)
                 if found:
                     yield found
@@ -121,10 +123,8 @@ class Module:
         return [one for _, one in self._lineage(node)]
 
     def _lineage(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
-        home = self if self.own.get(node.name) is node else None
-        if home is None:
-            found = self.resolve(node.name)
-            home = found[0] if found and found[1] is node else self
+        found = self.resolve(node.name)
+        home = found[0] if found else self
         family = [(home, node)]
         for base in node.bases:
             parent = home.resolve(base.id) if isinstance(base, ast.Name) else None
@@ -156,4 +156,5 @@ def _constant(node: ast.expr) -> Any:
 
 def names_of(node: ast.expr) -> set[str]:
     """Every name and attribute in an expression."""
-    return {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
+    named = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))
+    return {n.id if isinstance(n, ast.Name) else n.attr for n in named}

@@ -1,0 +1,192 @@
+"""The catalog: its entries, how they are found, plug-ins."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import gnomon
+from gnomon import catalog
+from gnomon.catalog import ENTRIES, Entry, card, entries, entry, find, joined, load_class, make, tasks
+from gnomon.errors import UserValueError
+
+SPEC = Path(__file__).parent.parent / "docs" / "spec"
+HAN = re.compile("[一-鿿]")
+
+
+def an_entry(name: str = "mine", where: str = "mypackage.models:Mine") -> Entry:
+    return Entry(name, "My model", "我的模型", "model", ("density",), where, "Me 2025", ("BAY-01",), {})
+
+
+@pytest.fixture
+def plugin(monkeypatch):
+    """Install an entry point whose value is looked up in a dict given by the test."""
+
+    def install(value):
+        module = type(sys)("gnomon_test_plugin")
+        module.ENTRIES = value
+        monkeypatch.setitem(sys.modules, "gnomon_test_plugin", module)
+        points = [EntryPoint("mine", "gnomon_test_plugin:ENTRIES", catalog.GROUP)]
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == catalog.GROUP else [])
+        catalog._plugins.cache_clear()
+
+    yield install
+    catalog._plugins.cache_clear()
+
+
+# --- entries --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.name)
+class TestEveryEntry:
+    def test_name_and_titles(self, one):
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", one.name)
+        assert one.title and HAN.search(one.title_zh) and not HAN.search(one.title)
+        assert re.search(r"\d{4}", one.source)
+
+    def test_rows_stand_in_the_specification(self, one):
+        text = "\n".join(page.read_text(encoding="utf-8") for page in SPEC.glob("*.md"))
+        assert one.rows
+        assert [row for row in one.rows if f"| {row} |" not in text] == []
+
+    def test_class_is_there_and_knows_its_name(self, one):
+        cls = load_class(one)
+        assert cls.name == one.name
+        assert getattr(gnomon, one.class_name) is cls
+
+    def test_tiny_arguments_are_parameters_and_keep_their_ranges(self, one):
+        system = load_class(one)(**one.tiny)
+        system._check_parameters()
+        assert {name: system.get_params(deep=False)[name] for name in one.tiny} == dict(one.tiny)
+
+    def test_parameters_that_all_systems_share_mean_the_same(self, one):
+        meant = {
+            "epochs": "int in [1, inf)",
+            "max_iter": "int in [1, inf)",
+            "n_components": "int in [1, inf)",
+            "n_hidden": "int in [1, inf)",
+            "batch_size": "int in [1, inf) or none",
+            "learning_rate": "float in (0, inf)",
+            "tol": "float in [0, inf)",
+            "random_state": "int or none",
+            "dtype": "{float32, float64} or none",
+        }
+        shared = {p.name: str(p) for p in card(one).parameters if p.name in meant}
+        assert shared == {name: meant[name] for name in shared}
+        assert "random_state" in shared
+
+
+def test_tasks_are_sorted_and_each_has_a_system():
+    assert list(tasks()) == sorted(tasks())
+    assert all(find(task=task) for task in tasks())
+
+
+# --- finding --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("rbm", ["rbm"]),
+        ("RBM", ["rbm"]),
+        ("BOLTZMANN", ["rbm"]),
+        ("玻尔兹曼", ["rbm"]),
+        ("混合", ["bernoulli-mixture"]),
+        ("回归", ["softmax-regression"]),
+        ("主成分", ["ppca"]),
+        ("n 元", ["ngram"]),
+        ("GEN-005", ["rbm"]),
+        ("energy", ["rbm"]),
+        ("hinton", ["rbm"]),
+        ("cluster", ["bernoulli-mixture"]),
+        ("no such thing", []),
+    ],
+)
+def test_find_by_word(word, names):
+    assert [one.name for one in find(word)] == names
+
+
+def test_find_by_task():
+    assert [one.name for one in find(task="density")] == ["ppca", "bernoulli-mixture", "rbm"]
+    assert [one.name for one in find("mixture", task="density")] == ["bernoulli-mixture"]
+    assert find("") == entries()
+
+
+def test_an_unknown_task_names_the_nearest():
+    with pytest.raises(UserValueError, match=r"unknown task 'densty'; did you mean density\?"):
+        find(task="densty")
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("rmb", "rbm"), ("ppac", "ppca"), ("n-gram", "ngram"), ("RBN", "rbm")])
+def test_an_unknown_system_names_the_nearest(wrong, right):
+    with pytest.raises(UserValueError, match=rf"unknown system '{wrong}'; did you mean {right}\?"):
+        entry(wrong)
+
+
+def test_a_name_like_no_other_lists_them_all():
+    with pytest.raises(UserValueError, match="the systems are softmax-regression, ppca, "):
+        entry("zzzzzzzz")
+
+
+# --- making ---------------------------------------------------------------------------------------------------------
+
+
+def test_make_sets_parameters_and_fields_of_recipes():
+    rbm = make("rbm", n_hidden=5, objective="cd", objective__k=3)
+    assert (rbm.n_hidden, rbm.objective.short, rbm.objective.k) == (5, "cd", 3)
+
+
+def test_make_names_the_nearest_parameter():
+    with pytest.raises(UserValueError, match="n_hidden"):
+        make("rbm", n_hiden=5)
+
+
+# --- plug-ins -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [list, lambda given: lambda: given], ids=["list", "function"])
+def test_a_plugin_adds_entries_after_our_own(plugin, shape):
+    plugin(shape([an_entry()]))
+    assert [one.name for one in entries()] == [one.name for one in ENTRIES] + ["mine"]
+    assert entry("mine").title == "My model"
+    assert [one.name for one in find("我的")] == ["mine"]
+
+
+def test_our_own_systems_are_found_without_loading_a_plugin(plugin):
+    plugin(lambda: pytest.fail("a plug-in was loaded"))
+    assert entry("rbm").name == "rbm"
+
+
+def test_a_name_that_is_taken_is_refused(plugin):
+    plugin([an_entry("rbm")])
+    with pytest.raises(
+        ValueError, match=r"two systems are called 'rbm': gnomon\.systems\.energy\.rbm:RBM and mypackage"
+    ):
+        entries()
+
+
+def test_joined_refuses_duplicates_among_plugins():
+    with pytest.raises(ValueError, match="two systems are called 'mine'"):
+        joined([an_entry()], [an_entry(where="other:Mine")])
+
+
+# --- the module that can be called ----------------------------------------------------------------------------------
+
+CALLABLE = {
+    "package first": "import gnomon; import gnomon.catalog",
+    "module first": "import gnomon.catalog; import gnomon",
+    "module by another name": "import gnomon.catalog as c; import gnomon; assert c is gnomon.catalog",
+    "from the package": "from gnomon import catalog; import gnomon; assert catalog is gnomon.catalog",
+    "a name of the module": "from gnomon.catalog import find; import gnomon",
+}
+
+
+@pytest.mark.parametrize("order", CALLABLE.values(), ids=CALLABLE.keys())
+def test_the_catalog_is_a_module_and_a_function_whatever_the_order_of_imports(order):
+    code = f"{order}; assert gnomon.catalog()[0] is gnomon.catalog.ENTRIES[0]; assert gnomon.catalog.find('rbm')"
+    subprocess.run([sys.executable, "-c", code], check=True)
