@@ -28,6 +28,11 @@ class Module(nn.Module):
     {'b': array([0., 0.], dtype=float32)}
     """
 
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that are learned."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
     def state(self) -> dict[str, Any]:
         """Parameters and buffers by name, detached, sharing memory with the module."""
         return {name: _array(value.detach()) for name, value in self.state_dict().items()}

@@ -61,11 +61,6 @@ class RBMModel(Module):
             parameter.data = tensor.to(tensors[0])
         return model
 
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def place(self, x: Array) -> Array:
         """x in the kind, dtype and place the model computes in: NumPy on the CPU, whose products are the faster ones."""
         if self.weight.device.type == "cpu":

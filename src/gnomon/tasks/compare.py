@@ -1,0 +1,195 @@
+"""Several systems on the same data: one leaderboard per task and data space, with the task's baseline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gnomon.catalog import entry, make
+from gnomon.data.dataset import Dataset, split
+from gnomon.data.loading import load
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.fitting import NAMED, form, prepare
+from gnomon.runs.folder import RunFolder
+from gnomon.system import System
+from gnomon.tasks.baselines import baseline
+from gnomon.tasks.clusters import cluster_scores
+
+__all__ = ["Leaderboard", "Line", "compare"]
+
+PRIMARY = {"density": "log_likelihood", "cluster": "adjusted_rand", "classify": "accuracy", "language": "log_likelihood"}
+"""The score that a task's leaderboard is sorted by."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One system (or baseline) on a leaderboard."""
+
+    name: str
+    score: Score
+    others: dict[str, Score]
+    seconds: float
+    parameters: int
+    against_baseline: str
+    run: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as a JSON object."""
+        others = {name: score.to_json() for name, score in self.others.items()}
+        return {
+            "name": self.name, "score": self.score.to_json(), "others": others, "seconds": round(self.seconds, 3),
+            "parameters": self.parameters, "against_baseline": self.against_baseline, "run": self.run,
+        }  # fmt: skip
+
+
+@dataclass
+class Leaderboard:
+    """The systems of one task on one data space, best first."""
+
+    task: str
+    data: str
+    data_space: str
+    metric: str
+    lines: list[Line] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The board as a JSON object."""
+        head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
+        return {**head, "lines": [line.to_json() for line in self.lines]}
+
+    def __str__(self) -> str:
+        from gnomon.tasks.boards import board_text
+
+        return board_text(self)
+
+
+def compare(
+    systems: Sequence[str | System],
+    data: str | Path | Dataset,
+    *,
+    task: str | None = None,
+    holdout: float = 0.2,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    out: str | Path | None = None,
+) -> list[Leaderboard]:
+    """Fit systems on the same training rows and score them on the same rows held out.
+
+    Parameters
+    ----------
+    systems : sequence of names or Systems
+        A name stands for the system with its default parameters and seed 0.
+    data : name, file or Dataset
+    task : {"density", "cluster", "classify", "language"}, optional
+        What the systems are compared at; each one's first task where left out.
+    holdout : float in (0, 1), default 0.2
+        Share of the rows (sentences) that no system sees until the end.
+    target, columns
+        As in `gnomon.data.load`.
+    out : path, optional
+        A new folder for the runs, one sub-folder per system.
+
+    Returns
+    -------
+    list of Leaderboard
+        One per task and data space, each with its baseline; a density and a probability mass never share one.
+
+    Raises
+    ------
+    UserError
+        Systems that cannot do the task, data that cannot be used.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> board = gnomon.compare([gnomon.SoftmaxRegression(epochs=50, random_state=0)], "wine")[0]
+    >>> board.lines[0].name, board.lines[0].against_baseline
+    ('softmax-regression', 'better')
+    """
+    if not 0 < holdout < 1:
+        raise UserValueError(f"{holdout} is not allowed", "holdout", "choose a value in (0, 1)")
+    if not systems:
+        raise UserValueError("no system to compare", "systems", "name at least one")
+    whole = data if isinstance(data, Dataset) else load(data, target=target, columns=columns)
+    train, test = split(whole, test=holdout, seed=0)
+    recipe = None
+    if not isinstance(data, Dataset):
+        recipe = {"source": NAMED, "name": _absolute(data), "target": target, "columns": columns, "holdout": holdout}
+    boards: dict[tuple[str, str], _Board] = {}
+    for given in systems:
+        system = make(given, random_state=0) if isinstance(given, str) else given
+        goal = _task(system, task)
+        board = boards.setdefault((goal, form(system)), _Board(goal, form(system), system, whole.name, train, test))
+        board.add(system, recipe, None if out is None else Path(out))
+    return [board.finish() for board in boards.values()]
+
+
+def _absolute(data: str | Path) -> str:
+    return str(Path(data).resolve()) if Path(data).exists() else str(data)
+
+
+def _task(system: System, task: str | None) -> str:
+    tasks = entry(system.name).tasks
+    if task is None:
+        return tasks[0]
+    if task not in tasks:
+        raise UserValueError(f"{system.name} cannot {task}", "task", f"it can {', '.join(tasks)}")
+    return task
+
+
+class _Board:
+    """Collects the lines of one leaderboard; the baseline comes first, so that every system is judged against it."""
+
+    def __init__(self, task: str, kind: str, system: System, data: str, train: Dataset, test: Dataset) -> None:
+        self.task = task
+        self.train, self.test = prepare(system, train), prepare(system, test)
+        self.labels = test.view("labels") if task == "cluster" else None
+        title, model = baseline(task, kind)
+        begun = time.perf_counter()
+        model.fit(*self.train)
+        seconds = time.perf_counter() - begun
+        scores = self._scores(model)
+        self.base = scores[PRIMARY[task]]
+        self.board = Leaderboard(task, data, self.base.data_space, PRIMARY[task])
+        self._append(title, scores, seconds, model, "baseline", None)
+
+    def add(self, system: System, recipe: dict[str, Any] | None, out: Path | None) -> None:
+        """Fit and score a system."""
+        run = None
+        if out is not None:
+            names = [system.name, *(f"{system.name}-{i}" for i in range(2, 1000))]
+            path = next(out / name for name in names if not (out / name).exists())
+            config = system._config("fit") | {"seed": _seed(system), "data": recipe or {"source": "arrays"}, "devices": 1}
+            run = RunFolder.create(path, config)
+        begun = time.perf_counter()
+        system.fit(*self.train, run=run)
+        seconds = time.perf_counter() - begun
+        scores = self._scores(system)
+        verdict = scores[PRIMARY[self.task]].against(self.base)
+        self._append(system.name, scores, seconds, system.model_, verdict, None if run is None else str(run.path))
+
+    def _scores(self, model: Any) -> dict[str, Score]:
+        if self.task == "cluster":
+            return cluster_scores(self.labels, model.predict(self.test[0]))
+        return dict(model.evaluate(*self.test))
+
+    def _append(self, name: str, scores: dict[str, Score], seconds: float, model: Any, verdict: str, run: str | None) -> None:
+        primary = scores.pop(PRIMARY[self.task])
+        count = getattr(getattr(model, "model_", model), "n_parameters", 0)
+        self.board.lines.append(Line(name, primary, scores, seconds, int(count), verdict, run))
+
+    def finish(self) -> Leaderboard:
+        """The board, best first."""
+        sign = -1 if self.base.higher_is_better else 1
+        self.board.lines.sort(key=lambda line: sign * line.score.value)
+        return self.board
+
+
+def _seed(system: System) -> int:
+    from gnomon.numeric.noise import seed_of
+
+    return seed_of(system.random_state)
