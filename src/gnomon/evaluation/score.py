@@ -133,7 +133,7 @@ class Score:
         if not math.isfinite(value) and not note:
             first = int(np.flatnonzero(~np.isfinite(x))[0])
             note = f"the value of row {index[first]} is {x[first]}"
-        kept = None if rows is None and index.size == index[-1] + 1 else index
+        kept = None if np.array_equal(index, np.arange(x.size)) else index
         return cls(value, stderr, error, kind, unit, data_space, name, higher_is_better, x.size, x, w, kept, note)
 
     def against(self, other: Score, *, level: float = 0.95) -> Verdict:

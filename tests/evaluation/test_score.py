@@ -1,0 +1,201 @@
+"""Scores: means and their errors, comparisons and what they may claim, strict JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_mean_and_standard_error(rng):
+    x = rng.normal(size=40)
+    score = Score.from_pointwise(x, name="log_likelihood", data_space="pmf on {0,1}^3")
+    assert score.value == pytest.approx(x.mean(), abs=1e-15)
+    assert score.stderr == pytest.approx(x.std(ddof=1) / math.sqrt(40), rel=1e-12)
+    assert (score.n, score.kind, score.error) == (40, "exact", 0.0)
+    assert np.array_equal(score.pointwise, x)
+
+
+def test_equal_weights_are_no_weights_and_zero_weights_are_no_rows(rng):
+    x = rng.normal(size=12)
+    plain, equal = Score.from_pointwise(x), Score.from_pointwise(x, weight=np.full(12, 3.0))
+    assert equal.value == pytest.approx(plain.value, abs=1e-15)
+    assert equal.stderr == pytest.approx(plain.stderr, rel=1e-12)
+    w = np.array([1.0] * 8 + [0.0] * 4)
+    part = Score.from_pointwise(np.append(x[:8], [math.nan] * 4), weight=w)
+    assert part.value == pytest.approx(x[:8].mean(), abs=1e-15)
+    assert part.n == 8
+
+
+def test_weighted_mean_and_its_error():
+    x, w = np.array([1.0, 2.0, 4.0]), np.array([3.0, 1.0, 2.0])
+    score = Score.from_pointwise(x, weight=w)
+    assert score.value == pytest.approx(13 / 6, abs=1e-15)
+    s = w / 6
+    assert score.stderr == pytest.approx(math.sqrt(1.5 * (s**2 * (x - 13 / 6) ** 2).sum()), rel=1e-12)
+
+
+def test_order_of_the_rows_changes_no_bit(rng):
+    x = rng.normal(size=1001) * 10.0 ** rng.integers(-8, 8, size=1001)
+    w = rng.random(1001)
+    for weight in (None, w):
+        one = Score.from_pointwise(x, weight=weight)
+        two = Score.from_pointwise(x[::-1], weight=None if weight is None else weight[::-1])
+        assert one.value == two.value
+        assert one.stderr == two.stderr
+
+
+def test_the_input_is_copied():
+    x = np.arange(3.0)
+    score = Score.from_pointwise(x)
+    x[0] = 9
+    assert score.pointwise[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "weight", "match"),
+    [
+        ([], None, "no values"),
+        ([1, 2], [1], "1 weights for 2 values"),
+        ([1, 2], [1, -1], "row 1"),
+        ([1, 2], [math.nan, 1], "row 0"),
+        ([1, 2], [0, 0], "all weights are 0"),
+    ],
+)
+def test_wrong_values_and_weights(values, weight, match):
+    with pytest.raises(UserValueError, match=match):
+        Score.from_pointwise(values, weight=weight)
+
+
+def test_wrong_fields():
+    with pytest.raises(UserValueError, match="'guess' is unknown"):
+        Score(1.0, kind="guess")
+    with pytest.raises(UserValueError, match="stderr -1"):
+        Score(1.0, stderr=-1)
+    with pytest.raises(UserValueError, match="3 row numbers for 2 values"):
+        Score.from_pointwise([1, 2], rows=[1, 2, 3])
+
+
+def test_pairing_finds_small_differences_that_unpaired_scores_hide(rng):
+    hard = rng.normal(0, 10, size=200)
+    a = Score.from_pointwise(hard + 0.1 + rng.normal(0, 0.1, 200))
+    b = Score.from_pointwise(hard + rng.normal(0, 0.1, 200))
+    assert a.against(b) == "better"
+    assert b.against(a) == "worse"
+    elsewhere = Score.from_pointwise(b.pointwise, rows=np.arange(200) + 200)
+    assert a.against(elsewhere) == "undecided"
+    assert a.against(Score(b.value, b.stderr, n=200)) == "undecided"
+    same_rows = Score.from_pointwise(b.pointwise, rows=np.arange(200))
+    assert a.against(same_rows) == "better"
+    weighted = Score.from_pointwise(b.pointwise, weight=rng.random(200))
+    assert a.against(weighted) == "undecided"
+    w = rng.random(200) + 0.5
+    assert Score.from_pointwise(a.pointwise, weight=w).against(Score.from_pointwise(b.pointwise, weight=w)) == "better"
+
+
+def test_rate_of_false_verdicts():
+    """Equally good systems on 6 rows, 4,000 repetitions: 5 % verdicts, within 4.5 errors (false-alarm rate 7e-6)."""
+    rng, n = np.random.default_rng(5), 4000
+    verdicts = [
+        Score.from_pointwise(rng.normal(size=6)).against(Score.from_pointwise(rng.normal(size=6))) for _ in range(n)
+    ]
+    rate = np.mean([v != "undecided" for v in verdicts])
+    assert abs(rate - 0.05) < 4.5 * math.sqrt(0.05 * 0.95 / n)
+
+
+def test_level(rng):
+    a = Score.from_pointwise(rng.normal(0.25, 1, 100))
+    b = Score.from_pointwise(np.zeros(100))
+    t = abs(a.value) / a.stderr
+    assert 1.3 < t < 4
+    assert a.against(b, level=0.5) == "better"
+    assert a.against(b, level=0.99999) == "undecided"
+    with pytest.raises(UserValueError, match="outside"):
+        a.against(b, level=95)
+
+
+def test_estimator_errors_are_added(rng):
+    x = rng.normal(size=50)
+    exact = Score.from_pointwise(x)
+    above = Score.from_pointwise(x + 1.0, kind="estimate", error=0.1)
+    vague = Score.from_pointwise(x + 1.0, kind="estimate", error=1.0)
+    assert above.against(exact) == "better"
+    assert vague.against(exact) == "undecided"
+    assert exact.against(Score.from_pointwise(x + 1, kind="estimate", error=math.inf)) == "undecided"
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_bounds_are_used_in_their_sound_direction_alone(higher):
+    kinds = ("exact", "estimate", "lower bound", "upper bound")
+    for a_kind, b_kind in itertools.product(kinds, repeat=2):
+        a = Score(2.0, 0.0, kind=a_kind, higher_is_better=higher)
+        b = Score(1.0, 0.0, kind=b_kind, higher_is_better=higher)
+        sound = a_kind != "upper bound" and b_kind != "lower bound"  # the truths are then at least / at most these
+        good, bad = ("better", "worse") if higher else ("worse", "better")
+        assert a.against(b) == (good if sound else "undecided")
+        assert b.against(a) == (bad if sound else "undecided")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("unit", "bits"), ("data_space", "density on R^2"), ("name", "accuracy"), ("higher_is_better", False)],
+)
+def test_unlike_scores_are_never_compared(field, value):
+    with pytest.raises(UserValueError, match=field):
+        Score(1.0).against(Score(1.0, **{field: value}))
+
+
+def test_equal_and_single_and_infinite_scores():
+    assert Score(1.0).against(Score(1.0)) == "undecided"
+    assert Score.from_pointwise([3.0]).against(Score.from_pointwise([1.0])) == "undecided"
+    impossible = Score.from_pointwise([-1.0, -math.inf])
+    assert impossible.value == -math.inf
+    assert "row 1" in impossible.note
+    fine = Score.from_pointwise([-1.0, -2.0])
+    assert fine.against(impossible) == "better"
+    assert impossible.against(fine) == "worse"
+    assert impossible.against(impossible) == "undecided"
+    unknown = Score.from_pointwise([-1.0, math.nan], rows=[4, 9])
+    assert math.isnan(unknown.value)
+    assert "row 9 is nan" in unknown.note
+    assert fine.against(unknown) == "undecided"
+    assert math.isnan(Score.from_pointwise([math.inf, -math.inf]).value)
+    low = Score(math.inf, name="perplexity", higher_is_better=False)
+    assert low.against(Score(20.0, name="perplexity", higher_is_better=False)) == "worse"
+
+
+def test_json_is_strict_and_says_why():
+    score = Score.from_pointwise([-1.0, -2.0, -4.0], kind="estimate", error=0.1, data_space="pmf on {0,1}^2", note="x")
+    record = json.loads(json.dumps(score.to_json(), allow_nan=False))
+    assert record["value"] == score.value
+    assert record["note"] == "x"
+    assert "reason" not in record
+    assert "pointwise" not in record
+    for values in ([-1.0, -math.inf], [math.nan, 1.0], [2.0]):
+        record = Score.from_pointwise(values).to_json()
+        json.dumps(record, allow_nan=False)
+        assert "is" in record["reason"]
+    assert Score.from_pointwise([2.0]).to_json()["reason"] == "stderr is nan (one example)"
+    infinite = Score.from_pointwise([-1.0, -math.inf]).to_json()
+    assert infinite["value"] is None
+    assert infinite["reason"].startswith("value is -inf")
+
+
+def test_text():
+    assert str(Score(-62.3141, 0.25, 0.031, "estimate")) == "-62.314 ± 0.250 ± 0.031 estimate nats"
+    assert str(Score(0.9712, 0.012, unit="share")) == "0.971 ± 0.012 exact share"
+    assert str(Score(4.16370937)) == "4.1637 exact nats"
+    assert "nan" in str(Score.from_pointwise([2.0]))
+    assert "pointwise" not in repr(Score.from_pointwise([1.0, 2.0]))
+    assert Score.from_pointwise([1.0, 2.0]) == Score.from_pointwise([1.0, 2.0])
