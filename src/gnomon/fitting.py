@@ -7,7 +7,7 @@ data is read again; its fingerprint is taken by the fit.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.catalog import entry
@@ -21,7 +21,7 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "form", "parts", "prepare", "resume"]
+__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "resume"]
 
 NAMED = "name or file"
 """The source of data that can be read again; data given as arrays has the source ``arrays``."""
@@ -80,6 +80,13 @@ def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
     return load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
 
 
+def other_data(recipe: Mapping[str, Any], name: str, *, target: str | int | None, columns: Sequence[str] | None) -> Dataset:
+    """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
+    if columns is None:
+        columns = recipe.get("features")
+    return load_data(name, target=target, columns=columns)
+
+
 def parts(recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of a run's data."""
     data = dataset_of(recipe)
@@ -114,6 +121,8 @@ def _fit(folder: str, verbose: bool) -> UserError | None:
         system = system_of(run.config)
         train, _ = parts(run.config["data"])
         X, y = prepare(system, train)
+        if current_group().rank == 0 and train.columns:
+            run.update(data={**run.config["data"], "features": list(train.columns)})
         with context(verbose=verbose and current_group().rank == 0):
             system.fit(X, y, run=run)
     except UserError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import columns_of, data_options, target_of
+from gnomon.cli.fit import column_name, column_names, data_options
 from gnomon.data.names import names
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def command(data: str | None, target: str | None, columns: str | None, as_json: 
         return
     from gnomon.data.loading import load
 
-    chosen = load(data, target=target_of(target, {}, data), columns=columns_of(columns, {}, data))
+    chosen = load(data, target=column_name(target), columns=column_names(columns))
     found = facts(chosen)
     if as_json:
         output.dump(found)

@@ -14,7 +14,7 @@ from gnomon.errors import UserValueError
 __all__ = ["command"]
 
 GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
-    ("density", "digits", (("bernoulli-mixture", {"n_components": 30}), ("rbm", {"epochs": 60}), ("ppca", {"n_components": 20}))),
+    ("density", "digits", (("bernoulli-mixture", {"n_components": 30}), ("rbm", {}), ("ppca", {"n_components": 40}))),
     ("cluster", "digits", (("bernoulli-mixture", {}),)),
     ("classify", "wine", (("softmax-regression", {}),)),
     ("language", "python-reference", (("ngram", {}),)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import NAMED, columns_of, data_options, target_of
+from gnomon.cli.fit import NAMED, column_name, column_names, data_options
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
@@ -23,8 +25,8 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
     recipe = folder.config.get("data", {})
     if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
-    from gnomon.data.loading import load as load_data
-    from gnomon.fitting import parts, prepare
+    from gnomon.data.names import BUILTIN
+    from gnomon.fitting import other_data, parts, prepare
     from gnomon.saving import load
 
     system = load(run)
@@ -32,7 +34,10 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
         chosen = parts(recipe)[1]
         assert chosen is not None
     else:
-        chosen = load_data(data, target=target_of(target, recipe, data), columns=columns_of(columns, recipe, data))
+        label = column_name(target) if target or data in BUILTIN else recipe.get("target")
+        chosen = other_data(recipe, data, target=label, columns=column_names(columns))
+        if recipe.get("source") == NAMED and recipe["name"] in (data, os.path.abspath(data)):
+            output.note("notice: the fit has seen rows of this data; without DATA only rows that were held out are scored")
     found = system.evaluate(*prepare(system, chosen))
     if as_json:
         output.dump({"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found})

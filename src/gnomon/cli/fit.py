@@ -15,11 +15,10 @@ from gnomon.cards import REQUIRED, Card
 from gnomon.catalog import Entry, card, entries, entry
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
-from gnomon.data.names import BUILTIN
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["NAMED", "columns_of", "command", "data_options", "report", "target_of"]
+__all__ = ["NAMED", "column_name", "column_names", "command", "data_options", "report"]
 
 NAMED = "name or file"
 """The source of a run's data that can be read again, as in `gnomon.fitting`, which is heavy to import."""
@@ -134,18 +133,14 @@ def data_options(function: Any) -> Any:
     return click.option("--target", metavar="COLUMN", help=TARGET)(function)
 
 
-def target_of(text: str | None, recipe: Mapping[str, Any], data: str) -> str | int | None:
-    """The column of the labels: as given, else as the fit had it (built-in data has its own)."""
-    if text is None:
-        return None if data in BUILTIN else recipe.get("target")
-    return int(text) if text.lstrip("-").isdigit() else text
+def column_name(text: str | None) -> str | int | None:
+    """A column by name, or by place where the text is a whole number."""
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
-def columns_of(text: str | None, recipe: Mapping[str, Any], data: str) -> list[str] | None:
-    """The columns to take as features: as given, else as the fit had them."""
-    if text is None:
-        return recipe.get("columns")
-    return [column.strip() for column in text.split(",")]
+def column_names(text: str | None) -> list[str] | None:
+    """Names separated by commas."""
+    return None if text is None else [column.strip() for column in text.split(",")]
 
 
 def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options: Any) -> None:
@@ -172,8 +167,8 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     recipe = {
         "source": NAMED,
         "name": os.path.abspath(data) if os.path.exists(data) else data,
-        "target": target_of(options["target"], {}, data),
-        "columns": columns_of(options["columns"], {}, data),
+        "target": column_name(options["target"]),
+        "columns": column_names(options["columns"]),
         "holdout": options["holdout"],
     }
     return {

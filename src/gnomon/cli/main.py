@@ -28,7 +28,9 @@ VERBS = {
     "evaluate": "Scores of a fitted model: gnomon evaluate RUN [DATA].",
     "predict": "Labels or components of rows: gnomon predict RUN DATA.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
+    "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
+    "demo": "Every system on built-in data, against its baseline.",
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 

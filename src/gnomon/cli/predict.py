@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import columns_of, data_options, target_of
+from gnomon.cli.fit import column_names
 from gnomon.cli.write import write_rows
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
@@ -18,27 +18,26 @@ __all__ = ["command"]
 @click.command("predict")
 @click.argument("run")
 @click.argument("data")
-@data_options
+@click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components instead of the likeliest.")
 @click.option("--out", metavar="FILE", help="A new .csv or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, data: str, target: str | None, columns: str | None, proba: bool, out: str | None, as_json: bool
+    run: str, data: str, columns: str | None, proba: bool, out: str | None, as_json: bool
 ) -> None:
     """Predict the label or component of each row of DATA with the model in the folder RUN.
 
-    The column of the labels that the fit was given is left out of DATA where DATA has it.
+    Columns are found by their names; other columns of DATA, such as known labels, are left out.
     """
     recipe = RunFolder.open(run).config.get("data", {})
-    from gnomon.data.loading import load as load_data
-    from gnomon.fitting import prepare
+    from gnomon.fitting import other_data, prepare
     from gnomon.saving import load
 
     system = load(run)
     verb = "predict_proba" if proba else "predict"
     if not hasattr(system, verb):
         raise UserValueError(f"{system.name} does not predict", run, f"gnomon info {system.name} shows what it can do")
-    chosen = load_data(data, target=target_of(target, recipe, data), columns=columns_of(columns, recipe, data))
+    chosen = other_data(recipe, data, target=None, columns=column_names(columns))
     found = getattr(system, verb)(prepare(system, chosen, labels=False)[0])
     header = [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))] if proba else ["prediction"]
     if out is not None:
