@@ -154,11 +154,11 @@ class RBM(TransformerMixin, System):
         Hidden units.
     objective : {"pcd", "cd", "exact"} or recipe, default "pcd"
         Training principle: persistent chains, contrastive divergence, exact gradient of a small machine.
-    epochs : int in [1, inf), default 30
+    epochs : int in [1, inf), default 100
         Passes over the data.
-    batch_size : int in [1, inf) or None, default 100
+    batch_size : int in [1, inf) or None, default 20
         Rows per update over all processes; None takes all rows.
-    learning_rate : float in (0, inf), default 0.05
+    learning_rate : float in (0, inf), default 0.02
         Step size.
     optimizer : {"sgd", "adam"} or recipe, default "sgd"
         How a gradient becomes a step.
@@ -201,9 +201,9 @@ class RBM(TransformerMixin, System):
         *,
         n_hidden: Annotated[int, "[1, inf)"] = 64,
         objective: str | Recipe = "pcd",
-        epochs: Annotated[int, "[1, inf)"] = 30,
-        batch_size: Annotated[int, "[1, inf)"] | None = 100,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.05,
+        epochs: Annotated[int, "[1, inf)"] = 100,
+        batch_size: Annotated[int, "[1, inf)"] | None = 20,
+        learning_rate: Annotated[float, "(0, inf)"] = 0.02,
         optimizer: str | Recipe = "sgd",
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,

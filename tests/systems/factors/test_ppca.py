@@ -1,0 +1,235 @@
+"""Probabilistic PCA: closed form, EM and missing values against exact Gaussians."""
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+from scipy.stats import multivariate_normal
+from sklearn.decomposition import PCA
+
+from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
+from gnomon.systems.factors.ppca import PPCA, PPCAModel
+
+SIX = np.array([[3, 0, 0], [-3, 0, 0], [0, 2, 0], [0, -2, 0], [0, 0, 1], [0, 0, -1]], float)
+
+
+def with_covariance(eigenvalues):
+    """Rows of mean zero whose 1/n covariance is exactly diag(eigenvalues)."""
+    d = len(eigenvalues)
+    axes = np.diag(np.sqrt(np.array(eigenvalues) * d))
+    return np.concatenate([axes, -axes])
+
+
+def data(n=200, d=6, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n, 3)) @ random.normal(size=(3, d)) + 0.5 * random.normal(size=(n, d)) + 3
+
+
+def em(**changes):
+    return PPCA(**{"method": "em", "max_iter": 3000, "tol": 1e-13, "random_state": 0} | changes)
+
+
+@pytest.mark.spec("REP-003", "BAY-55")
+@pytest.mark.parametrize(
+    ("eigenvalues", "k", "noise", "likelihood"),
+    [((4, 2, 1, 1), 2, 1.0, -6.715475), ((4, 2, 1, 0.5), 2, 0.75, -6.427793), ((4, 1, 1), 1, 1.0, -4.949963)],
+)
+def test_closed_form_in_numbers(eigenvalues, k, noise, likelihood):
+    X = with_covariance(eigenvalues)
+    model = PPCA(n_components=k).fit(X)
+    assert model.noise_variance_ == pytest.approx(noise, abs=1e-12)
+    assert model.score(X) == pytest.approx(likelihood, abs=1e-6)
+    assert model.history_["log_likelihood"][-1] == pytest.approx(likelihood, abs=1e-6)
+    expected = np.diag([*(np.array(eigenvalues[:k]) - noise), *[0.0] * (len(eigenvalues) - k)])
+    np.testing.assert_allclose(model.components_.T @ model.components_, expected, atol=1e-12)
+
+
+@pytest.mark.spec("REP-003", "BAY-55")
+def test_noise_variance_is_the_mean_of_the_discarded_eigenvalues():
+    for model in (PPCA(n_components=1), em(n_components=1, tol=0.0)):
+        model.fit(SIX)
+        assert model.noise_variance_ == pytest.approx(0.8333333333333333, abs=1e-8)
+        assert model.score(SIX) == pytest.approx(-4.623800187154118, abs=1e-8)
+
+
+@pytest.mark.spec("REP-003", "BAY-55")
+def test_density_is_the_gaussian_with_low_rank_covariance():
+    X = data()
+    model = PPCA(n_components=2).fit(X)
+    expected = multivariate_normal(model.mean_, model.get_covariance()).logpdf(X)
+    np.testing.assert_allclose(model.log_prob(X), expected, rtol=1e-10)
+    C = np.cov(X.T, bias=True)
+    posterior = (X - model.mean_) @ np.linalg.solve(model.get_covariance(), model.components_.T)
+    np.testing.assert_allclose(model.transform(X), posterior, atol=1e-10)
+    assert np.trace(model.get_covariance()) == pytest.approx(np.trace(C), rel=1e-10)
+
+
+@pytest.mark.spec("REP-003", "BAY-55")
+def test_scikit_learns_divisor_differs_as_stated():
+    X, d = data(), 6
+    n = len(X)
+    Y = (X - X.mean(0)) * np.sqrt((n - 1) / n)  # its 1/(n-1) covariance is X's 1/n covariance
+    theirs = PCA(n_components=2).fit(X * 1.0)
+    ours = PPCA(n_components=2).fit(X)
+    np.testing.assert_allclose(theirs.noise_variance_ * (n - 1) / n, ours.noise_variance_, rtol=1e-10)
+    assert PCA(n_components=2).fit(Y * np.sqrt(n / (n - 1))).score(X - X.mean(0)) == pytest.approx(theirs.score(X))
+    scaled = PCA(n_components=2).fit(X)
+    expected = scaled.score(X)
+    at_theirs = multivariate_normal(X.mean(0), ours.get_covariance() * n / (n - 1)).logpdf(X).mean()
+    assert expected == pytest.approx(at_theirs, rel=1e-10)
+    assert ours.score(X) == pytest.approx(expected + d / 2 * np.log(n / (n - 1)) - d / (2 * n), rel=1e-6)
+
+
+@pytest.mark.spec("REP-003", "BAY-54", "BAY-55")
+def test_small_noise_reconstructs_as_pca_projects():
+    X = data()
+    X = (X - X.mean(0)) @ np.diag([1, 1, 1, 1, 1, 1])
+    U, s, Vt = np.linalg.svd(X, full_matrices=False)
+    flat = (U[:, :2] * s[:2]) @ Vt[:2]
+    nearly = flat + 1e-4 * np.random.default_rng(1).normal(size=flat.shape)
+    model = PPCA(n_components=2).fit(nearly)
+    projected = PCA(n_components=2).fit(nearly)
+    np.testing.assert_allclose(
+        model.inverse_transform(model.transform(nearly)), projected.inverse_transform(projected.transform(nearly)), atol=1e-5
+    )
+
+
+@pytest.mark.spec("BAY-54")
+def test_principal_components_in_numbers():
+    X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    with pytest.warns(UserWarning, match="subspace"):
+        model = PPCA(n_components=1).fit(X)
+    direction = model.components_[0] / np.linalg.norm(model.components_[0])
+    np.testing.assert_allclose(direction, np.array([1, 2]) / np.sqrt(5), atol=1e-12)
+    assert (model.components_**2).sum() + model.noise_variance_ == pytest.approx(10 / 3, rel=1e-9)
+
+
+@pytest.mark.spec("BAY-54")
+def test_axes_are_scikit_learns_and_the_lost_variance_is_the_dropped_eigenvalues():
+    X = data()
+    model, pca = PPCA(n_components=3).fit(X), PCA(n_components=3).fit(X)
+    axes = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.abs(axes @ pca.components_.T), np.eye(3), atol=1e-8)
+    values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    projected = (X - X.mean(0)) @ axes.T @ axes + X.mean(0)
+    assert ((X - projected) ** 2).sum(1).mean() == pytest.approx(values[3:].sum(), rel=1e-10)
+    largest = model.components_[np.arange(3), np.abs(model.components_).argmax(1)]
+    assert (largest > 0).all()
+
+
+@pytest.mark.spec("REP-004", "BAY-56")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_em_reaches_the_closed_form(seed):
+    X = data(seed=seed)
+    closed, fitted = PPCA(n_components=2).fit(X), em(n_components=2).fit(X)
+    trace = np.array(fitted.history_["log_likelihood"])
+    assert (np.diff(trace) > -1e-10).all()
+    assert fitted.score(X) == pytest.approx(closed.score(X), abs=1e-6)
+    assert subspace_angles(fitted.components_.T, closed.components_.T).max() < 1e-4
+
+
+@pytest.mark.spec("BAY-56")
+def test_em_never_forms_the_covariance():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 2)) @ random.normal(size=(2, 20000)) + random.normal(size=(30, 20000))
+    import tracemalloc
+
+    tracemalloc.start()
+    PPCA(n_components=5, max_iter=3, tol=0, method="em", random_state=0).fit(X)
+    assert tracemalloc.get_traced_memory()[1] < 20000 * 20000 * 8 / 10
+    tracemalloc.stop()
+
+
+@pytest.mark.spec("BAY-57", "REP-004")
+def test_missing_values_are_conditioned_on_exactly():
+    X = data(n=60)
+    random = np.random.default_rng(2)
+    holes = np.where(random.random(X.shape) < 0.3, np.nan, X)
+    holes[0] = np.nan
+    model = em(n_components=2, max_iter=50).fit(holes)
+    mean, C = model.mean_, model.get_covariance()
+    logs, filled = model.log_prob(holes), model.impute(holes)
+    for row in range(len(X)):
+        seen = ~np.isnan(holes[row])
+        if not seen.any():
+            assert logs[row] == 0
+            np.testing.assert_allclose(filled[row], mean, rtol=1e-10)
+            continue
+        expected = multivariate_normal(mean[seen], C[np.ix_(seen, seen)]).logpdf(holes[row, seen])
+        assert logs[row] == pytest.approx(expected, abs=1e-9)
+        solved = np.linalg.solve(C[np.ix_(seen, seen)], holes[row, seen] - mean[seen])
+        np.testing.assert_allclose(filled[row, ~seen], mean[~seen] + C[np.ix_(~seen, seen)] @ solved, atol=1e-9)
+        np.testing.assert_array_equal(filled[row, seen], holes[row, seen])
+
+
+@pytest.mark.spec("BAY-57")
+def test_em_with_missing_values_climbs_to_a_stationary_point():
+    X = data(n=80)
+    holes = np.where(np.random.default_rng(3).random(X.shape) < 0.2, np.nan, X)
+    model = em(n_components=2, tol=1e-14).fit(holes)
+    trace = np.array(model.history_["log_likelihood"])
+    assert (np.diff(trace) > -1e-10).all()
+    best = model.score(holes)
+    random = np.random.default_rng(0)
+    for scale in (1e-3, 1e-4):
+        for _ in range(10):
+            W = model.components_.T + scale * random.normal(size=model.components_.T.shape)
+            noise = model.noise_variance_ * np.exp(scale * random.normal())
+            other = PPCAModel(W, model.mean_ + scale * random.normal(size=6), noise)
+            assert other.log_prob(holes).mean() < best + 1e-9
+
+
+@pytest.mark.spec("BAY-57")
+def test_without_missing_values_both_expectation_steps_agree():
+    X = data(n=50)
+    model = PPCAModel(np.random.default_rng(0).normal(size=(6, 2)), X.mean(0), 0.7)
+    whole = model.expect(X, np.ones(50))
+    extra = np.concatenate([X, np.full((1, 6), np.nan)])
+    masked = model.expect(extra, np.concatenate([np.ones(50), [0.0]]))
+    for name in whole:
+        np.testing.assert_allclose(masked[name], whole[name], atol=1e-9)
+
+
+def test_sampling_has_the_models_moments():
+    model = PPCA(n_components=2).fit(data())
+    n = 200_000
+    Z = model.sample(n, random_state=0)
+    error = np.sqrt(np.diag(model.get_covariance()) / n)
+    assert (np.abs(Z.mean(0) - model.mean_) < 4.5 * error).all()  # false alarm below 1e-4
+    np.testing.assert_allclose(np.cov(Z.T), model.get_covariance(), atol=0.15)
+    np.testing.assert_array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
+    assert not np.array_equal(model.sample(5), model.sample(5))
+
+
+def test_a_large_offset_costs_no_digits():
+    X = np.random.default_rng(0).normal(size=(101, 4)) @ np.diag([5, 3, 1, 0.1])
+    near, far = PPCA(n_components=2).fit(X), PPCA(n_components=2).fit(X + 1000)
+    np.testing.assert_allclose(far.get_covariance(), near.get_covariance(), atol=1e-8)
+
+
+def test_all_latent_dimensions_are_the_full_gaussian():
+    X = data()
+    model = PPCA(n_components=6).fit(X)
+    np.testing.assert_allclose(model.get_covariance(), np.cov(X.T, bias=True), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("X", "words", "parameters"),
+    [
+        (SIX, "n_components=4 with n_features=3", {"n_components": 4}),
+        (SIX[:1], "n_samples=1", {}),
+        (np.where(np.arange(3) == 1, np.nan, SIX), "column 1", {}),
+        (np.where(np.eye(6, 3, dtype=bool), np.nan, SIX), "closed", {"method": "closed"}),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(X, words, parameters):
+    with pytest.raises(UserValueError, match=words):
+        PPCA(**parameters).fit(X)
+
+
+def test_noise_addresses_do_not_collide():
+    from gnomon.numeric.noise import recording
+
+    model = PPCAModel(np.ones((4, 2)), np.zeros(4), 1.0)
+    with recording():
+        model.sample(10, Noise(0, "sample"))
