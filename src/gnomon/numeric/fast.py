@@ -145,8 +145,7 @@ def log1p32(e):  # type: ignore[no-untyped-def]
     """log(1 + e), float32, for 0 <= e <= 1, to full relative accuracy: 2 atanh(e / (2 + e))."""
     s = e / (f32(2.0) + e)
     z = s * s
-    y = f32(2 / 17)
-    y = y * z + f32(2 / 15)
+    y = f32(2 / 15)
     y = y * z + f32(2 / 13)
     y = y * z + f32(2 / 11)
     y = y * z + f32(2 / 9)
