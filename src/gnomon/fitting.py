@@ -73,14 +73,21 @@ def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
     Raises
     ------
     UserError
-        Data that came as arrays, or that is not there any more.
+        Data that came as arrays, that is not there any more, or that has changed.
     """
     if recipe.get("source") != NAMED:
         raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
-    return load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
+    data = load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
+    if recipe.get("whole", data.fingerprint) != data.fingerprint:
+        raise UserValueError(
+            "the data has changed since the fit began", recipe["name"], "restore it, or fit into a new folder"
+        )
+    return data
 
 
-def other_data(recipe: Mapping[str, Any], name: str, *, target: str | int | None, columns: Sequence[str] | None) -> Dataset:
+def other_data(
+    recipe: Mapping[str, Any], name: str, *, target: str | int | None, columns: Sequence[str] | None
+) -> Dataset:
     """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
     if columns is None:
         columns = recipe.get("features")
@@ -89,7 +96,10 @@ def other_data(recipe: Mapping[str, Any], name: str, *, target: str | int | None
 
 def parts(recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of a run's data."""
-    data = dataset_of(recipe)
+    return _parts(dataset_of(recipe), recipe)
+
+
+def _parts(data: Dataset, recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
     if not recipe["holdout"]:
         return data, None
     return split(data, test=recipe["holdout"], seed=0)
@@ -119,10 +129,11 @@ def _fit(folder: str, verbose: bool) -> UserError | None:
     run = RunFolder.open(folder)
     try:
         system = system_of(run.config)
-        train, _ = parts(run.config["data"])
+        whole = dataset_of(run.config["data"])
+        train, _ = _parts(whole, run.config["data"])
         X, y = prepare(system, train)
-        if current_group().rank == 0 and train.columns:
-            run.update(data={**run.config["data"], "features": list(train.columns)})
+        if current_group().rank == 0:
+            run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
         with context(verbose=verbose and current_group().rank == 0):
             system.fit(X, y, run=run)
     except UserError as error:
@@ -167,7 +178,9 @@ def resume(
         carry_out(folder, verbose=verbose)
         return load(folder)
     if X is None:
-        raise UserValueError(f"{folder} was fitted to arrays", "X", "give the same arrays again: gnomon.resume(folder, X)")
+        raise UserValueError(
+            f"{folder} was fitted to arrays", "X", "give the same arrays again: gnomon.resume(folder, X)"
+        )
     system = system_of(run.config)
     with context(verbose=verbose):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}

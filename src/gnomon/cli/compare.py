@@ -16,11 +16,19 @@ __all__ = ["command"]
 @click.option("--task", metavar="TASK", help="density, cluster, classify or language. [default: each system's first]")
 @click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
-@click.option("--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of the rows held out.")
+@click.option(
+    "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of the rows held out."
+)
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    systems: tuple[str, ...], task: str | None, target: str | None, columns: str | None, holdout: float, out: str | None, as_json: bool
+    systems: tuple[str, ...],
+    task: str | None,
+    target: str | None,
+    columns: str | None,
+    holdout: float,
+    out: str | None,
+    as_json: bool,
 ) -> None:
     """Fit systems on the same rows of DATA and score them on the rows held out, beside the task's baseline.
 

@@ -38,7 +38,10 @@ def command(data: str | None, target: str | None, columns: str | None, as_json: 
     plain = {key: value for key, value in found.items() if key != "columns" and value is not None}
     output.write("\n".join(f"{key:<12} {_line(value)}" for key, value in plain.items()))
     if found["columns"]:
-        cells = [[c["name"], *(output.number(c[k]) for k in ("min", "mean", "max")), str(c["missing"])] for c in found["columns"]]
+        cells = [
+            [c["name"], *(output.number(c[k]) for k in ("min", "mean", "max")), str(c["missing"])]
+            for c in found["columns"]
+        ]
         output.write("\n" + output.table(["column", "min", "mean", "max", "missing"], cells, right=[1, 2, 3, 4]))
 
 
@@ -48,7 +51,9 @@ def facts(chosen: Dataset) -> dict[str, Any]:
     found["images"] = list(chosen.images) if chosen.images else None
     found["sentences"] = len(chosen.text) if chosen.text is not None else None
     found["labels"] = labels(chosen)
-    found["columns"] = [] if chosen.X is None else [column(name, chosen.X[:, j]) for j, name in enumerate(chosen.columns)]
+    found["columns"] = (
+        [] if chosen.X is None else [column(name, chosen.X[:, j]) for j, name in enumerate(chosen.columns)]
+    )
     return found
 
 

@@ -23,7 +23,9 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 
 
 @click.command("demo")
-@click.option("--out", default="gnomon-demo", show_default=True, metavar="FOLDER", help="Where the runs are saved; new or empty.")
+@click.option(
+    "--out", default="gnomon-demo", show_default=True, metavar="FOLDER", help="Where the runs are saved; new or empty."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(out: str, as_json: bool) -> None:
     """Fit every system to built-in data, print a leaderboard per task and data space, save the runs."""

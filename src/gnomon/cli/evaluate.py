@@ -37,7 +37,9 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
         label = column_name(target) if target or data in BUILTIN else recipe.get("target")
         chosen = other_data(recipe, data, target=label, columns=column_names(columns))
         if recipe.get("source") == NAMED and recipe["name"] in (data, os.path.abspath(data)):
-            output.note("notice: the fit has seen rows of this data; without DATA only rows that were held out are scored")
+            output.note(
+                "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"
+            )
     found = system.evaluate(*prepare(system, chosen))
     if as_json:
         output.dump({"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +46,8 @@ class Systems(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Accept options before the system as well: the first word that names one is moved to the front."""
+        if not args or not args[0].startswith("-"):
+            return super().parse_args(ctx, args)
         names = self.list_commands(ctx)
         place = next((i for i, word in enumerate(args) if word in names), 0)
         return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
@@ -102,7 +103,9 @@ def parameter_options(about: Card) -> list[click.Option]:
                 text = f"{recipe.short}: {plain(field.description)} [{values(field)}; default {first}]"
                 fields.setdefault(field.name, []).append(text)
         for name, texts in fields.items():
-            options.append(click.Option([flag(f"{p.name}.{name}"), f"{p.name}__{name}"], metavar="VALUE", help=" ".join(texts)))
+            options.append(
+                click.Option([flag(f"{p.name}.{name}"), f"{p.name}__{name}"], metavar="VALUE", help=" ".join(texts))
+            )
     return options
 
 
@@ -161,6 +164,8 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
 
 def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What config.json says: the system, its parameters, the data as a recipe, the seed, the processes."""
+    import secrets
+
     from gnomon.runs.versions import versions
 
     seed = params.get("random_state")

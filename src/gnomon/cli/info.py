@@ -32,19 +32,26 @@ def command(system: str, as_json: bool) -> None:
 
 def as_facts(line: Entry, about: Card) -> dict[str, Any]:
     """Entry and card as JSON values."""
-    return {
-        **facts(line), "summary": plain(about.summary), "text": plain(about.text), "verbs": about.verbs,
-        "parameters": [_parameter(p) for p in about.parameters],
-        "recipes": {
-            slot: [{"name": r.short, "summary": r.summary, "parameters": [_parameter(p) for p in r.parameters]} for r in found.values()]
-            for slot, found in about.recipes.items()
-        },
-    }  # fmt: skip
+    recipes = {slot: [_recipe_facts(recipe) for recipe in found.values()] for slot, found in about.recipes.items()}
+    parameters = [_parameter(p) for p in about.parameters]
+    words = {"summary": plain(about.summary), "text": plain(about.text)}
+    return {**facts(line), **words, "verbs": about.verbs, "parameters": parameters, "recipes": recipes}
+
+
+def _recipe_facts(recipe: RecipeCard) -> dict[str, Any]:
+    parameters = [_parameter(p) for p in recipe.parameters]
+    return {"name": recipe.short, "summary": plain(recipe.summary), "parameters": parameters}
 
 
 def _parameter(p: Parameter) -> dict[str, Any]:
     default = None if p.default is REQUIRED else p.default
-    return {"name": p.name, "values": values(p), "default": default, "required": p.default is REQUIRED, "help": plain(p.description)}
+    return {
+        "name": p.name,
+        "values": values(p),
+        "default": default,
+        "required": p.default is REQUIRED,
+        "help": plain(p.description),
+    }
 
 
 def as_text(line: Entry, about: Card) -> str:

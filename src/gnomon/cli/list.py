@@ -12,7 +12,9 @@ __all__ = ["command"]
 
 @click.command("list")
 @click.argument("word", required=False, default="")
-@click.option("--task", default="", metavar="TASK", help="Only systems for this task: density, cluster, classify, language.")
+@click.option(
+    "--task", default="", metavar="TASK", help="Only systems for this task: density, cluster, classify, language."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(word: str, task: str, as_json: bool) -> None:
     """The systems whose name, title (English or Chinese), kind, task or specification row contains WORD."""

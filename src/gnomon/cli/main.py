@@ -10,7 +10,6 @@ import importlib
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -116,7 +115,11 @@ def run(arguments: Sequence[str]) -> int:
 def _call(arguments: list[str]) -> int:
     """Run click, with its own complaints turned into ours."""
     try:
-        result: Any = group.main(arguments, prog_name="gnomon", standalone_mode=False)
+        # not group.main(), which has its own way with closed pipes and statuses
+        with group.make_context("gnomon", arguments) as ctx:
+            group.invoke(ctx)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         output.write(error.format_message())
         return 0
@@ -130,7 +133,7 @@ def _call(arguments: list[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "gnomon"
         message = error.format_message().rstrip(".").replace("\n", " ")
         raise UserValueError(message[:1].lower() + message[1:], where, f"{where} --help") from None
-    return result if isinstance(result, int) else 0
+    return 0
 
 
 def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:
@@ -145,7 +148,9 @@ def _fault(error: Exception, as_json: bool) -> int:
     import traceback
 
     sys.stderr.write("".join(traceback.format_exception(error)))
-    return _fail(f"{type(error).__name__}: {error} (a fault of gnomon's; please report it)", {"what": str(error)}, 1, as_json)
+    return _fail(
+        f"{type(error).__name__}: {error} (a fault of gnomon's; please report it)", {"what": str(error)}, 1, as_json
+    )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ def values(p: Parameter) -> str:
     >>> values(Parameter("k", (Kind("int", "[1, inf)"),), True, 1, ""))
     'whole number in [1, inf) or none'
     """
-    return " or ".join([*(_words(kind) for kind in p.kinds if kind.name != "recipe"), *(["none"] if p.optional else [])])
+    return " or ".join(
+        [*(_words(kind) for kind in p.kinds if kind.name != "recipe"), *(["none"] if p.optional else [])]
+    )
 
 
 def _words(kind: Kind) -> str:
@@ -84,7 +86,9 @@ def convert(p: Parameter, text: str, where: str = "") -> Any:
     if outside:
         raise UserValueError(f"{text} is not allowed", where, outside)
     close = nearest(text, [choice for kind in p.kinds for choice in kind.choices])
-    raise UserValueError(f"{text!r} is not allowed", where, f"did you mean {close[0]}?" if close else f"give {values(p)}")
+    raise UserValueError(
+        f"{text!r} is not allowed", where, f"did you mean {close[0]}?" if close else f"give {values(p)}"
+    )
 
 
 def _try(kind: Kind, text: str) -> tuple[bool, Any]:
@@ -152,7 +156,9 @@ def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[s
             found[key.replace(".", "__")] = _field(about, key, clean, system)
     missing = [p.name for p in about.parameters if p.default is REQUIRED and p.name not in found]
     if missing:
-        raise UserValueError(f"{system} needs {flag(missing[0])}", flag(missing[0]), f"give {values(plain[missing[0]])}")
+        raise UserValueError(
+            f"{system} needs {flag(missing[0])}", flag(missing[0]), f"give {values(plain[missing[0]])}"
+        )
     return found
 
 
@@ -195,7 +201,9 @@ def _unknown(key: str, about: Card, system: str) -> UserValueError:
 def option_names(about: Card) -> Iterable[str]:
     """Names as in ``SYSTEM:key=value``: parameters, and ``slot.field`` for the fields of recipes."""
     yield from (p.name for p in about.parameters)
-    fields = {f"{slot}.{p.name}": None for slot, found in about.recipes.items() for r in found.values() for p in r.parameters}
+    fields = {
+        f"{slot}.{p.name}": None for slot, found in about.recipes.items() for r in found.values() for p in r.parameters
+    }
     yield from fields
 
 

@@ -11,8 +11,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-__all__ = ["FULL", "abandon_stdout", "dump", "note", "scores", "show_warning", "strict", "table", "tolerate_any_terminal",
-           "width", "write"]  # fmt: skip
+__all__ = [
+    "FULL", "abandon_stdout", "dump", "note", "number", "scores", "show_warning", "strict", "table",
+    "tolerate_any_terminal", "width", "write",
+]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors that mean: the disk takes no more."""
@@ -32,7 +34,9 @@ def note(text: str) -> None:
         pass
 
 
-def show_warning(message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def show_warning(
+    message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     """A warning as one line, without the place in the code; the same words once only."""
     text = " ".join(str(message).split())
     if text not in _shown:
@@ -106,7 +110,13 @@ def scores(found: Mapping[str, Any]) -> str:
     """A table of scores: value, both errors, kind, unit, data space."""
     header = ["score", "value", "± examples", "± estimator", "kind", "unit", "data"]
     rows = [
-        [name, number(s.value), number(s.stderr), number(s.error), s.kind, s.unit, s.data_space + (f" ({s.note})" if s.note else "")]
+        [
+            name,
+            *map(number, (s.value, s.stderr, s.error)),
+            s.kind,
+            s.unit,
+            s.data_space + (f" ({s.note})" if s.note else ""),
+        ]
         for name, s in found.items()
     ]
     return table(header, rows, right=[1, 2, 3])

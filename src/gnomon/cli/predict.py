@@ -22,9 +22,7 @@ __all__ = ["command"]
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components instead of the likeliest.")
 @click.option("--out", metavar="FILE", help="A new .csv or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(
-    run: str, data: str, columns: str | None, proba: bool, out: str | None, as_json: bool
-) -> None:
+def command(run: str, data: str, columns: str | None, proba: bool, out: str | None, as_json: bool) -> None:
     """Predict the label or component of each row of DATA with the model in the folder RUN.
 
     Columns are found by their names; other columns of DATA, such as known labels, are left out.

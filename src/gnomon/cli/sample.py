@@ -25,7 +25,9 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
 
     system = load(run)
     if not hasattr(system, "sample"):
-        raise UserValueError(f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do")
+        raise UserValueError(
+            f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do"
+        )
     found = system.sample(n, random_state=seed)
     if out is not None:
         write_rows(out, found, header(system, found))

@@ -1,0 +1,95 @@
+"""Texts of the command line as values, and the notation SYSTEM:key=value,..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gnomon.cards import Kind, Parameter
+from gnomon.cli.options import convert, parse_system
+from gnomon.errors import UserValueError
+
+
+def parameter(*kinds: Kind, optional: bool = False) -> Parameter:
+    return Parameter("p", kinds, optional, None, "")
+
+
+INT, RATE = Kind("int", "[1, inf)"), Kind("float", "(0, 1)")
+SIZES = Kind("tuple", items=(Kind("int", "[1, inf)"),), many=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "value"),
+    [
+        (parameter(INT), "3", 3),
+        (parameter(RATE), "1e-3", 1e-3),
+        (parameter(INT, optional=True), "none", None),
+        (parameter(INT, RATE), "0.5", 0.5),
+        (parameter(RATE, INT), "2", 2),
+        (parameter(Kind("bool")), "true", True),
+        (parameter(Kind("bool")), "no", False),
+        (parameter(Kind("choice", choices=("pad", "cut"))), "cut", "cut"),
+        (parameter(Kind("choice", choices=("auto",)), RATE), "auto", "auto"),
+        (parameter(SIZES), "64x32", (64, 32)),
+        (parameter(SIZES), "7", (7,)),
+        (parameter(Kind("str")), "3", "3"),
+    ],
+)
+def test_texts_become_values(given: Parameter, text: str, value: Any) -> None:
+    found = convert(given, text)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "said"),
+    [
+        (parameter(INT), "0", "choose a value in [1, inf)"),
+        (parameter(INT), "x", "give whole number in [1, inf)"),
+        (parameter(INT), "none", "give whole number"),
+        (parameter(RATE), "nan", "choose a value in (0, 1)"),
+        (parameter(RATE), "inf", "choose a value in (0, 1)"),
+        (parameter(SIZES), "64x0", "choose a value in [1, inf)"),
+        (parameter(SIZES), "64x", "give"),
+        (parameter(Kind("choice", choices=("pad", "cut"))), "pda", "did you mean pad?"),
+        (parameter(Kind("bool")), "maybe", "give true or false"),
+    ],
+)
+def test_other_texts_are_refused_with_the_option(given: Parameter, text: str, said: str) -> None:
+    with pytest.raises(UserValueError) as caught:
+        convert(given, text)
+    assert said in str(caught.value) and "(--p)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("rbm", {}),
+        ("rbm:", {}),
+        ("rbm:n_hidden=8", {"n_hidden": 8}),
+        ("rbm:n-hidden=8,batch-size=none", {"n_hidden": 8, "batch_size": None}),
+        ("rbm:objective=cd,objective.k=5", {"objective": "cd", "objective__k": 5}),
+        ("rbm:objective.n-chains=7", {"objective__n_chains": 7}),
+        ("bernoulli-mixture:smoothing=0.5", {"smoothing": 0.5}),
+    ],
+)
+def test_system_with_parameters(text: str, params: dict[str, Any]) -> None:
+    assert parse_system(text) == (text.partition(":")[0], params)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rmb", "did you mean rbm?"),
+        ("rbm:n_hiden=3", "did you mean n_hidden?"),
+        ("rbm:n_hidden", "'n_hidden' is no key=value"),
+        ("rbm:n_hidden=1,n_hidden=2", "n_hidden is given twice"),
+        ("rbm:objective.kk=2", "--objective.k"),
+        ("rbm:objective=exact,objective.k=2", "choose --objective cd or pcd"),
+        ("rbm:n_hidden.k=2", "no parameter 'n_hidden.k'"),
+    ],
+)
+def test_mistakes_in_a_system_with_parameters(text: str, said: str) -> None:
+    with pytest.raises(UserValueError) as caught:
+        parse_system(text)
+    assert said in str(caught.value)
