@@ -7,6 +7,7 @@ one with 500 has not. Arrays are NumPy arrays or torch tensors; a method answers
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
@@ -23,8 +24,18 @@ State = Mapping[str, Array]
 
 
 def supports(model: object, contract: type) -> bool:
-    """Whether this very instance keeps the contract (every name of it is there and callable now)."""
-    return isinstance(model, contract)
+    """Whether this very instance (or class) keeps the contract: every name of it is there now.
+
+    ``isinstance`` asks the class alone, which may offer a method that this instance has not.
+    """
+    return all(hasattr(model, name) for name in _members(contract))
+
+
+@lru_cache(maxsize=64)
+def _members(contract: type) -> tuple[str, ...]:
+    bases = [base for base in contract.__mro__ if getattr(base, "_is_protocol", False)]
+    names = [name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))]
+    return tuple(dict.fromkeys(name for name in names if not name.startswith("_")))
 
 
 @runtime_checkable
@@ -186,6 +197,9 @@ class Noise(Protocol):
 
     def bernoulli(self, p: Array, draw: int = 0) -> Array:
         """1 where u < p, else 0."""
+
+    def bernoulli_logits(self, logits: Array, draw: int = 0) -> Array:
+        """1 where u < sigmoid(logits), else 0."""
 
     def integers(self, high: int, shape: Sequence[int], draw: int = 0) -> Array:
         """Whole numbers in [0, high)."""
