@@ -84,6 +84,7 @@ def test_headers_and_shapes(write, content, name, columns, X):
         ("a,b\n1,2\n3,x\n", ["line 3", "'b'", "'x'"]),
         ("a,b\n\n1,2\n3,1_0\n", ["line 4", "'b'", "'1_0'"]),
         ('a,b\n"1\n",2\n3,x\n', ["line 4", "'b'", "'x'"]),
+        ("a,1\n2,3\n", ["line 1", "'column_1'", "'a'"]),  # a first line with a number is no header
         ("a,kind\n1,red\n", ["line 2", "'kind'", "'red'", "target"]),
         ("a,a\n1,2\n", ["duplicate column name 'a'", "columns 1 and 2"]),
         ('a,b\n1,"2\n', ["line 2"]),
@@ -126,6 +127,8 @@ def test_kinds_of_targets(write):
         ({"columns": ["x", "z"]}, ["no column 'z'"]),
         ({"columns": ["x"], "target": "x"}, ["both target and feature"]),
         ({"columns": []}, ["no column is left"]),
+        ({"columns": ["x", "x"]}, ["'x' stands twice"]),
+        ({"columns": "xy"}, ["string 'xy'", "['xy']"]),
     ],
 )
 def test_columns_that_are_not_there(write, options, parts):
@@ -236,3 +239,9 @@ def test_size_limit_holds_for_text_too(write, monkeypatch):
     monkeypatch.setattr(readers, "MAX_BYTES", 5)
     with pytest.raises(UserValueError, match="limit"):
         read(path)
+
+
+def test_size_limit_holds_for_all_arrays_of_an_archive_together(write, monkeypatch):
+    path = write(archive(X=np.zeros((10, 10)), y=np.zeros(10), z=np.zeros((10, 10))), "many.npz")
+    monkeypatch.setattr(readers, "MAX_BYTES", 2000)
+    told(lambda: read(path), "many.npz, all arrays together", "limit")

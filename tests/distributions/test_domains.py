@@ -206,3 +206,27 @@ def test_labels_among_known_classes():
     known, codes = Labels().locate(["wet", "icy", "dry"], classes)
     assert known.tolist() == [True, False, True]
     assert codes.tolist() == [1, 0, 0]
+
+
+def test_what_lies_under_a_mask_is_no_data():
+    masked = np.ma.masked_array([[1, 9], [3, 4]], mask=[[0, 1], [0, 0]])
+    for given in (masked, masked.astype(float), masked.astype(object)):
+        assert np.array_equal(Real(allow_missing=True).check(given), [[1, np.nan], [3, 4]], equal_nan=True)
+        with pytest.raises(UserValueError, match=r"NaN.*row 0, column 1"):
+            Real().check(given)
+    assert masked.data[0, 1] == 9
+    assert np.array_equal(Real().check(np.ma.masked_array([[1.0, 9.0]])), [[1, 9]])
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)], ids=["plus", "minus"])
+def test_a_whole_number_beyond_float64_is_refused_by_place(value):
+    with pytest.raises(UserValueError, match=r"not finite.*row 0, column 1"):
+        Real().check(np.array([[1, value]], object))
+
+
+def test_labels_that_pandas_and_complex_numbers_make_hard():
+    with pytest.raises(UserValueError, match=r"missing.*row 1"):
+        Labels().encode(pd.Series(["x", None], dtype="string"))
+    with pytest.raises(UserValueError, match="Unknown label type: complex") as caught:
+        Labels().encode([1j, 2j])
+    assert "\n" not in str(caught.value)

@@ -70,6 +70,8 @@ def read(
     """
     file = Path(path).expanduser()
     _check_file(file)
+    if columns is not None:
+        _check_columns(columns)
     source = {"path": os.path.abspath(file), "target": target, "columns": None if columns is None else list(columns)}
     if file.suffix.lower() == ".txt":
         return _read_text(file, source)
@@ -93,6 +95,14 @@ def _check_file(file: Path) -> None:
     if size == 0:
         raise UserValueError("the file is empty", str(file), "give a file with data")
     _check_size(size, str(file))
+
+
+def _check_columns(columns: Sequence[str]) -> None:
+    if isinstance(columns, str):
+        raise UserTypeError(f"columns is the string {columns!r}", "columns", f"give a list: [{columns!r}]")
+    twice = next((column for i, column in enumerate(columns) if column in columns[:i]), None)
+    if twice is not None:
+        raise UserValueError(f"column {twice!r} stands twice", "columns", "name each column once")
 
 
 def _check_size(n_bytes: int, where: str) -> None:
@@ -229,6 +239,7 @@ def _npz(file: Path) -> dict[str, NDArray[Any]]:
     arrays = {}
     try:
         with zipfile.ZipFile(file) as archive:
+            _check_size(sum(member.file_size for member in archive.infolist()), f"{file.name}, all arrays together")
             for member in archive.infolist():
                 where = f"{file.name}, array {member.filename.removesuffix('.npy')!r}"
                 with archive.open(member) as stream:

@@ -30,7 +30,7 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Numbers or truth values; ``None`` and ``pandas.NA`` in an object array become NaN.
+        Numbers or truth values; ``None`` and ``pandas.NA`` in an object array and masked cells become NaN.
     name : str, default "X"
         What error messages call it.
     dtype : dtype-like, optional
@@ -131,6 +131,8 @@ def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
         raise UserTypeError(f"Sparse data was passed for {name}, but dense data is required", "", _SPARSE)
     if hasattr(X, "detach"):
         X = X.detach().cpu()
+    if isinstance(X, np.ma.MaskedArray):
+        return _unmasked(X)
     try:
         return X.to_numpy() if hasattr(X, "to_numpy") else np.asanyarray(X)
     except ValueError:
@@ -138,10 +140,21 @@ def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
         raise UserValueError(what, "", "give every row the same columns") from None
 
 
+def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What lies under a mask is no data: NaN there, where there is a mask."""
+    if not np.ma.is_masked(X):
+        return np.asarray(X)
+    kept = X.dtype if X.dtype.kind in "fcO" else np.float64
+    return np.where(np.ma.getmaskarray(X), np.nan, np.ma.getdata(X)).astype(kept)
+
+
 def _from_objects(array: np.ndarray[Any, Any], name: str, names: list[str] | None) -> Floats:
     kinds = {type(cell) for cell in array.flat}
     if all(issubclass(kind, _PLAIN_NUMBERS) and not issubclass(kind, np.complexfloating) for kind in kinds):
-        return array.astype(np.float64)
+        try:
+            return array.astype(np.float64)
+        except OverflowError:
+            pass  # a whole number beyond float64: found, with its place, below
     result = np.empty(array.shape, np.float64)
     for row, cells in enumerate(array):
         for column, cell in enumerate(cells):
@@ -160,6 +173,8 @@ def _number(cell: Any, name: str, where: str) -> float:
         raise UserValueError(what, where, "leave the column out or encode it as numbers")
     try:
         return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf  # the domain refuses it by place
     except (TypeError, ValueError):
         # the words "argument must be ... string ... number" are what scikit-learn's check_estimator looks for
         what = f"argument must be a table of numbers: {cell!r} in {name} is neither a string nor a number"

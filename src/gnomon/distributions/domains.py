@@ -267,6 +267,8 @@ class Labels:
             what = "this system requires y to be passed, but the target y is None"
             raise UserValueError(what, name, "give one label per row")
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        if labels.dtype.kind == "c":
+            raise UserValueError("Unknown label type: complex", name, "use text, whole numbers or truth values")
         try:
             labels = column_or_1d(labels, warn=True)
         except ValueError as error:
@@ -298,7 +300,7 @@ class Labels:
 
     def _objects(self, labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         for row, label in enumerate(labels):
-            if label is None or label != label or type(label).__name__ == "NAType":
+            if label is None or type(label).__name__ == "NAType" or label != label:
                 raise UserValueError(
                     f"Input {name} contains NaN or None: a label is missing",
                     f"row {row}",
