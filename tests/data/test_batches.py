@@ -39,6 +39,8 @@ def test_the_order_is_a_function_of_seed_and_epoch():
     order = Noise(3, "fit").child("order").at(4).order(N)
     batches = make()
     assert np.array_equal(np.concatenate([b.rows for b in batches.epoch(4)]), order)
+    assert np.array_equal(batches.step(5, 0).rows, Noise(3, "fit").child("order").at(5).order(N)[:10])
+    assert np.array_equal(batches.step(4, 0).rows, order[:10])
     # any batch without what came before it
     assert np.array_equal(make().step(4, 3).rows, order[30:40])
     assert not np.array_equal(make().step(5, 3).rows, order[30:40])
