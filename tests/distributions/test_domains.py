@@ -68,6 +68,14 @@ def test_numbers_that_are_not_finite(domain, value, dtype):
     assert ("NaN" if np.isnan(value) else "inf") in str(caught.value)
 
 
+def test_the_place_is_right_beyond_the_first_block():
+    X = np.zeros((3, 700_000), np.float32)  # more cells than are scanned at once
+    X[2, 5] = 2
+    for domain in (UnitInterval(), Binary()):
+        with pytest.raises(UserValueError, match="row 2, column 5"):
+            domain.check(X)
+
+
 def test_both_infinities_and_huge_numbers_do_not_confuse_the_scan():
     with pytest.raises(UserValueError, match="row 0, column 0"):
         Real().check([[np.inf, -np.inf]])
@@ -81,7 +89,7 @@ def layouts(tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.random((200, 64)))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    plain = mapped[:].copy()
+    plain = np.array(mapped)  # a copy of a memory map would be one by type
     locked = plain.copy()
     locked.setflags(write=False)
     wide = np.repeat(plain, 2, axis=0)[:, ::-1].copy()
