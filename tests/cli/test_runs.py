@@ -163,28 +163,37 @@ def test_the_folder_of_a_run_is_never_overwritten(
 def test_interrupted_fit_is_status_130_and_resumes_bitwise(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a fit: one JSON object, no traceback, and `resume` ends as a fit that was not stopped."""
     settings = {**os.environ, "PYTHONPATH": SRC}
-
-    def start(out: Path) -> subprocess.Popen[bytes]:
-        fit = ["fit", "rbm", "digits", "--epochs", "400", "--n-hidden", "16", "--random-state", "1", "--json"]
-        command = [sys.executable, "-m", "gnomon", *fit, "--out", str(out)]
-        return subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
+    gnomon = [sys.executable, "-m", "gnomon"]
+    fit = [
+        *gnomon,
+        "fit",
+        "rbm",
+        "digits",
+        "--epochs",
+        "200",
+        "--n-hidden",
+        "8",
+        "--random-state",
+        "1",
+        "--json",
+        "--out",
+    ]
     whole, stopped = tmp_path / "a", tmp_path / "b"
-    process = start(stopped)
     log = stopped / "metrics.jsonl"
-    while process.poll() is None and not (log.is_file() and log.stat().st_size):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    with subprocess.Popen(
+        [*fit, str(stopped)], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        while process.poll() is None and not (log.is_file() and log.stat().st_size):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 130, err.decode()
     assert b"Traceback" not in err and b"gnomon resume" in err
     assert json.loads(out)["exit"] == 130
     assert not (stopped / "model.safetensors").exists()
-    assert start(whole).wait(timeout=300) == 0
-    resumed = subprocess.run(
-        [sys.executable, "-m", "gnomon", "resume", str(stopped)], env=settings, capture_output=True
-    )
-    assert resumed.returncode == 0, resumed.stderr.decode()
+    for command in ([*fit, str(whole)], [*gnomon, "resume", str(stopped)]):
+        done = subprocess.run(command, env=settings, capture_output=True, timeout=200)
+        assert done.returncode == 0, done.stderr.decode()
     from gnomon.runs.codecs import unpack
 
     a, b = (unpack(folder / "model.safetensors")[0] for folder in (whole, stopped))
