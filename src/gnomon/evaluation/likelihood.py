@@ -46,7 +46,7 @@ def log_partition(
     chains, schedule
         See `gnomon.inference.importance.ais.ais`.
     base_mean : array, optional
-        Means of the first block's units in the base model, for example the training data's; uniform by default.
+        Means of the observed units that ``model.base`` takes, for example the training data's; uniform by default.
 
     Returns
     -------
