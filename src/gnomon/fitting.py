@@ -105,42 +105,55 @@ def _parts(data: Dataset, recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset |
     return split(data, test=recipe["holdout"], seed=0)
 
 
-def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False) -> None:
+def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False, new: bool = False) -> None:
     """Fit what the folder's config describes, from its checkpoint if it has one, on as many processes as it says.
+
+    Parameters
+    ----------
+    folder : path
+    verbose : bool, default False
+        Progress on standard error.
+    new : bool, default False
+        Whether the folder was made for this call: it is removed then if the data is refused before the first step.
 
     Raises
     ------
     UserError
-        Data or parameters that cannot be used; a folder in which no step was taken yet is removed then.
+        Data or parameters that cannot be used.
     Diverged
         A number stopped being finite; the last finite checkpoint stays.
     """
     run = RunFolder.open(folder)
-    problem = launch(_fit, str(run.path), verbose, devices=run.config.get("devices", 1))
-    if problem is None:
-        return
-    if not isinstance(problem, Diverged) and run.read_checkpoint() is None:
-        run.discard()
-    raise problem
-
-
-def _fit(folder: str, verbose: bool) -> UserError | None:
-    """The body of each process. An error is handed back: raised in a child, it would arrive as a traceback."""
-    run = RunFolder.open(folder)
     try:
-        system = system_of(run.config)
-        whole = dataset_of(run.config["data"])
-        train, _ = _parts(whole, run.config["data"])
-        X, y = prepare(system, train)
-        if current_group().rank == 0:
-            run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
-        with context(verbose=verbose and current_group().rank == 0):
+        launch(_fit, str(run.path), verbose, devices=run.config.get("devices", 1))
+    except Diverged:
+        raise
+    except UserError:
+        if new and not run.begun:
+            run.discard()
+        raise
+
+
+def _fit(folder: str, verbose: bool) -> None:
+    """The body of each process."""
+    run = RunFolder.open(folder)
+    missing = [name for name in ("seed", "data") if name not in run.config]
+    if missing:
+        raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
+    system = system_of(run.config)
+    whole = dataset_of(run.config["data"])
+    train, _ = _parts(whole, run.config["data"])
+    X, y = prepare(system, train)
+    if current_group().rank == 0 and "whole" not in run.config["data"]:
+        run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
+    circumstances = {"verbose": verbose and current_group().rank == 0, "checkpoint_every": run.config.get("checkpoint_every")}
+    try:
+        with context(**circumstances):
             system.fit(X, y, run=run)
-    except UserError as error:
-        return error
+    except UserError:
+        raise
     except ValueError as error:  # scikit-learn's checks of arrays
-        return UserValueError(" ".join(str(error).split()))
-    return None
+        raise UserValueError(" ".join(str(error).split())) from error
 
 
 def resume(

@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import Any
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.runs.codecs import decode
 from gnomon.runs.folder import RunFolder
 from gnomon.system import System
@@ -25,11 +25,14 @@ def system_of(config: dict[str, Any]) -> System:
     module, _, name = config["where"].partition(":")
     try:
         cls = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, ValueError, TypeError):
         raise UserValueError(f"the system {config['system']!r} is not installed", config["where"], "install the package that has it") from None
     if not (isinstance(cls, type) and issubclass(cls, System)):
         raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
-    system: System = cls(**{key: decode(value) for key, value in config["parameters"].items()})
+    try:
+        system: System = cls(**{key: decode(value) for key, value in config["parameters"].items()})
+    except (TypeError, KeyError) as error:
+        raise UserValueError(f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged") from None
     return system
 
 
@@ -51,11 +54,27 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     system = system_of(run.config)
     found = run.read_model()
     if found is not None:
-        return system._restore(*found)
+        return _restore(system, *found, run)
     checkpoint = run.read_checkpoint()
     if not unfinished or checkpoint is None or "system" not in checkpoint[1]:
         remedy = f"gnomon resume {folder}" + ("" if checkpoint is None else ", or load(..., unfinished=True)")
         raise UserValueError(f"{folder} holds no finished fit", "no model.safetensors", remedy)
     arrays, facts = checkpoint
     inside = {name.removeprefix("model/"): value for name, value in arrays.items() if name.startswith("model/")}
-    return system._restore(inside or arrays, facts["system"])
+    _restore(system, inside or arrays, facts["system"], run)
+    system._finish(system.model_)
+    return system
+
+
+def _restore(system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder) -> System:
+    try:
+        return system._restore(arrays, facts)
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # arrays of another model: names or shapes differ
+        raise unfit(run, error) from None
+
+
+def unfit(run: RunFolder, error: Exception) -> UserValueError:
+    """The refusal of arrays that do not belong to the system of the run."""
+    return UserValueError(f"{run.path} holds arrays that do not fit its system", " ".join(str(error).split()), "fit again")

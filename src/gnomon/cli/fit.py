@@ -24,7 +24,7 @@ NAMED = "name or file"
 
 TARGET = "Column of the labels, by name or by place from 0."
 COLUMNS = "Columns to take as features; all but the target by default."
-RESERVED = ("target", "columns", "holdout", "out", "devices", "as_json")
+RESERVED = ("target", "columns", "holdout", "out", "devices", "checkpoint_every", "as_json")
 """Options of the run; never names of hyper-parameters."""
 
 
@@ -126,6 +126,8 @@ def run_options() -> list[click.Option]:
         click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),
         click.Option(["--devices"], type=click.IntRange(1), default=1, show_default=True, metavar="N",
                      help="Processes that fit together."),
+        click.Option(["--checkpoint-every"], type=click.IntRange(1), metavar="STEPS",
+                     help="Steps between checkpoints; the result does not depend on it. [default about 10 seconds]"),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
     ]  # fmt: skip
 
@@ -156,7 +158,7 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     from gnomon.fitting import carry_out
 
     try:
-        carry_out(run.path, verbose=True)
+        carry_out(run.path, verbose=True, new=True)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run.path}") from None
     report(run.path, time.monotonic() - begun, options["as_json"])
@@ -176,9 +178,11 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
         "columns": column_names(options["columns"]),
         "holdout": options["holdout"],
     }
+    often = {} if options["checkpoint_every"] is None else {"checkpoint_every": options["checkpoint_every"]}
     return {
         "kind": "fit", "system": one.name, "where": one.where, "parameters": _encoded(about, params), "data": recipe,
         "seed": secrets.randbits(63) if seed is None else seed, "devices": options["devices"], "versions": versions(),
+        **often,
     }  # fmt: skip
 
 

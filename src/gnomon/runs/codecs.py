@@ -38,9 +38,11 @@ def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with safe_open(str(file), framework="numpy") as opened:
             metadata = opened.metadata() or {}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        return arrays, decode(json.loads(metadata["facts"]))
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise UserValueError(f"{file} cannot be read", str(error).splitlines()[0], "the file is damaged: fit again") from None
+        facts = decode(json.loads(metadata["facts"]))
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserValueError(f"{file} cannot be read", reason, "the file is damaged: fit again") from None
+    return arrays, facts
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
@@ -60,12 +62,11 @@ def encode(value: Any) -> Any:
     """
     if isinstance(value, Recipe):
         fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
+        if not value.short:
+            raise UserValueError(f"{value!r} cannot be saved", value.slot, "give its class a short name")
         return {"__recipe__": [value.slot, value.short], "fields": fields}
-    if isinstance(value, np.generic):
-        return {"__array__": value.tolist(), "dtype": str(value.dtype), "scalar": True}
-    if isinstance(value, np.ndarray):
-        dtype = "object" if value.dtype == object else value.dtype.newbyteorder("=").str
-        return {"__array__": encode(value.tolist()), "dtype": dtype}
+    if isinstance(value, np.generic | np.ndarray):
+        return _encode_array(np.asarray(value), scalar=isinstance(value, np.generic))
     if isinstance(value, float) and not np.isfinite(value):
         return {"__float__": repr(value)}
     if isinstance(value, tuple):
@@ -73,10 +74,32 @@ def encode(value: Any) -> Any:
     if isinstance(value, list):
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        if all(isinstance(key, str) and not key.startswith("__") for key in value):
+            return {key: encode(item) for key, item in value.items()}
+        return {"__dict__": [[encode(key), encode(item)] for key, item in value.items()]}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise UserValueError(f"{value!r} cannot be saved", type(value).__name__, "use numbers, text, lists or a recipe")
+
+
+def _encode_array(array: np.ndarray[Any, Any], *, scalar: bool) -> dict[str, Any]:
+    """Values in C order, dtype and shape: a list of lists loses the shape of an empty array, and of lists in objects."""
+    if array.dtype.kind not in "?biufUO" or array.dtype.itemsize > 8 and array.dtype.kind == "f":
+        raise UserValueError(f"{array.dtype} cannot be saved", "dtype", "convert it to numbers or text")
+    dtype = "object" if array.dtype == object else array.dtype.newbyteorder("=").str
+    values = [encode(item) for item in array.ravel().tolist()]
+    return {"__array__": values, "dtype": dtype, "shape": list(array.shape)} | ({"scalar": True} if scalar else {})
+
+
+def _decode_array(value: dict[str, Any]) -> Any:
+    if "shape" not in value:  # written before shapes were
+        array = np.array(decode(value["__array__"]), dtype=value["dtype"])
+    else:
+        array = np.empty(value["shape"], dtype=value["dtype"])
+        flat = array.reshape(-1)
+        for place, item in enumerate(value["__array__"]):
+            flat[place] = decode(item)
+    return array[()] if value.get("scalar") else array
 
 
 def decode(value: Any) -> Any:
@@ -89,8 +112,9 @@ def decode(value: Any) -> Any:
         fields = {name: decode(item) for name, item in value["fields"].items()}
         return named(*value["__recipe__"])(**fields)
     if "__array__" in value:
-        array = np.array(decode(value["__array__"]), dtype=value["dtype"])
-        return array[()] if value.get("scalar") else array
+        return _decode_array(value)
+    if "__dict__" in value:
+        return {decode(key): decode(item) for key, item in value["__dict__"]}
     if "__float__" in value:
         return float(value["__float__"])
     if "__tuple__" in value:

@@ -6,10 +6,11 @@ needs the standard library only: the command line writes ``config.json`` before 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,35 +24,48 @@ FORMAT = 1
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.jsonl"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
+TEMPORARY = ".tmp-"
+NEEDED = {"system": str, "where": str, "parameters": dict}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a whole file or nothing: a temporary file in the same folder, flushed to disk, renamed over the old one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
+    scratch = path.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        os.replace(scratch, path)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder") from None
+        _remove(scratch)
+        raise _unwritable(path, error) from None
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        _remove(scratch)
         raise
     _sync_folder(path.parent)
+
+
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink()
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder")
 
 
 def _sync_folder(folder: Path) -> None:
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # some network file systems do not sync folders; the file itself is safe by then
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class RunFolder:
@@ -61,7 +75,7 @@ class RunFolder:
     --------
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as parent:
-    ...     run = RunFolder.create(pathlib.Path(parent) / "a", {"kind": "fit", "system": "rbm"})
+    ...     run = RunFolder.create(pathlib.Path(parent) / "a", {"system": "rbm", "where": "m:RBM", "parameters": {}})
     ...     RunFolder.open(run.path).config["system"]
     'rbm'
     """
@@ -84,17 +98,16 @@ class RunFolder:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise UserValueError(f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}")
         whole = {"format": FORMAT, **config}
+        scratch = target.parent / f".{target.name}-{secrets.token_hex(8)}"
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            scratch.chmod(0o755)
-        except OSError as error:
-            raise UserError(f"cannot write {target}", error.strerror or str(error), "choose another folder") from None
-        try:
+            scratch.mkdir(parents=True)
             write_atomically(scratch / CONFIG, _json(whole))
             if target.exists():
                 target.rmdir()
             os.rename(scratch, target)
+        except OSError as error:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise _unwritable(target, error) from None
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
@@ -117,20 +130,28 @@ class RunFolder:
             raise UserValueError(f"{folder} is not a run", f"it has no {CONFIG}", "name a folder that gnomon fit wrote")
         try:
             config = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UserValueError(f"{file} cannot be read", str(error).splitlines()[0], "fit again") from None
-        if not isinstance(config, dict) or not isinstance(config.get("format"), int) or "system" not in config:
-            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no format and system", "name another folder")
+        if not isinstance(config, dict) or type(config.get("format")) is not int:
+            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no format", "name another folder")
         if config["format"] > FORMAT:
             raise UserValueError(
                 f"{folder} has format {config['format']}", f"this gnomon reads up to {FORMAT}", "upgrade gnomon"
             )
+        missing = [name for name, kind in NEEDED.items() if not isinstance(config.get(name), kind)]
+        if missing:
+            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing[0]}", "name another folder")
         return cls(folder, config)
 
     @property
     def finished(self) -> bool:
         """Whether the fit has come to its end and the model stands in the folder."""
         return (self.path / MODEL).is_file()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a checkpoint to go on from."""
+        return (self.path / CHECKPOINT).is_file()
 
     def update(self, **facts: Any) -> None:
         """Add facts to config.json."""
@@ -143,8 +164,8 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Remove temporary files that a killed process left."""
-        for stale in [*self.path.glob(".tmp-*"), *(self.path / "state").glob(".tmp-*")]:
-            stale.unlink(missing_ok=True)
+        for stale in [*self.path.glob(f"{TEMPORARY}*"), *(self.path / "state").glob(f"{TEMPORARY}*")]:
+            _remove(stale)
 
     def write_checkpoint(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replace the checkpoint as a whole."""
@@ -173,16 +194,26 @@ class RunFolder:
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl."""
-        with (self.path / METRICS).open("ab") as file:
-            file.write(_line(record))
+        try:
+            with (self.path / METRICS).open("ab") as file:
+                file.write(_line(record))
+        except OSError as error:
+            raise _unwritable(self.path / METRICS, error) from None
 
     def rewrite_log(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Make metrics.jsonl hold exactly these lines (the log may have run ahead of, or behind, the checkpoint)."""
+        records = list(records)
+        if not records and not (self.path / METRICS).exists():
+            return
         write_atomically(self.path / METRICS, b"".join(_line(record) for record in records))
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a file name that is not UTF-8
+        return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

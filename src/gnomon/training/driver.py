@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.contracts import Procedure
-from gnomon.errors import Diverged
+from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import current
 from gnomon.training.procedure import Info, Problem
@@ -23,8 +23,8 @@ from gnomon.training.progress import Progress
 __all__ = ["Outcome", "drive"]
 
 CHECKPOINT_SECONDS = 10.0
-ASK_EVERY = 16
-"""Steps between the moments at which several processes agree whether it is time for a checkpoint."""
+ASK_SECONDS, ASK_STEPS = 0.2, 16
+"""How long, in seconds and in steps, several processes go on before they agree again on Ctrl-C and checkpoints."""
 
 
 @dataclass
@@ -56,7 +56,8 @@ def drive(
     procedure : Procedure
     problem : Problem
     run : RunFolder, optional
-        Where checkpoints and the history go.
+        Where checkpoints and the history go. A procedure that ``iterates`` leaves a checkpoint before its first step
+        too, so that there is something to take home if it diverges at once.
     limit : int, optional
         Stop (without finishing) after this many steps in all; the checkpoint is written. For tests and budgets.
     describe : callable, optional
@@ -78,7 +79,8 @@ class _Drive:
         self.context = current()
         self.outcome = Outcome(0)
         self.done = False
-        self.saved_at = time.monotonic()
+        self.saved_at = self.asked_at = time.monotonic()
+        self.asked, self.ask = 0, 1
 
     def go(self, limit: int | None) -> Outcome:
         state = self._begin()
@@ -92,24 +94,42 @@ class _Drive:
                     raise _diverged("the loss or its gradient", info.watched, self.outcome.steps)
                 if info.record is not None:
                     self._record(info, progress)
-                if self.run is not None and (interrupted or self._due()):
+                if self.run is None:
+                    continue
+                stop, due = self._agree(bool(interrupted))
+                if stop or due:
                     self._checkpoint(state)
-                    if interrupted and not self.done:
-                        raise KeyboardInterrupt
+                if stop and not self.done:
+                    raise KeyboardInterrupt
         self._end(state)
         return self.outcome
 
     def _begin(self) -> Any:
-        saved = self.run.read_checkpoint() if self.run else None
-        if saved is None:
+        if self.run is None:
             return self.procedure.start(self.problem)
-        arrays, facts = saved
-        self.outcome = Outcome(facts["steps"], facts["records"])
-        self.done = facts["done"]
-        if self.run and self.problem.group.rank == 0:
+        saved = self.run.read_checkpoint()
+        self.problem.group.sum(0)  # nobody writes before everybody has read
+        if saved is None:
+            state = self.procedure.start(self.problem)
+        else:
+            state = self._load(self.run, *saved)
+        if self.problem.group.rank == 0:
             self.run.sweep()
             self.run.rewrite_log(self.outcome.records)
-        return self.procedure.load(self.problem, arrays, facts["procedure"])
+        if saved is None and getattr(self.procedure, "iterates", False):
+            self._checkpoint(state)
+        return state
+
+    def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        try:
+            self.outcome = Outcome(facts["steps"], list(facts["records"]))
+            self.done = facts["done"]
+            return self.procedure.load(self.problem, arrays, facts["procedure"])
+        except UserError:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:  # of another model: names or shapes differ
+            reason = " ".join(str(error).split())
+            raise UserValueError(f"the checkpoint in {run.path} does not fit its system", reason, "fit again") from None
 
     def _record(self, info: Info, progress: Progress) -> None:
         record = {"step": self.outcome.steps} | {name: float(value) for name, value in (info.record or {}).items()}
@@ -123,14 +143,21 @@ class _Drive:
             callback(self.outcome.steps, record)
         progress.show(record)
 
-    def _due(self) -> bool:
-        if self.context.checkpoint_every:
-            return self.outcome.steps % self.context.checkpoint_every == 0
+    def _agree(self, interrupted: bool) -> tuple[bool, bool]:
+        """Whether to stop, and whether it is time for a checkpoint; the same answer on every process."""
+        every = self.context.checkpoint_every
+        due = bool(every) and self.outcome.steps % (every or 1) == 0
         if self.problem.group.size == 1:
-            return time.monotonic() - self.saved_at > CHECKPOINT_SECONDS
-        if self.outcome.steps % ASK_EVERY:
-            return False
-        return bool(self.problem.group.sum(int(time.monotonic() - self.saved_at > CHECKPOINT_SECONDS)))
+            return interrupted, due or (not every and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS)
+        if self.outcome.steps - self.asked < self.ask:
+            return False, due
+        now = time.monotonic()
+        late = not every and now - self.saved_at > CHECKPOINT_SECONDS
+        stop, late, seconds = self.problem.group.sum((int(interrupted), int(late), now - self.asked_at))
+        per_step = seconds / self.problem.group.size / (self.outcome.steps - self.asked)
+        self.ask = max(1, min(ASK_STEPS, int(ASK_SECONDS / max(per_step, 1e-9))))
+        self.asked, self.asked_at = self.outcome.steps, now
+        return stop > 0, due or late > 0
 
     def _checkpoint(self, state: Any) -> None:
         arrays, facts = self.procedure.save(state)
@@ -180,5 +207,3 @@ def _interruptible(wanted: bool) -> Iterator[list[bool]]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from gnomon.contracts import Array
 from gnomon.training.procedure import Info, Problem
@@ -25,6 +27,8 @@ class ClosedForm:
     The model keeps `gnomon.contracts.HasMoments`.
     """
 
+    iterates: ClassVar[bool] = False
+
     def start(self, problem: Problem) -> _State:
         """Nothing before the step."""
         return _State(problem)
@@ -43,6 +47,7 @@ class ClosedForm:
 
     def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
         """Exactly the state that was saved."""
+        same_shapes(problem.model, arrays)
         problem.model.load(arrays)
         return _State(problem, facts["iteration"], facts["last"])
 
@@ -61,6 +66,8 @@ class EM(ClosedForm):
         End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
     """
 
+    iterates: ClassVar[bool] = True
+
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
 
@@ -76,6 +83,20 @@ class EM(ClosedForm):
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
         return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=climbed)
+
+
+def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:
+    """Refuse arrays whose names or shapes are not those of the model.
+
+    Raises
+    ------
+    ValueError
+        The first that differs.
+    """
+    for name, own in model.state().items():
+        if name not in arrays or np.shape(own) != np.shape(arrays[name]):
+            found = f"has shape {np.shape(arrays[name])}" if name in arrays else "is missing"
+            raise ValueError(f"{name} of shape {np.shape(own)} {found}")
 
 
 def _total(part: Any, batches: Any) -> dict[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -41,6 +41,8 @@ class Gradient:
     tol : float, default 0
         End when the gradient's norm is at most this after an epoch; 0 runs all epochs.
     """
+
+    iterates: ClassVar[bool] = True
 
     def __init__(self, optimizer: Recipe, learning_rate: float, epochs: int, tol: float = 0.0) -> None:
         self.optimizer, self.learning_rate, self.epochs, self.tol = optimizer, learning_rate, epochs, tol

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 
 __all__ = ["launch"]
 
@@ -28,6 +30,10 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     ------
     UserValueError
         Fewer than one process.
+    UserError
+        As the first process that met one raised it; the others are stopped.
+    RuntimeError
+        Any other error of a process, with its traceback.
     """
     if devices < 1:
         raise UserValueError(f"{devices} processes", "devices", "ask for at least 1")
@@ -36,15 +42,37 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     import torch.multiprocessing as mp
 
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices)
+        try:
+            _wait(mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices, join=False))
+        except mp.ProcessRaisedException as error:
+            raise _own(Path(folder)) or RuntimeError(f"process {error.error_index} of {devices} failed:{error.msg}") from None
+        except mp.ProcessExitedException as error:
+            raise RuntimeError(f"process {error.error_index} of {devices} ended: {error}") from None
+        if not (Path(folder) / "result").exists():
+            raise KeyboardInterrupt  # the processes were interrupted, each in its own session
         # written by our own child a moment ago, in a folder only this user can enter
         return pickle.loads((Path(folder) / "result").read_bytes())
+
+
+def _wait(processes: Any) -> None:
+    """Until all have ended; Ctrl-C, which reaches this process alone, is handed to them."""
+    while True:
+        try:
+            while not processes.join():
+                pass
+            return
+        except KeyboardInterrupt:
+            for process in processes.processes:
+                if process.is_alive():
+                    os.kill(process.pid, signal.SIGINT)
 
 
 def _work(rank: int, size: int, folder: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     import torch
     import torch.distributed as dist
 
+    if hasattr(os, "setsid"):
+        os.setsid()
     torch.set_num_threads(max(1, torch.get_num_threads() // size))
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
     try:
@@ -52,5 +80,16 @@ def _work(rank: int, size: int, folder: str, function: Callable[..., Any], argum
         if rank == 0:
             (Path(folder) / "result").write_bytes(pickle.dumps(result))
         dist.barrier()
+    except UserError as error:
+        part = Path(folder) / f".error-{rank}"
+        part.write_bytes(pickle.dumps(error))
+        part.rename(Path(folder) / f"error-{rank}")
+        raise
     finally:
         dist.destroy_process_group()
+
+
+def _own(folder: Path) -> UserError | None:
+    """The error of the user's that the first process told of, if one did."""
+    files = sorted(folder.glob("error-*"))
+    return pickle.loads(files[0].read_bytes()) if files else None
