@@ -1,0 +1,60 @@
+"""Strict JSON, tables and warnings of the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from gnomon.cli import output
+from gnomon.evaluation.score import Score
+
+
+def parsed(capsys: pytest.CaptureFixture[str]) -> object:
+    """What `dump` printed, read by a parser that refuses NaN and infinities."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(capsys.readouterr().out, parse_constant=refuse)
+
+
+def test_numbers_that_are_not_finite_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    array = np.array([[1.0, np.nan], [np.inf, -np.inf]], np.float32)
+    output.dump(
+        {"a": math.nan, "b": [math.inf, 1.5], "c": array, "d": np.float64("nan"), "e": np.int64(3), "f": (None, True)}
+    )
+    assert parsed(capsys) == {
+        "a": None, "b": [None, 1.5], "c": [[1.0, None], [None, None]], "d": None, "e": 3, "f": [None, True],
+    }  # fmt: skip
+
+
+def test_an_undefined_score_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Score.from_pointwise([-2.0], name="log_likelihood", data_space="pmf on {0,1}^2")
+    output.dump({"scores": {"log_likelihood": one, "perplexity": Score(math.inf, name="perplexity", unit="per token")}})
+    found = parsed(capsys)
+    assert isinstance(found, dict)
+    scores = found["scores"]
+    assert scores["log_likelihood"]["value"] == -2.0 and scores["log_likelihood"]["stderr"] is None
+    assert "one example" in scores["log_likelihood"]["reason"]
+    assert scores["perplexity"]["value"] is None and "inf" in scores["perplexity"]["reason"]
+
+
+def test_columns_line_up_with_wide_characters() -> None:
+    lines = output.table(
+        ["name", "title", "n"], [["rbm", "受限玻尔兹曼机", "1"], ["ppca", "e\u0301t", "100"]], right=[2]
+    ).split("\n")
+    assert [output.width(line) for line in lines] == [output.width(lines[0])] * 3
+
+
+def test_a_warning_is_one_line_and_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = output.show_warning
+        for _ in range(2):
+            warnings.warn("two words\nin two lines", UserWarning, stacklevel=1)
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "gnomon: notice: two words in two lines\n")
