@@ -35,6 +35,27 @@ def test_known_answers(counter, key, answer):
     assert [int(word) for word in tensors] == words_of(answer)
 
 
+def plain(counter, key):
+    """Philox4x32-10 in whole numbers of Python, written apart from both backends."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        high0, low0 = divmod(c0 * 0xD2511F53, 2**32)
+        high1, low1 = divmod(c2 * 0xCD9E8D57, 2**32)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
+    return [c0, c1, c2, c3]
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_every_bit_of_an_address_counts(bit):
+    noise, number = Noise(7, "fit/negative"), 1 << bit
+    key = noise.address(1)[:2]
+    assert noise.at(number).words((1, 4))[0].tolist() == plain((0, 0, 0, number), key)
+    assert noise.rows([number]).words((1, 4))[0].tolist() == plain((0, number, 0, 0), key)
+    if bit < 31:
+        assert noise.words((1, 4), number)[0].tolist() == plain((0, 0, number, 0), key)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_row_of_words_is_the_blocks_of_its_address(width):
     k0, k1 = 0xA4093822, 0x299F31D0
