@@ -82,7 +82,7 @@ ENTRIES: tuple[Entry, ...] = (
         ("density", "cluster"), "gnomon.systems.mixtures.bernoulli_mixture:BernoulliMixture",
         "Lazarsfeld and Henry 1968; Bishop 2006",
         ("BAY-48", "BAY-50", "BAY-75"),
-        {"n_components": 3, "max_iter": 30},
+        {"n_components": 2, "max_iter": 30},
     ),
     Entry(
         "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",

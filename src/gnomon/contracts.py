@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy", "HasEnergyGradient",
-    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State",
-    "supports",
+    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasState", "NextToken",
+    "Noise", "Objective", "Procedure", "Samples", "State", "supports",
 ]  # fmt: skip
 
 Array = Any

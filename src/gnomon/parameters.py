@@ -40,7 +40,8 @@ def check_parameters(owner: object, values: dict[str, Any]) -> None:
     UserTypeError, UserValueError
         Naming parameter, value and what is allowed.
     """
-    for name, hint in _hints(type(owner)).items():
+    cls: Any = type(owner)
+    for name, hint in _hints(cls).items():
         if name in values:
             _check(f"{type(owner).__name__}.{name}", values[name], hint)
 
@@ -57,7 +58,7 @@ def _check(where: str, value: Any, hint: Any) -> None:
     if value is None and type(None) in choices:
         return
     kinds = [choice for choice in choices if choice is not type(None)]
-    problems = [problem for problem in (_problem(value, kind) for kind in kinds)]
+    problems = [_problem(value, kind) for kind in kinds]
     if any(problem is None for problem in problems):
         return
     remedy = next((p for p in problems if p), "")
@@ -88,9 +89,10 @@ def _problem(value: Any, kind: Any) -> str | None:
     if kind is bool:
         return None if isinstance(value, bool) else "give True or False"
     if kind is int:
-        return None if isinstance(value, numbers.Integral) and not isinstance(value, bool) else "give a whole number"
+        whole = isinstance(value, numbers.Integral) and value is not True and value is not False
+        return None if whole else "give a whole number"
     if kind is float:
-        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        real = isinstance(value, numbers.Real) and value is not True and value is not False
         return None if real and not math.isnan(float(value)) else "give a number"
     if isinstance(kind, type) and kind is not Any:
         return None if isinstance(value, kind) else f"give a {kind.__name__}"

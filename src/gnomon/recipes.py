@@ -1,4 +1,4 @@
-"""Recipes: what goes into a slot. A recipe is immutable, holds no tensors, is cloned and saved; ``build`` makes the object."""
+"""Recipes: what goes into a slot. A recipe is immutable, holds no tensors, is cloned and saved."""
 
 from __future__ import annotations
 

@@ -26,13 +26,17 @@ def system_of(config: dict[str, Any]) -> System:
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError, TypeError):
-        raise UserValueError(f"the system {config['system']!r} is not installed", config["where"], "install the package that has it") from None
+        raise UserValueError(
+            f"the system {config['system']!r} is not installed", config["where"], "install the package that has it"
+        ) from None
     if not (isinstance(cls, type) and issubclass(cls, System)):
         raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
     try:
         system: System = cls(**{key: decode(value) for key, value in config["parameters"].items()})
     except (TypeError, KeyError) as error:
-        raise UserValueError(f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged") from None
+        raise UserValueError(
+            f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged"
+        ) from None
     return system
 
 
@@ -77,4 +81,6 @@ def _restore(system: System, arrays: dict[str, Any], facts: dict[str, Any], run:
 
 def unfit(run: RunFolder, error: Exception) -> UserValueError:
     """The refusal of arrays that do not belong to the system of the run."""
-    return UserValueError(f"{run.path} holds arrays that do not fit its system", " ".join(str(error).split()), "fit again")
+    return UserValueError(
+        f"{run.path} holds arrays that do not fit its system", " ".join(str(error).split()), "fit again"
+    )

@@ -59,7 +59,7 @@ def _model_supports(contract: type) -> Callable[[Any], bool]:
 
 
 class System(BaseEstimator):
-    """Base of every system. A subclass names its model class, its domain and its slots, and says how to build each part.
+    """Base of every system. A subclass names its model class, domain and slots, and says how to build each part.
 
     Verbs follow from the contracts of the model: ``log_prob`` where it is normalized, ``energy`` where it has one,
     ``sample`` where it is drawn from.
@@ -88,7 +88,9 @@ class System(BaseEstimator):
             name, _, field = key.partition("__")
             if name not in known:
                 close = nearest(name, known) or known
-                raise UserValueError(f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?")
+                raise UserValueError(
+                    f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?"
+                )
             if not field:
                 setattr(self, name, value)
                 continue
@@ -110,7 +112,7 @@ class System(BaseEstimator):
         """What `_make` needs to know of the data, as JSON values."""
         return {"n_features": table.X.shape[1], "dtype": str(table.X.dtype)}
 
-    def _make(self, **arguments: Any) -> Any:
+    def _make(self, *_: Any, **arguments: Any) -> Any:
         """The model, before any fit."""
         raise NotImplementedError
 
@@ -138,7 +140,9 @@ class System(BaseEstimator):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, run: str | os.PathLike[str] | RunFolder | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, run: str | os.PathLike[str] | RunFolder | None = None
+    ) -> Self:
         """Fit to data.
 
         Parameters
@@ -210,7 +214,9 @@ class System(BaseEstimator):
         mark = table.fingerprint()
         known = run.config["data"].get("fingerprint")
         if known is not None and known != mark:
-            raise UserValueError("the data has changed since the fit began", str(run.path), "restore the data, or fit into a new folder")
+            raise UserValueError(
+                "the data has changed since the fit began", str(run.path), "restore the data, or fit into a new folder"
+            )
         if known is None and group.rank == 0:
             run.update(data={**run.config["data"], "fingerprint": mark})
         return run
@@ -263,7 +269,9 @@ class System(BaseEstimator):
         """Scores with their kind and both errors, by name."""
         values = np.asarray(self.log_prob(X), dtype=np.float64)
         space = self.domain.space(self.n_features_in_)
-        return {self.primary: Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")}
+        return {
+            self.primary: Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")
+        }
 
     def score(self, X: Any, y: Any = None) -> float:
         """The value of the first score: mean log-likelihood in nats per row, or accuracy."""
@@ -282,7 +290,11 @@ class System(BaseEstimator):
     def _facts(self, outcome: Outcome) -> dict[str, Any]:
         """What besides arrays makes the fitted system."""
         facts = {"arguments": self.arguments_, "records": outcome.records, "steps": outcome.steps, "seed": self.seed_}
-        extra = {name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_", "classes_") if hasattr(self, name)}
+        extra = {
+            name: getattr(self, name)
+            for name in ("n_features_in_", "feature_names_in_", "classes_")
+            if hasattr(self, name)
+        }
         return facts | {"attributes": extra}
 
     def save(self, folder: str | os.PathLike[str]) -> Path:

@@ -22,7 +22,12 @@ class CheckFailed(AssertionError):
 
 
 def check_system(
-    system: type[System] | System, data: Any = None, *, checks: Iterable[str] | None = None, processes: bool = True, **parameters: Any
+    system: type[System] | System,
+    data: Any = None,
+    *,
+    checks: Iterable[str] | None = None,
+    processes: bool = True,
+    **parameters: Any,
 ) -> list[str]:
     """Run the contract checks on a System.
 
@@ -125,13 +130,21 @@ def _trace(system: System) -> list[float]:
 
 def repeats(make: Callable[..., System], X: Any, y: Any) -> None:
     """The same seed gives the same fit to the bit; the global random state is left as found."""
-    import random as python_random
-
-    before = (np.random.get_state()[1].tobytes(), python_random.getstate())  # type: ignore[union-attr,index]
+    before = _global_states()
     first, second = make().fit(X, y), make().fit(X, y)
-    after = (np.random.get_state()[1].tobytes(), python_random.getstate())  # type: ignore[union-attr,index]
+    after = _global_states()
     _require(_same(first, second), "two fits with one seed differ")
     _require(before == after, "the fit moved a global random generator")
+
+
+def _global_states() -> tuple[object, ...]:
+    """The random states that a fit must leave alone."""
+    import random
+
+    import torch
+
+    numbers = np.random.get_state()[1]  # type: ignore[index]  # noqa: NPY002
+    return numbers.tobytes(), random.getstate(), torch.get_rng_state().numpy().tobytes()
 
 
 def input_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
@@ -236,7 +249,9 @@ def processes_agree(make: Callable[..., System], X: Any, y: Any) -> None:
     alone = fit_alone(make(**changes), X, labels, weight)
     together = launch(fit_alone, make(**changes), X, labels, weight, devices=2)
     for name in alone:
-        _require(name in together and alone[name].shape == together[name].shape, f"{name} has another shape on two processes")
+        _require(
+            name in together and alone[name].shape == together[name].shape, f"{name} has another shape on two processes"
+        )
         gap = float(np.abs(alone[name].astype(float) - together[name].astype(float)).max(initial=0.0))
         _require(gap <= 1e-9, f"{name} differs by {gap:.2g} between one and two processes")
 
@@ -249,7 +264,8 @@ def fit_alone(system: System, X: Any, y: Any, weight: Any) -> dict[str, np.ndarr
 CHECKS: dict[str, Callable[[Callable[..., System], Any, Any], None]] = {
     check.__name__: check
     for check in (
-        improves, repeats, input_untouched, parameters_untouched, saves, resumes, refuses, stays_finite, processes_agree,
+        improves, repeats, input_untouched, parameters_untouched, saves, resumes, refuses, stays_finite,
+        processes_agree,
     )
 }  # fmt: skip
 """The checks by name, in the order in which they run."""

@@ -66,9 +66,7 @@ class Objective(Module):
 
     def collect(self, group: Group) -> dict[str, Array]:
         """`state` with the buffers of all processes joined on axis 0."""
-        return {
-            name: group.gather(value) if name in self.sharded else value for name, value in self.state().items()
-        }
+        return {name: group.gather(value) if name in self.sharded else value for name, value in self.state().items()}
 
     def distribute(self, state: Mapping[str, Array], group: Group) -> None:
         """Take over what `collect` joined: every process its own part."""

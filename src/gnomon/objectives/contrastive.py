@@ -84,7 +84,7 @@ class PCD(Recipe):
 
 
 def _loss(model: HasEnergyGradient, X: Array, weight: Array, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
-    """Gradients of sum weight_i E(x_i) - sum counter_i E(fantasy_i) in one product, and the hidden means of all rows."""
+    """Gradients of sum weight_i E(x_i) - sum counter_i E(fantasy_i) in one product; all hidden means."""
     stacked = np.concatenate([X, fantasy]) if isinstance(X, np.ndarray) else torch.cat([X, fantasy])
     signed = np.concatenate([weight, -counter]) if isinstance(X, np.ndarray) else torch.cat([weight, -counter])
     gradients, hidden = model.energy_gradient(stacked, signed)
@@ -105,14 +105,13 @@ class _ContrastiveDivergence(Objective):
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
-        chain = gibbs(
-            model, {VISIBLE: X}, noise.rows(batch.positions), steps=self.k, order=(HIDDEN, VISIBLE)
-        )
+        chain = gibbs(model, {VISIBLE: X}, noise.rows(batch.positions), steps=self.k, order=(HIDDEN, VISIBLE))
         return _loss(model, X, weight, chain[VISIBLE], weight)[0]
 
 
 class _PersistentChains(Objective):
     sharded = ("chains",)
+    chains: torch.Tensor
 
     def __init__(self, k: int, n_chains: int | None) -> None:
         super().__init__()
@@ -129,7 +128,7 @@ class _PersistentChains(Objective):
 
     @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """Energies of the data against those of the chains; the chains then hold hidden states of this update's weights."""
+        """Energies of the data against those of the chains; the chains then move to new hidden states."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         places = noise.rows(self.positions)
         chain = {HIDDEN: model.place(self.chains)}
@@ -150,7 +149,7 @@ class _ExactLikelihood(Objective):
 
     @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """Energies of the data plus log Z, with the expectation over all visible states, the smaller layer enumerated."""
+        """Energies of the data plus log Z, whose gradient enumerates the smaller layer."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         total = float(weight.sum())
         gradients, _ = model.energy_gradient(X, weight)

@@ -57,7 +57,9 @@ def _check_classes(labels: torch.Tensor, classes: int) -> None:
     wrong = (labels < 0) | (labels >= classes)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
-        raise UserValueError(f"class {int(labels[row])} is outside [0, {classes})", f"row {row}", "encode labels as 0, 1, ...")
+        raise UserValueError(
+            f"class {int(labels[row])} is outside [0, {classes})", f"row {row}", "encode labels as 0, 1, ..."
+        )
 
 
 class CrossEntropy(Objective):

@@ -96,7 +96,9 @@ class RunFolder:
         """
         target = Path(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise UserValueError(f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}")
+            raise UserValueError(
+                f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}"
+            )
         whole = {"format": FORMAT, **config}
         scratch = target.parent / f".{target.name}-{secrets.token_hex(8)}"
         try:
@@ -133,14 +135,18 @@ class RunFolder:
         except (OSError, ValueError, RecursionError) as error:
             raise UserValueError(f"{file} cannot be read", str(error).splitlines()[0], "fit again") from None
         if not isinstance(config, dict) or type(config.get("format")) is not int:
-            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no format", "name another folder")
+            raise UserValueError(
+                f"{folder} is not a run of gnomon", f"its {CONFIG} names no format", "name another folder"
+            )
         if config["format"] > FORMAT:
             raise UserValueError(
                 f"{folder} has format {config['format']}", f"this gnomon reads up to {FORMAT}", "upgrade gnomon"
             )
         missing = [name for name, kind in NEEDED.items() if not isinstance(config.get(name), kind)]
         if missing:
-            raise UserValueError(f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing[0]}", "name another folder")
+            raise UserValueError(
+                f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing[0]}", "name another folder"
+            )
         return cls(folder, config)
 
     @property

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from gnomon.distributions.domains import Labels, Real
 from gnomon.evaluation.score import Score
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
-
+from gnomon.systems.text.ngram import NGram
 
 __all__ = ["ClassShares", "DiagonalGaussian", "OneCluster", "baseline"]
 

@@ -17,8 +17,8 @@ def board_text(board: Leaderboard) -> str:
     unit = board.lines[0].score.unit
     rows = [
         (
-            line.name, f"{line.score.value:.4f}", f"{line.score.stderr:.4f}", f"{line.score.error:.4f}", line.score.kind,
-            f"{line.seconds:.2f}", f"{line.parameters:,}", line.against_baseline,
+            line.name, f"{line.score.value:.4f}", f"{line.score.stderr:.4f}", f"{line.score.error:.4f}",
+            line.score.kind, f"{line.seconds:.2f}", f"{line.parameters:,}", line.against_baseline,
         )
         for line in board.lines
     ]  # fmt: skip

@@ -25,8 +25,13 @@ def cluster_scores(labels: Any, clusters: Any) -> dict[str, Score]:
     rows = Noise(0, "bootstrap").integers(n, (RESAMPLES, n))
     space = f"clusters of {n} rows"
     scores = {}
-    for name, function in (("adjusted_rand", adjusted_rand_score), ("mutual_information", normalized_mutual_info_score)):
+    for name, function in (
+        ("adjusted_rand", adjusted_rand_score),
+        ("mutual_information", normalized_mutual_info_score),
+    ):
         spread = float(np.std([function(labels[i], clusters[i]) for i in rows], ddof=1))
         value = float(function(labels, clusters))
-        scores[name] = Score(value, stderr=spread, error=0.0, kind="exact", unit="share", data_space=space, name=name, n=n)
+        scores[name] = Score(
+            value, stderr=spread, error=0.0, kind="exact", unit="share", data_space=space, name=name, n=n
+        )
     return scores

@@ -21,7 +21,12 @@ from gnomon.tasks.clusters import cluster_scores
 
 __all__ = ["Leaderboard", "Line", "compare"]
 
-PRIMARY = {"density": "log_likelihood", "cluster": "adjusted_rand", "classify": "accuracy", "language": "log_likelihood"}
+PRIMARY = {
+    "density": "log_likelihood",
+    "cluster": "adjusted_rand",
+    "classify": "accuracy",
+    "language": "log_likelihood",
+}
 """The score that a task's leaderboard is sorted by."""
 
 
@@ -163,7 +168,11 @@ class _Board:
         if out is not None:
             names = [system.name, *(f"{system.name}-{i}" for i in range(2, 1000))]
             path = next(out / name for name in names if not (out / name).exists())
-            config = system._config("fit") | {"seed": _seed(system), "data": recipe or {"source": "arrays"}, "devices": 1}
+            config = system._config("fit") | {
+                "seed": _seed(system),
+                "data": recipe or {"source": "arrays"},
+                "devices": 1,
+            }
             run = RunFolder.create(path, config)
         begun = time.perf_counter()
         system.fit(*self.train, run=run)
@@ -177,7 +186,9 @@ class _Board:
             return cluster_scores(self.labels, model.predict(self.test[0]))
         return dict(model.evaluate(*self.test))
 
-    def _append(self, name: str, scores: dict[str, Score], seconds: float, model: Any, verdict: str, run: str | None) -> None:
+    def _append(
+        self, name: str, scores: dict[str, Score], seconds: float, model: Any, verdict: str, run: str | None
+    ) -> None:
         primary = scores.pop(PRIMARY[self.task])
         count = getattr(getattr(model, "model_", model), "n_parameters", 0)
         self.board.lines.append(Line(name, primary, scores, seconds, int(count), verdict, run))

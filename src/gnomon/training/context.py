@@ -38,12 +38,12 @@ class Context:
     checkpoint_every: int | None = None
 
 
-_current: ContextVar[Context] = ContextVar("gnomon_context", default=Context())
+_current: ContextVar[Context | None] = ContextVar("gnomon_context", default=None)
 
 
 def current() -> Context:
     """The context in force."""
-    return _current.get()
+    return _current.get() or Context()
 
 
 @contextlib.contextmanager

@@ -163,7 +163,12 @@ class _Drive:
         arrays, facts = self.procedure.save(state)
         check_finite(arrays, self.outcome.steps)
         if self.run and self.problem.group.rank == 0:
-            whole = {"steps": self.outcome.steps, "done": self.done, "records": self.outcome.records, "procedure": facts}
+            whole = {
+                "steps": self.outcome.steps,
+                "done": self.done,
+                "records": self.outcome.records,
+                "procedure": facts,
+            }
             if self.describe:
                 whole["system"] = self.describe(self.outcome)
             self.run.write_checkpoint(arrays, whole)
@@ -185,7 +190,9 @@ def check_finite(arrays: Mapping[str, Any], step: int) -> None:
 
 
 def _diverged(quantity: str, value: float, step: int) -> Diverged:
-    return Diverged(f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept")
+    return Diverged(
+        f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept"
+    )
 
 
 @contextmanager

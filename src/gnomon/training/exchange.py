@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -40,8 +40,8 @@ class Exchange:
         for parameter in self.parameters:
             parameter.grad = None
         if loss.gradients is None:
-            total: Any = sum(term.scale / weights[name] * term.sum for name, term in loss.terms.items())  # type: ignore[operator]
-            total.backward()
+            shares: list[Any] = [term.scale / weights[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
+            sum(shares[1:], start=shares[0]).backward()
             self.divisor = 1.0
             return
         for name, gradient in loss.gradients.items():
@@ -71,7 +71,7 @@ def _scale_and_square(gradient: torch.Tensor, scale: float) -> float:
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _scale_kernel(values: np.ndarray, scale: float) -> float:  # type: ignore[type-arg]
+def _scale_kernel(values: np.ndarray, scale: float) -> float:
     """Scale in place and return the sum of squares, in one pass; eight running sums let it use vector registers."""
     factor = values.dtype.type(scale)
     n = len(values)

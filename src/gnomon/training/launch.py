@@ -39,7 +39,9 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
         raise UserValueError(f"{devices} processes", "devices", "ask for at least 1")
     if devices == 1:
         return function(*arguments)
-    import torch.multiprocessing as mp
+    import torch.multiprocessing as processes
+
+    mp: Any = processes
 
     with tempfile.TemporaryDirectory() as folder:
         try:

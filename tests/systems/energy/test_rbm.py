@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from oracles.binary import Joint, all_states, marginal_kernel, numerical_gradient, rbm_energy
 from scipy.stats import chisquare
 from sklearn.neural_network import BernoulliRBM
 
@@ -17,6 +16,7 @@ from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from gnomon.training.group import Group
+from oracles.binary import Joint, all_states, marginal_kernel, numerical_gradient, rbm_energy
 
 T1 = (np.array([[1.0, -1.0], [0.5, 2.0]]), np.array([0.1, -0.2]), np.array([0.3, -0.4]))
 TINY = (np.array([[1.0, -1.0], [0.5, 0.5], [-1.0, 2.0]]), np.array([0.1, -0.2, 0.3]), np.array([0.0, -0.5]))
@@ -66,7 +66,9 @@ def test_probabilities_in_numbers_and_their_sum():
     np.testing.assert_allclose(p, (0.089042, 0.356643, 0.145935, 0.408381), atol=1e-6)
     tiny = RBMModel.of(*TINY)
     q = np.exp(tiny.log_prob(all_states(3)))
-    np.testing.assert_allclose(q, (0.049962, 0.157389, 0.067442, 0.231609, 0.078157, 0.122888, 0.105501, 0.187052), atol=1e-6)
+    np.testing.assert_allclose(
+        q, (0.049962, 0.157389, 0.067442, 0.231609, 0.078157, 0.122888, 0.105501, 0.187052), atol=1e-6
+    )
     assert q.sum() == pytest.approx(1, abs=1e-12)
     assert tiny.log_prob(np.array([[1.0, 0.0, 1.0]]))[0] == pytest.approx(-2.096485, abs=1e-6)
 
@@ -79,14 +81,18 @@ def test_free_energy_and_conditionals_in_numbers():
     assert model.log_prob(v)[0] == pytest.approx(-1.418519, abs=1e-6)
     np.testing.assert_allclose(model.conditional("hidden", {"visible": v}).mean[0], (0.802184, 0.425557), atol=1e-6)
     h = np.array([[1.0, 0.0]])
-    np.testing.assert_allclose(model.conditional("visible", {"hidden": h}).mean[0], (0.750260, 0.231475, 0.689974), atol=1e-6)
+    np.testing.assert_allclose(
+        model.conditional("visible", {"hidden": h}).mean[0], (0.750260, 0.231475, 0.689974), atol=1e-6
+    )
     assert -model.log_prob(DATA).mean() == pytest.approx(2.110645, abs=1e-6)
 
 
 @pytest.mark.spec("GEN-006", "DLN-82")
 def test_conditionals_of_t1_and_their_products():
     model, joint = RBMModel.of(*T1), joint_of(T1)
-    np.testing.assert_allclose(model.conditional("hidden", {"visible": np.ones((1, 2))}).mean[0], (0.858149, 0.645656), atol=1e-6)
+    np.testing.assert_allclose(
+        model.conditional("hidden", {"visible": np.ones((1, 2))}).mean[0], (0.858149, 0.645656), atol=1e-6
+    )
     h = np.array([[1.0, 0.0]])
     np.testing.assert_allclose(model.conditional("visible", {"hidden": h}).mean[0], (0.750260, 0.574443), atol=1e-6)
     kernel = block_kernel(model, "visible")
@@ -220,14 +226,20 @@ def expected_cd(parameters, X, k):
     law = np.mean([kernel[:, int("".join(str(int(bit)) for bit in row), 2)] for row in X], axis=0)
     hidden = lambda V: 1 / (1 + np.exp(-(V @ W + c)))  # noqa: E731
     data = {"weight": X.T @ hidden(X) / len(X), "visible_bias": X.mean(0), "hidden_bias": hidden(X).mean(0)}
-    model = {"weight": states.T @ (law[:, None] * hidden(states)), "visible_bias": law @ states, "hidden_bias": law @ hidden(states)}
+    model = {
+        "weight": states.T @ (law[:, None] * hidden(states)),
+        "visible_bias": law @ states,
+        "hidden_bias": law @ hidden(states),
+    }
     return {name: data[name] - model[name] for name in data}
 
 
 @pytest.mark.spec("INF-33", "DLN-87")
 def test_expected_cd_statistics_in_numbers():
     found = expected_cd(TINY, DATA, 1)["weight"]
-    np.testing.assert_allclose(found, [[-0.092740, 0.047439], [-0.026363, -0.138588], [-0.046313, -0.203393]], atol=1e-6)
+    np.testing.assert_allclose(
+        found, [[-0.092740, 0.047439], [-0.026363, -0.138588], [-0.046313, -0.203393]], atol=1e-6
+    )
     exact = -gradient(Exact().build(), RBMModel.of(*TINY), DATA, Noise(0, "fit"))["weight"]
     for k, gap in ((1, 0.031294), (2, 0.009198), (10, 5.8e-7)):
         assert np.abs(expected_cd(TINY, DATA, k)["weight"] - exact).max() == pytest.approx(gap, rel=2e-2, abs=1e-8)
@@ -353,7 +365,9 @@ def test_bridge_mixes_energies_on_the_joint_and_keeps_its_ends():
     state = {"visible": all_states(3), "hidden": np.tile([[1.0, 0.0]], (8, 1))}
     for eta in (0.0, 0.3, 1.0):
         mixed = model.bridge(base, eta).joint_energy(state)
-        np.testing.assert_allclose(mixed, (1 - eta) * base.joint_energy(state) + eta * model.joint_energy(state), atol=1e-12)
+        np.testing.assert_allclose(
+            mixed, (1 - eta) * base.joint_energy(state) + eta * model.joint_energy(state), atol=1e-12
+        )
 
 
 def test_contracts_of_the_instance():
@@ -386,7 +400,9 @@ def test_values_outside_the_unit_interval_are_refused_with_their_place(X):
 
 def test_truth_values_whole_numbers_and_rounding_noise():
     bits = np.array([[True, False], [False, True]] * 20)
-    fits = [RBM(n_hidden=2, epochs=2, random_state=0).fit(X) for X in (bits, bits.astype(np.int8), bits.astype(np.float32))]
+    fits = [
+        RBM(n_hidden=2, epochs=2, random_state=0).fit(X) for X in (bits, bits.astype(np.int8), bits.astype(np.float32))
+    ]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0].weights_, other.weights_)
     almost = RBM(n_hidden=2, epochs=2, random_state=0).fit(np.array([[0.0, 1.0 + 1e-9]] * 20))

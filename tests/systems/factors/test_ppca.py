@@ -90,7 +90,9 @@ def test_small_noise_reconstructs_as_pca_projects():
     model = PPCA(n_components=2).fit(nearly)
     projected = PCA(n_components=2).fit(nearly)
     np.testing.assert_allclose(
-        model.inverse_transform(model.transform(nearly)), projected.inverse_transform(projected.transform(nearly)), atol=1e-5
+        model.inverse_transform(model.transform(nearly)),
+        projected.inverse_transform(projected.transform(nearly)),
+        atol=1e-5,
     )
 
 

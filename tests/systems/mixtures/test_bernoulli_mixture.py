@@ -66,7 +66,9 @@ def test_responsibilities_and_weighted_counts_by_hand():
     X = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
     weights, means = np.array([0.3, 0.7]), np.array([[0.2, 0.9], [0.6, 0.4]])
     model = BernoulliMixtureModel(weights, means)
-    joint = np.array([[w * np.prod(np.where(x == 1, m, 1 - m)) for w, m in zip(weights, means, strict=True)] for x in X])
+    joint = np.array(
+        [[w * np.prod(np.where(x == 1, m, 1 - m)) for w, m in zip(weights, means, strict=True)] for x in X]
+    )
     r = joint / joint.sum(1, keepdims=True)
     np.testing.assert_allclose(model.posterior(X), r, atol=1e-12)
     model.maximize(model.expect(X, np.array([1.0, 2.0, 0.5])))
@@ -80,7 +82,10 @@ def test_probabilities_of_all_rows_sum_to_one():
     random = np.random.default_rng(0)
     model = BernoulliMixtureModel(random.dirichlet(np.ones(4)), random.random((4, 3)))
     assert np.exp(model.log_prob(BITS)).sum() == pytest.approx(1, abs=1e-12)
-    by_hand = [sum(w * np.prod(np.where(x == 1, m, 1 - m)) for w, m in zip(model.weights, model.means, strict=True)) for x in BITS]
+    by_hand = [
+        sum(w * np.prod(np.where(x == 1, m, 1 - m)) for w, m in zip(model.weights, model.means, strict=True))
+        for x in BITS
+    ]
     np.testing.assert_allclose(model.log_prob(BITS), np.log(by_hand), atol=1e-12)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -43,26 +44,26 @@ class RBMModel(Module):
     dtype : torch.dtype
     """
 
-    blocks: ClassVar[tuple[str, ...]] = ("hidden", "visible")
-
     def __init__(self, n_visible: int, n_hidden: int, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(n_visible, n_hidden, dtype=dtype))
         self.visible_bias = torch.nn.Parameter(torch.zeros(n_visible, dtype=dtype))
         self.hidden_bias = torch.nn.Parameter(torch.zeros(n_hidden, dtype=dtype))
-        self.sizes = {"hidden": n_hidden, "visible": n_visible}
+        self.blocks: tuple[str, ...] = ("hidden", "visible")
+        self.sizes: Mapping[str, int] = {"hidden": n_hidden, "visible": n_visible}
 
     @classmethod
     def of(cls, weight: Array, visible_bias: Array, hidden_bias: Array) -> RBMModel:
         """The model with these parameters."""
         tensors = [torch.as_tensor(value) for value in (weight, visible_bias, hidden_bias)]
-        model = cls(*tensors[0].shape, dtype=tensors[0].dtype)
+        d, m = tensors[0].shape
+        model = cls(d, m, tensors[0].dtype)
         for parameter, tensor in zip((model.weight, model.visible_bias, model.hidden_bias), tensors, strict=True):
             parameter.data = tensor.to(tensors[0])
         return model
 
     def place(self, x: Array) -> Array:
-        """x in the kind, dtype and place the model computes in: NumPy on the CPU, whose products are the faster ones."""
+        """x in the kind, dtype and place the model computes in: NumPy on the CPU (docs/decisions/0003)."""
         if self.weight.device.type == "cpu":
             return np.asarray(x, dtype=self.weight.detach().numpy().dtype)
         return torch.as_tensor(x, dtype=self.weight.dtype, device=self.weight.device)
@@ -178,8 +179,8 @@ class RBM(TransformerMixin, System):
     Notes
     -----
     The fit takes values in [0, 1], read as probabilities of a 1; the likelihood is that of binary rows. Visible biases
-    start at the log-odds of the columns' means. Cost per update O(batch d m k). Sources: Smolensky (1986); Hinton (2002);
-    Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
+    start at the log-odds of the columns' means. Cost per update O(batch d m k). Sources: Smolensky (1986); Hinton
+    (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
 
     Examples
     --------
@@ -277,7 +278,7 @@ class RBM(TransformerMixin, System):
         return gibbs(self.model_, state, noise, steps=steps, order=("hidden", "visible"))["visible"]
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
-        """n rows, each the end of its own Gibbs chain of `steps` sweeps from independent units with the data's means."""
+        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
         if n < 0:
             raise UserValueError(f"{n} rows", "n", "ask for 0 or more")
         noise = Stream(seed_of(random_state), "sample")
@@ -290,7 +291,9 @@ class RBM(TransformerMixin, System):
         key = f"log_partition/{method}/{sorted(options.items())}"
         if key not in self._memory:
             noise = Stream(self.seed_, "evaluate/log-partition")
-            self._memory[key] = log_partition(self.model_, method=method, noise=noise, limit=EXACT_UNITS, base_mean=self._mean, **options)
+            self._memory[key] = log_partition(
+                self.model_, method=method, noise=noise, limit=EXACT_UNITS, base_mean=self._mean, **options
+            )
         return self._memory[key]
 
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
@@ -302,7 +305,9 @@ class RBM(TransformerMixin, System):
     def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
         """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""
         rows = self._outcomes(X)
-        return pseudo_log_likelihood(self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1]))
+        return pseudo_log_likelihood(
+            self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1])
+        )
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Mean log-likelihood of binary rows, with the error of log Z where that is estimated."""

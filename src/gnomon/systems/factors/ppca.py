@@ -116,7 +116,9 @@ class PPCAModel:
         """n rows."""
         d, k = self.components.shape
         z = noise.child("latent").normal((n, k), like=self.mean)
-        return self.reconstruct(z) + math.sqrt(self.noise_variance) * noise.child("noise").normal((n, d), like=self.mean)
+        return self.reconstruct(z) + math.sqrt(self.noise_variance) * noise.child("noise").normal(
+            (n, d), like=self.mean
+        )
 
     # --- closed form --------------------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class PPCAModel:
         return {"weight": weight.sum(), "sum": weighted.sum(0), "square": np.matmul(weighted.T, centered)}
 
     def solve(self, moments: dict[str, Array]) -> dict[str, float]:
-        """Maximum likelihood (Tipping and Bishop 1999, section 3.2), divisor n: W = U (L - s I)^(1/2), s the mean of the rest."""
+        """Maximum likelihood (Tipping and Bishop 1999, section 3.2): W = U (L - s I)^(1/2), s the mean of the rest."""
         shift = moments["sum"] / moments["weight"]
         covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
         values, vectors = np.linalg.eigh(covariance)
@@ -140,7 +142,9 @@ class PPCAModel:
         self.mean = self.pivot + shift
         self.canonicalize()
         trace = float(np.trace(covariance))
-        inner = np.linalg.slogdet(self.covariance())[1] if d <= k else _log_determinant(values[:k], self.noise_variance, d)
+        inner = (
+            np.linalg.slogdet(self.covariance())[1] if d <= k else _log_determinant(values[:k], self.noise_variance, d)
+        )
         quadratic = (trace - values[:k].sum()) / self.noise_variance + k
         return {"log_likelihood": -0.5 * (d * math.log(2 * math.pi) + inner + quadratic)}
 
@@ -158,7 +162,9 @@ class PPCAModel:
         weighted = t * weight[:, None]
         if observed.all():
             second = np.matmul(weighted.T, t)
-            second[:k, :k] += weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
+            second[:k, :k] += (
+                weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
+            )
             design, counts = np.broadcast_to(second, (x.shape[1], k + 1, k + 1)), np.full(x.shape[1], weight.sum())
         else:
             outer = t[:, :, None] * t[:, None, :]
@@ -223,7 +229,7 @@ class PPCA(TransformerMixin, System):
     Parameters
     ----------
     n_components : int in [1, inf), default 2
-        Latent dimensions k, at most the number of columns d; with k = d the fit is the full Gaussian, as with k = d - 1.
+        Latent dimensions k, at most the number of columns d; k = d gives the full Gaussian, as k = d - 1.
     method : {"auto", "closed", "em"}, default "auto"
         "closed" takes eigenvalues of the covariance, O(n d^2 + d^3), memory d^2; "em" never forms it,
         O(n d k) per iteration (O(n d k^2) with missing values); "auto" is closed without missing values and with at
@@ -277,12 +283,16 @@ class PPCA(TransformerMixin, System):
         table = super()._ingest(X, None, sample_weight)
         n, d = table.X.shape
         if self.n_components > d:
-            raise UserValueError(f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}")
+            raise UserValueError(
+                f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}"
+            )
         if n < 2:
             raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
         missing = np.isnan(table.X)
         if missing.all(0).any():
-            raise UserValueError("no value is observed", f"column {int(missing.all(0).argmax())}", "leave the column out")
+            raise UserValueError(
+                "no value is observed", f"column {int(missing.all(0).argmax())}", "leave the column out"
+            )
         if missing.any() and self.method == "closed":
             raise UserValueError("NaN with the closed form", "method", 'use method="em" or "auto"')
         return table

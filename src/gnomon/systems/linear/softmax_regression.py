@@ -168,8 +168,12 @@ class SoftmaxRegression(ClassifierMixin, System):
         chosen = np.where(known, log_p, -np.inf)
         space = Labels().space(len(self.classes_))
         return {
-            "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="share", data_space=space, kind="exact"),
-            "log_likelihood": Score.from_pointwise(chosen, name="log_likelihood", unit="nats", data_space=space, kind="exact"),
+            "accuracy": Score.from_pointwise(
+                right.astype(float), name="accuracy", unit="share", data_space=space, kind="exact"
+            ),
+            "log_likelihood": Score.from_pointwise(
+                chosen, name="log_likelihood", unit="nats", data_space=space, kind="exact"
+            ),
         }
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -47,7 +47,9 @@ class BernoulliMixtureModel:
         self.means = np.clip(np.array(means, dtype=np.float64), SMALLEST_MEAN, 1 - SMALLEST_MEAN)
         self.smoothing = smoothing
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
-            raise UserValueError(f"means of shape {self.means.shape}", "means", f"give {len(self.weights)} rows, one per weight")
+            raise UserValueError(
+                f"means of shape {self.means.shape}", "means", f"give {len(self.weights)} rows, one per weight"
+            )
 
     @property
     def n_parameters(self) -> int:
@@ -117,7 +119,9 @@ def _shares(weights: Array) -> Array:
     shares = np.array(weights, dtype=np.float64)
     total = float(shares.sum())
     if shares.ndim != 1 or (shares < 0).any() or abs(total - 1) > 1e-6:
-        raise UserValueError(f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum")
+        raise UserValueError(
+            f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum"
+        )
     return shares / total
 
 

@@ -1,0 +1,153 @@
+"""Every system of the catalog keeps every contract."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+import gnomon
+from gnomon.catalog import entry, load_class
+from gnomon.objectives.contrastive import CD
+from gnomon.testing import CHECKS, Mapped, arrays_of, check_system, example
+from gnomon.training.launch import launch
+
+NAMES = [one.name for one in gnomon.catalog()]
+ARRAYS = ["softmax-regression", "ppca", "bernoulli-mixture", "rbm"]
+RECIPES = {
+    "softmax-regression, mini-batches": ("softmax-regression", {"batch_size": 7, "epochs": 4, "optimizer": "sgd"}),
+    "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
+    "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
+    "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 4, "batch_size": 7, "optimizer": "adam"}),
+}
+"""Ways to fit that the tiny arguments of the catalog do not take."""
+EVERY = {name: (name, {}) for name in NAMES} | RECIPES
+ALONE = [name for name in CHECKS if name != "processes_agree"]
+
+
+class MappedBernoulliMixture(gnomon.BernoulliMixture):
+    """Takes any numbers."""
+
+    domain = Mapped(gnomon.BernoulliMixture.domain)
+
+
+class MappedRBM(gnomon.RBM):
+    """Takes any numbers."""
+
+    domain = Mapped(gnomon.RBM.domain)
+
+
+WIDE = {"bernoulli-mixture": MappedBernoulliMixture, "rbm": MappedRBM}
+
+
+def made(way):
+    name, changes = EVERY[way]
+    return gnomon.make(name, **{"random_state": 0, **entry(name).tiny, **changes})
+
+
+@pytest.mark.parametrize("check", ALONE)
+@pytest.mark.parametrize("way", EVERY)
+def test_contract(way, check):
+    check_system(made(way), checks=[check])
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_scikit_learns_checks(name):
+    cls = WIDE.get(name, load_class(name))
+    state = np.random.get_state()  # some of its checks seed and draw from the global generator
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(cls(random_state=0, **entry(name).tiny), on_skip=None, on_fail=None)
+    np.random.set_state(state)
+    failed = [(r["check_name"], repr(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
+    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
+    assert not failed
+    assert all(check.startswith("check_array_api") for check in skipped)
+    assert len(results) > 40
+
+
+def fit_every(dtype):
+    """Arrays of every fit, in this process or this group."""
+    found = {}
+    for way in EVERY:
+        system = made(way)
+        if dtype == "float32" and (system.name in ("rbm", "ngram")):
+            continue
+        X, y = example(system)
+        options = {}
+        if isinstance(X, np.ndarray):
+            X = X[:37].astype(dtype)
+            options["sample_weight"] = np.random.default_rng(1).uniform(0.5, 2.0, size=37)
+        known = system.get_params(deep=False)
+        if "tol" in known:
+            system.set_params(tol=0.0)
+        if dtype == "float32" and "epochs" in known:
+            system.set_params(epochs=-(-20 // -(-37 // (known["batch_size"] or 37))))
+        system.fit(X[:37], None if y is None else y[:37], **options)
+        found[way] = arrays_of(system)
+    return found
+
+
+def fit_both():
+    """In double and in single precision."""
+    return fit_every("float64"), fit_every("float32")
+
+
+def gap(a, b):
+    assert a.shape == b.shape
+    return float(np.abs(a.astype(float) - b.astype(float)).max(initial=0.0))
+
+
+def test_one_and_two_processes_fit_the_same():
+    alone, together = fit_both(), launch(fit_both, devices=2)
+    for one, two, tolerance in zip(alone, together, (1e-9, 1e-5), strict=True):
+        assert one.keys() == two.keys()
+        for way in one:
+            for name in one[way]:
+                assert gap(one[way][name], two[way][name]) <= tolerance, (way, name)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_odd_layouts_fit_as_a_fresh_copy(name, tmp_path):
+    X, y = example(made(name))
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    before = (tmp_path / "x.npy").read_bytes()
+    reference = arrays_of(made(name).fit(np.ascontiguousarray(X), y))
+    wide = np.zeros((2 * len(X), X.shape[1]))
+    wide[::2] = X
+    for other in (mapped, np.asfortranarray(X), wide[::2], X.astype(">f8"), X.astype(object)):
+        found = arrays_of(made(name).fit(other, y))
+        for key, value in reference.items():
+            np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-12)
+    assert (tmp_path / "x.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize("way", EVERY)
+def test_fitting_again_on_other_data_leaves_nothing_behind(way):
+    system = made(way)
+    X, y = example(system)
+    first = arrays_of(system.fit(X, y))
+    half = X[:30, :4] if isinstance(X, np.ndarray) else X[:10]
+    system.fit(half, None if y is None else y[:30])
+    again = arrays_of(system.fit(X, y))
+    assert first.keys() == again.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], again[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_parameter_names_the_nearest(name):
+    system = gnomon.make(name)
+    known = next(iter(system.get_params(deep=False)))
+    with pytest.raises(ValueError, match=known):
+        system.set_params(**{known[:-1] + "q": 1})
+
+
+@pytest.mark.parametrize("name", ["rbm", "bernoulli-mixture"])
+def test_a_generator_advances_and_gives_two_fits(name):
+    X, y = example(made(name))
+    generator = np.random.default_rng(0)
+    first = arrays_of(made(name).set_params(random_state=generator).fit(X, y))
+    second = arrays_of(made(name).set_params(random_state=generator).fit(X, y))
+    assert any(not np.array_equal(first[key], second[key]) for key in first)
