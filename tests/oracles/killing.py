@@ -5,8 +5,10 @@ once, and nothing else is shared) and writes what became of them as JSON. A job 
 ``gnomon``, and one of
 
 - ``moment`` and ``nth``: the process kills itself when it comes to that moment for the nth time (see `MOMENTS`);
-- ``after``: it is killed this many seconds after the folder ``run`` holds a config.json;
-- ``interrupt``: the same, by SIGINT; nothing of these: it runs to its end.
+- ``after``: it is killed that long after the folder ``run`` holds a config.json, as a share of the time that the job
+  number ``of`` took;
+- ``interrupt``: the same, by SIGINT; ``records``: by SIGINT when the log has so many lines;
+- nothing of these: it runs to its end.
 """
 
 from __future__ import annotations
@@ -171,7 +173,7 @@ def child(job: dict[str, Any], out: int, err: int) -> None:
     os._exit(status)
 
 
-def carry_out(job: dict[str, Any]) -> dict[str, Any]:
+def carry_out(job: dict[str, Any], seconds: list[float]) -> dict[str, Any]:
     files = [os.memfd_create(name) if hasattr(os, "memfd_create") else _scratch() for name in ("out", "err")]
     pid = os.fork()
     if pid == 0:
@@ -179,14 +181,19 @@ def carry_out(job: dict[str, Any]) -> dict[str, Any]:
             child(job, *files)
         finally:
             os._exit(99)
-    wait = job.get("after", job.get("interrupt"))
-    status = None
-    if wait is not None:
-        status = _alive_until(pid, Path(job["run"]) / "config.json", wait)
+    begun, status = time.monotonic(), None
+    wanted = [kind for kind in ("after", "interrupt", "records") if kind in job]
+    if wanted:
+        run = Path(job["run"])
+        if wanted == ["records"]:
+            status = _alive_until(pid, run / "metrics.jsonl", 0, lines=job["records"])
+        else:
+            status = _alive_until(pid, run / "config.json", job[wanted[0]] * seconds[job["of"]])
         if status is None:
-            os.kill(pid, signal.SIGKILL if "after" in job else signal.SIGINT)
+            os.kill(pid, signal.SIGKILL if wanted == ["after"] else signal.SIGINT)
     if status is None:
         status = os.waitpid(pid, 0)[1]
+    seconds.append(time.monotonic() - begun)
     texts = [os.pread(file, os.fstat(file).st_size, 0).decode() for file in files]
     for file in files:
         os.close(file)
@@ -199,26 +206,35 @@ def _scratch() -> int:
     return os.dup(tempfile.TemporaryFile().fileno())
 
 
-def _alive_until(pid: int, file: Path, seconds: float) -> int | None:
-    """Wait for the file and then for so long; the status if the process ended before that."""
+def _alive_until(pid: int, file: Path, seconds: float, *, lines: int = 0) -> int | None:
+    """Wait for the file (with so many lines) and then for so long; the status if the process ended before that."""
     until = None
     while until is None or time.monotonic() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return status
-        if until is None and file.exists():
+        if until is None and file.exists() and (not lines or file.read_bytes().count(b"\n") >= lines):
             until = time.monotonic() + seconds
         time.sleep(0.001)
     return None
 
 
-if __name__ == "__main__":
+def warm_up() -> None:
+    """Import what fits import, and let them load their compiled kernels; no backward pass, which would forbid to fork."""
+    import numpy as np
+
     import gnomon.fitting
-    import gnomon.systems.energy.rbm
-    import gnomon.systems.factors.ppca
     import gnomon.systems.linear.softmax_regression
-    import gnomon.systems.mixtures.bernoulli_mixture
     import gnomon.training.counting  # noqa: F401
 
-    results = [carry_out(job) for job in json.load(sys.stdin)]
+    X = (np.arange(12.0).reshape(6, 2) % 5 > 2).astype(float)
+    for name in ("RBM", "BernoulliMixture", "PPCA"):
+        small = {"epochs": 1} if name == "RBM" else {"n_components": 1}
+        getattr(gnomon, name)(random_state=0, **small).fit(X.astype(np.float32)).evaluate(X)
+
+
+if __name__ == "__main__":
+    warm_up()
+    seconds: list[float] = []
+    results = [carry_out(job, seconds) for job in json.load(sys.stdin)]
     json.dump(results, sys.stdout)
