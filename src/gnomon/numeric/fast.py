@@ -323,7 +323,7 @@ def sigmoid(x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        `out`, or a new array. Error at most 2 units in the last place, subnormal results included.
+        `out`, or a new array. Error below 3 units in the last place, subnormal results included.
 
     Examples
     --------
