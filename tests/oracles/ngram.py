@@ -36,7 +36,8 @@ class Slow:
         return len(self.left[gram]) if gram in self.count else 0
 
     def kneser_ney(self, w: int, context: tuple[int, ...], discounts: list[list[float]]) -> float:
-        lower = self.kneser_ney(w, context[1:], discounts) if context else 1 / len(self.outcomes)
+        new = [v for v in self.outcomes if not self.count[v,]] or self.outcomes
+        lower = self.kneser_ney(w, context[1:], discounts) if context else (w in new) / len(new)
         after = {v: self.continuation((*context, v)) for v in self.outcomes if self.continuation((*context, v))}
         if not after:
             return lower

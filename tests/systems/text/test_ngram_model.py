@@ -149,6 +149,8 @@ def test_state_is_read_back_and_parts_make_the_whole_bit_by_bit(smoothing: Any, 
     cut = text[1][12]
     parts = NGramModel(3, 9, smoothing, start).update((text[0][:cut], text[1][:13]))
     parts.update((text[0][cut:], text[1][12:] - cut))
+    with pytest.raises(ValueError, match="another model"):
+        NGramModel(2, 9, smoothing, start).load(model.state())
     for other in (again, parts):
         assert np.array_equal(other.log_prob(text), model.log_prob(text))
         assert other.state().keys() == model.state().keys()
@@ -171,7 +173,8 @@ def test_contracts(start: Any) -> None:
     np.testing.assert_allclose(total, model.log_prob((np.ravel(sentences), [0, 4, 8])), rtol=1e-12)
     swapped = model.select(state, np.array([1, 0, 1]))
     assert np.array_equal(model.step([A, A, A], swapped)[0][:2], model.step([A, A], state)[0][::-1])
-    # the beginning of a sentence forgets what stood before it
+    # the beginning of a sentence forgets what stood before it; additive smoothing would see an unknown context there
+    model = NGramModel(3, 9, Additive(1.0), start).fit(zipf(3, 9, 300, 30))
     fresh, used = model.start([], 1), model.start([A, B, C], 1)
     assert np.array_equal(model.step([1], fresh)[0], model.step([1], used)[0])
     row = np.exp(model.step([C], model.start([A, B], 1))[0])

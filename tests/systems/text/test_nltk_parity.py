@@ -55,8 +55,7 @@ def test_kneser_ney() -> None:
     peer.fit([everygrams(line, max_len=3) for line in words], ["<s>", "</s>", *map(str, range(3, 8))])
     model = NGramModel(3, 8, KneserNey(0.3)).fit(text)
     # nltk does not mix the unigram with the uniform distribution
-    model.parameters = {"discounts": np.array([[0.0] * 3, [0.3] * 3, [0.3] * 3])}
-    model.estimate = model.smoothing.estimate(model.counts, model.outcomes, model.parameters)
+    model.load(model.state() | {"parameter_discounts": np.array([[0.0] * 3, [0.3] * 3, [0.3] * 3])})
     names = {i: str(i) for i in range(3, 8)} | {2: "</s>"}
     for context in itertools.product(range(3, 8), repeat=2):
         row = model.next_distribution([context])[0]

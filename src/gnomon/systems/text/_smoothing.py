@@ -277,7 +277,8 @@ class KneserNey(Smoothing):
 
     P_k(w|c) = (a(c w) - D(a(c w))) / A(c) + g(c) P_{k-1}(w|c'), with a the count at the highest order and below it the
     number of different tokens seen to the left (the beginning of a sentence is one of them; n-grams that begin with
-    ``<s>`` keep their count); A(c) the sum of a over w; g(c) what the discounts took; P_0 uniform.
+    ``<s>`` keep their count); A(c) the sum of a over w; g(c) what the discounts took; P_0 uniform over the tokens that
+    were never counted (``<unk>``, where the vocabulary comes from the text), or over all when every one was.
 
     Parameters
     ----------
@@ -317,7 +318,8 @@ class KneserNey(Smoothing):
             own = ratio(count - taken, total[counts.parents[order - 1]])
             return own, ratio(counts.per_context(order, taken), total, 1.0)
 
-        return interpolate(counts, uniform(outcomes), share)
+        new = outcomes & (counts.counts[0] == 0)
+        return interpolate(counts, uniform(new if new.any() else outcomes), share)
 
     def _given(self) -> tuple[float, float, float]:
         given = self.discounts

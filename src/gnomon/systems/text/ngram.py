@@ -2,269 +2,268 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, State
+from gnomon.contracts import Group, Noise, Procedure
+from gnomon.data.text import Vocabulary, detokenize, tokenize
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import (
-    BOS,
-    EOS,
-    UNKNOWN,
-    NGramCounts,
-    Start,
-    Stream,
-    count_stream,
-    merge_counts,
-    stack,
-)
-from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.parameters import check_parameters
-from gnomon.recipes import resolve
+from gnomon.evaluation.perplexity import Perplexity
+from gnomon.evaluation.score import Score
+from gnomon.inference.counting import BOS, EOS
+from gnomon.numeric.noise import Noise as Source
+from gnomon.numeric.noise import seed_of
+from gnomon.recipes import Recipe
+from gnomon.system import System
 from gnomon.systems.text._backoff import Katz, Threshold
+from gnomon.systems.text._corpus import Corpus, Tokens, encode
 from gnomon.systems.text._mixture import Interpolated
-from gnomon.systems.text._smoothing import MLE, Additive, Dirichlet, Estimate, KneserNey, Smoothing, possible
+from gnomon.systems.text._model import NGramModel
+from gnomon.systems.text._scores import impossible, lengths, scores
+from gnomon.systems.text._smoothing import MLE, Additive, Dirichlet, KneserNey, Smoothing
+from gnomon.training.counting import Counting, Pieces
+from gnomon.training.procedure import Problem
 
-__all__ = ["MLE", "Additive", "Dirichlet", "Interpolated", "KneserNey", "Katz", "NGramModel", "Smoothing", "Threshold"]
+__all__ = [
+    "MLE", "Additive", "Dirichlet", "Interpolated", "Katz", "KneserNey", "NGram", "NGramModel", "Smoothing",
+    "Threshold",
+]  # fmt: skip
 
-Sentences = tuple[ArrayLike, ArrayLike]
 
+class NGram(System):
+    r"""Language model: the next token from the n-1 tokens before it, by counts with smoothing.
 
-class NGramModel:
-    """P(w_1 ... w_T) = prod_t P(w_t | w_{t-n+1} ... w_{t-1}) on token ids.
+    :math:`P(w_1 \dots w_T) = \prod_t P(w_t \mid w_{t-n+1} \dots w_{t-1})`, with conditionals from counts. It is a
+    Markov chain of order n-1: ``n`` is that of "n-gram", 1 for the unigram.
 
     Parameters
     ----------
-    n : int, at least 1
-        Order: n-1 tokens of context, a Markov chain of order n-1. 1 is the unigram, 2 the bigram.
-    vocabulary_size : int, at least 3
-        Ids are in [0, vocabulary_size); 0 is ``<unk>``, 1 ``<s>``, 2 ``</s>``.
-    smoothing : str or Smoothing
-        ``"none"``, ``"additive"``, ``"dirichlet"``, ``"interpolated"``, ``"katz"``, ``"threshold"``, ``"kneser-ney"``,
-        or the recipe.
-    start : {"pad", "lower_order"}
-        ``"pad"``: sentences are ``<s> ... </s>``, the first token is predicted from ``<s>``, and the probabilities of
-        all sentences of any length sum to 1. ``"lower_order"``: the first token is predicted by the unigram, the second
-        by the bigram ..., nothing predicts the end, and the probabilities of all sentences of one length sum to 1.
-        The two give different perplexities.
-    unknown : bool
-        Whether ``<unk>`` may come: it has what the smoothing gives a token never counted, or its own count when the
-        training text has it. Otherwise an unknown token has probability 0.
+    n : int in [1, inf), default 3
+        Tokens of an n-gram: the predicted one and n-1 of context.
+    smoothing : {"kneser-ney", "katz", "interpolated", "dirichlet", "additive", "threshold", "none"} or recipe
+        How what was seen rarely or never gets its probability. Default "kneser-ney".
+    unit : {"word", "char", "byte"}, default "word"
+        What a string is cut into.
+    min_count : int in [1, inf), default 1
+        Tokens rarer than this in the training text are read as ``<unk>``.
+    start : {"pad", "lower_order"}, default "pad"
+        ``pad``: sentences have a beginning and an end, both part of the model, and all sentences together have
+        probability 1. ``lower_order``: the first n-1 tokens are predicted by lower orders and no end is predicted; all
+        sentences of one length together have probability 1. Scores of the two are not comparable.
+    random_state : int, Generator, RandomState or None, default None
+        Counting draws nothing; it is kept beside the model.
+
+    Attributes
+    ----------
+    vocabulary_ : Vocabulary
+        Tokens by id; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``, which no token of the text is.
+    history_ : dict of lists
+        ``tokens`` (predicted ones, sentence ends included) and the number of different n-grams, ``ngrams_1`` ...
 
     Notes
     -----
-    ``<s>`` is never predicted; possible next tokens ("outcomes") are all other ids, without ``</s>`` when sentences
-    are not padded and without ``<unk>`` when it may not come. Text is a pair ``(ids, offsets)``: sentence i is
-    ``ids[offsets[i]:offsets[i + 1]]``. Fitting costs O(n T log T), a query O(n log entries), whatever the smoothing.
+    Text is a string (each line a sentence), a list of strings (sentences), or a list of lists of tokens.
+    A token outside the vocabulary counts as the one outcome ``<unk>``, in log probabilities and perplexity: it has what
+    the smoothing gives to a token never counted, or the count of the rare ones with ``min_count`` above 1. The larger
+    that class, the better all scores look; `perplexity` can leave unknown tokens out, and a score's data space names
+    the size of the vocabulary. Without smoothing a sentence may have probability 0 and the perplexity be inf;
+    `perplexity` and `evaluate` name the first such n-gram.
 
-    References
-    ----------
-    Jelinek and Mercer (1980); Katz (1987); Chen and Goodman (1999).
+    Counting costs O(n T log T) for T tokens, a query O(n log T). Source: Shannon (1948); Chen and Goodman (1999).
 
     Examples
     --------
-    >>> a, b, c = 3, 4, 5
-    >>> model = NGramModel(2, 6, "none", start="lower_order").fit(([a, b, a, b, a, c], [0, 6]))
-    >>> model.next_distribution([[a]]).round(4)[0, [a, b, c]]
-    array([0.    , 0.6667, 0.3333])
+    >>> model = NGram(n=2, smoothing="dirichlet").fit(["i am here", "i am there", "you are here"])
+    >>> model.next_tokens("i", k=1)[0][0]
+    'am'
+    >>> model.score(["you are there"]) < 0
+    True
     """
+
+    name: ClassVar[str] = "ngram"
+    model_class: ClassVar[type] = NGramModel
+    slots: ClassVar[tuple[str, ...]] = ("smoothing",)
 
     def __init__(
         self,
-        n: int,
-        vocabulary_size: int,
-        smoothing: str | Smoothing = "kneser-ney",
-        start: Start = "pad",
-        unknown: bool = True,
+        *,
+        n: Annotated[int, "[1, inf)"] = 3,
+        smoothing: str | Recipe = "kneser-ney",
+        unit: Literal["word", "char", "byte"] = "word",
+        min_count: Annotated[int, "[1, inf)"] = 1,
+        start: Literal["pad", "lower_order"] = "pad",
+        random_state: Any = None,
     ) -> None:
-        if n < 1:
-            raise UserValueError(f"n is {n}", "n", "use 1 for single tokens, 3 for two tokens of context")
-        if start not in ("pad", "lower_order"):
-            raise UserValueError(f"start {start!r} is unknown", "start", "use 'pad' or 'lower_order'")
-        self.n, self.vocabulary_size, self.sentence_start, self.unknown = n, vocabulary_size, start, unknown
-        recipe = resolve(smoothing, "smoothing")
-        check_parameters(recipe, recipe.get_params())
-        assert isinstance(recipe, Smoothing)
-        self.smoothing: Smoothing = recipe
-        self.outcomes = possible(vocabulary_size, start, unknown=unknown)
+        self.n = n
+        self.smoothing = smoothing
+        self.unit = unit
+        self.min_count = min_count
+        self.start = start
+        self.random_state = random_state
 
-    # --- counts -------------------------------------------------------------------------------------------------
+    # --- fit ----------------------------------------------------------------------------------------------------
 
-    def lay(self, x: Sentences) -> Stream:
-        """The sentences as one stream with their borders."""
-        return Stream.of(*x, self.vocabulary_size, self.sentence_start)
+    @property
+    def domain(self) -> Tokens:
+        """Text cut into tokens by `unit`."""
+        return Tokens(self.unit)
 
-    def count(self, x: Sentences) -> NGramCounts:
-        """Counts of a text, to be merged with those of others."""
-        return count_stream(self.lay(x), self.n, self.vocabulary_size, self.sentence_start)
-
-    def fit(self, x: Sentences, held_out: Sentences | None = None) -> Self:
-        """Count a text and smooth; `held_out` serves smoothings that have weights to find."""
-        return self.settle(self.count(x), held_out)
-
-    def update(self, x: Sentences) -> Self:
-        """Add the counts of more text."""
-        new = self.count(x)
-        return self.settle(merge_counts(self.counts, new) if hasattr(self, "counts") else new)
-
-    def settle(self, counts: NGramCounts, held_out: Sentences | None = None) -> Self:
-        """Take counts over and smooth them."""
-        if counts.n_tokens == counts.counts[0][EOS]:
-            raise UserValueError("the text has no tokens", "X", "pass at least one sentence with a word in it")
-        if not self.unknown and counts.counts[0][UNKNOWN]:
-            raise UserValueError(
-                "the text has unknown tokens", "X", "allow them or use a vocabulary that has all tokens"
-            )
-        self.counts = counts
-        self.parameters = self.smoothing.fit(counts, self.outcomes, None if held_out is None else self.lay(held_out))
-        self.estimate: Estimate = self.smoothing.estimate(counts, self.outcomes, self.parameters)
-        return self
-
-    # --- probabilities ------------------------------------------------------------------------------------------
-
-    def token_log_prob(self, x: Sentences) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Log probability in nats of every predicted token (``</s>`` included when padded), and its sentence."""
-        stream = self.lay(x)
-        at = np.flatnonzero(stream.predicted)
-        with np.errstate(divide="ignore"):
-            return np.log(self._probability(stream, at, self.counts.locate(stream))), stream.sentence[at]
-
-    def log_prob(self, x: Sentences) -> NDArray[np.float64]:
-        """Log probability of each sentence in nats, shape (sentences,)."""
-        values, sentence = self.token_log_prob(x)
-        return np.bincount(sentence, weights=values, minlength=np.size(x[1]) - 1).astype(np.float64, copy=False)
-
-    def _probability(
-        self, stream: Stream, at: NDArray[np.int64], places: list[NDArray[np.int64]]
-    ) -> NDArray[np.float64]:
-        found = self.estimate
-        token, place = stream.tokens[at], stream.place[at]
-        value = found.unigram[token]
-        for order in range(2, self.n + 1):
-            inside = np.flatnonzero(place >= order - 1)
-            entry, context = places[order - 1][at[inside]], places[order - 2][at[inside] - 1]
-            lower = value[inside] if found.floor is None else found.floor[token[inside]]
-            lower *= _take(found.weight[order - 2], context, 1.0)
-            value[inside] = np.where(entry >= 0, _take(found.probability[order - 2], entry, 0.0), lower)
-        return value
-
-    def order_used(self, x: Sentences) -> NDArray[np.int64]:
-        """For every predicted token the order whose own estimate it got.
-
-        The longest n-gram that was seen; for `Threshold` the order of the longest reliable context; for `MLE` and
-        `Additive`, which never fall back, the order asked for.
-        """
-        stream = self.lay(x)
-        at = np.flatnonzero(stream.predicted)
-        place = stream.place[at]
-        if self.estimate.used == "order":
-            return np.minimum(place + 1, self.n)
-        used, places = np.ones(at.size, np.int64), self.counts.locate(stream)
-        for order in range(2, self.n + 1):
-            inside = np.flatnonzero(place >= order - 1)
-            own = places[order - 1][at[inside]] >= 0
-            if self.estimate.used == "context":
-                own = _take(self.estimate.weight[order - 2], places[order - 2][at[inside] - 1], 1.0) == 0
-            used[inside[own]] = order
-        return used
-
-    def first_impossible(self, x: Sentences) -> tuple[int, int, list[int]] | None:
-        """Sentence, place and n-gram of the first token of probability 0, if there is one."""
-        stream = self.lay(x)
-        at = np.flatnonzero(stream.predicted)
-        zero = np.flatnonzero(self._probability(stream, at, self.counts.locate(stream)) == 0)
-        if not zero.size:
-            return None
-        end = at[zero[0]]
-        begin = end - min(self.n - 1, stream.place[end])
-        place = int(stream.place[end]) - stream.first
-        return int(stream.sentence[end]), place, stream.tokens[begin : end + 1].tolist()
-
-    def next_distribution(self, contexts: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Distribution of the next token after each context, shape (contexts, V).
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+        """Count a text.
 
         Parameters
         ----------
-        contexts : sequence of sequences of ids
-            What stands right before, oldest first; the last n-1 ids are used. An empty context gives the unigram,
-            ``[1]`` (``<s>``) the first token of a padded sentence.
+        X : str, list of str, list of lists of str, Dataset or iterable
+            The text; see `gnomon.data.text.sentences`. A generator is read once and stored.
+        y, sample_weight : None
+            There is nothing to predict, and counts are whole numbers.
+        validation : text, optional
+            On which ``smoothing="interpolated"`` finds its weights; without it on `X`, each token left out in turn.
+        run : path, optional
+            A new folder for checkpoints, history and the fitted model.
+
+        Raises
+        ------
+        UserError
+            A text without tokens, or something that is no text: what, where, what to do.
         """
-        rows = contexts.tolist() if isinstance(contexts, np.ndarray) else contexts
-        return self._rows(stack(rows, self.n - 1))
+        if sample_weight is not None:
+            raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
+        self._check_parameters()
+        corpus = self._ingest(X, validation)
+        return self._fit(corpus, self._open(run, corpus))
 
-    def _rows(self, history: NDArray[np.int64]) -> NDArray[np.float64]:
-        wrong = history[(history < -1) | (history >= self.vocabulary_size)]
-        if wrong.size:
-            raise UserValueError(
-                f"id {wrong[0]} is outside [0, {self.vocabulary_size})", "contexts", "encode them first"
-            )
-        here = np.cumprod(history[:, ::-1] >= 0, axis=1).sum(axis=1) if self.n > 1 else np.zeros(len(history), np.int64)
-        return self.estimate.rows(self.counts, self.counts.contexts(history), here + 1)
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown."""
+        if not hasattr(self, "model_"):
+            return self.fit(X)
+        self.model_.update(self._encoded(X))
+        return self
 
-    # --- sequences ----------------------------------------------------------------------------------------------
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Corpus:
+        text = self.domain.check(X)
+        vocabulary = Vocabulary.fit(text, self.min_count)
+        held_out = None if y is None else encode(self.domain.check(y), vocabulary)
+        return Corpus(encode(text, vocabulary), vocabulary, held_out)
 
-    def start(self, context: Array, n: int) -> State:
-        """State of n sequences after the same context; ``<s>`` forgets what stood before it."""
-        ids = [int(i) for i in np.asarray(context, np.int64).ravel()]
-        if BOS in ids:
-            ids = ids[len(ids) - 1 - ids[::-1].index(BOS) :]
-        if self.sentence_start == "lower_order":
-            ids = [i for i in ids if i != BOS]
-        return {"history": np.repeat(stack([ids], self.n - 1), n, axis=0)}
+    def _arguments(self, table: Corpus) -> dict[str, Any]:
+        return {"vocabulary_size": len(table.vocabulary)}
 
-    def step(self, tokens: Array, state: State) -> tuple[Array, State]:
-        """Log probabilities of the next token in nats, shape (n, V), after `tokens`; and the new state."""
-        history = np.concatenate([state["history"], np.asarray(tokens, np.int64)[:, None]], axis=1)[:, 1:]
-        begins = np.asarray(tokens) == BOS
-        if self.n > 1 and begins.any():
-            history[begins, :-1] = -1
-            history[begins, -1] = BOS if self.sentence_start == "pad" else -1
-        with np.errstate(divide="ignore"):
-            return np.log(self._rows(history)), {"history": history}
+    def _make(self, **arguments: Any) -> NGramModel:
+        return NGramModel(self.n, arguments["vocabulary_size"], self._recipe("smoothing"), self.start)
 
-    def select(self, state: State, index: Array) -> State:
-        """The state of the sequences in `index`."""
-        return {"history": state["history"][index]}
+    def _initialize(self, model: NGramModel, table: Corpus, noise: Noise) -> None:
+        model.vocabulary = table.vocabulary
 
-    def sample(self, n: int, noise: Noise, *, prompt: Sequence[int] = (), max_length: int = 100) -> NDArray[np.int64]:
-        """Draw n sentences that begin with the prompt.
+    def _procedure(self) -> Procedure:
+        return Counting()
 
-        Returns
-        -------
-        int64 array of shape (n, at most max_length)
-            The tokens after the prompt, -1 after the end; ``</s>`` is kept, so that a sentence without it was cut.
+    def _problem(self, model: NGramModel, table: Corpus, noise: Noise, group: Group) -> Problem:
+        return Problem(model, Pieces(table.pieces(group), table.held_out), noise, group)
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """Tokens by id."""
+        vocabulary: Vocabulary = self.model_.vocabulary
+        return vocabulary
+
+    def _encoded(self, X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        check_is_fitted(self)
+        return encode(self.domain.check(X), self.vocabulary_)
+
+    # --- verbs --------------------------------------------------------------------------------------------------
+
+    def log_prob(self, X: Any) -> NDArray[np.float64]:
+        """Log probability of each sentence in nats, shape (sentences,)."""
+        text = self._encoded(X)
+        values: NDArray[np.float64] = self.model_.log_prob(text)
+        return values
+
+    def order_used(self, X: Any) -> list[NDArray[np.int64]]:
+        """For each sentence the orders whose estimates its tokens (and its end, when padded) got."""
+        text = self._encoded(X)
+        return np.split(self.model_.order_used(text), np.cumsum(lengths(self.model_, text[1]))[:-1])
+
+    def perplexity(self, X: Any, *, unknown: Literal["count", "skip"] = "count") -> float:
+        """exp of the mean negative log probability per token, sentence ends included when padded.
+
+        Parameters
+        ----------
+        X : text
+        unknown : {"count", "skip"}
+            Whether tokens outside the vocabulary are among those that are averaged; as context they always stay.
+
+        Warns
+        -----
+        UserWarning
+            The first n-gram of probability 0, which makes the perplexity inf.
         """
-        end = EOS if self.sentence_start == "pad" else None
-        return ancestral(
-            self, [BOS, *prompt], n, noise, max_length=max_length, vocabulary_size=self.vocabulary_size, end=end
-        )
+        if unknown not in ("count", "skip"):
+            raise UserValueError(f"unknown={unknown!r} is not allowed", "perplexity", "use 'count' or 'skip'")
+        text = self._encoded(X)
+        values, _ = self.model_.token_log_prob(text)
+        found = Perplexity().update(values, None if unknown == "count" else self.model_.known(text)).value
+        if found == np.inf:
+            warnings.warn(impossible(self.model_, text), UserWarning, stacklevel=2)
+        return found
 
-    # --- saving -------------------------------------------------------------------------------------------------
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Log likelihood per token, perplexity and bits per byte; standard errors are over sentences.
 
-    def state(self) -> dict[str, Array]:
-        """Counts and fitted parameters; everything else follows from them."""
-        return self.counts.state() | {f"parameter_{name}": value for name, value in self.parameters.items()}
+        Bits per byte take the text as words joined by blanks (or as its characters or bytes), with a line end after
+        each sentence when padded. The spelling of unknown tokens is not in them: then they are a lower bound.
+        """
+        check_is_fitted(self)
+        sentences = self.domain.check(X)
+        space = self.domain.space(len(self.vocabulary_)) + (", ends predicted" if self.start == "pad" else "")
+        return scores(self.model_, sentences, encode(sentences, self.vocabulary_), self.unit, space)
 
-    def load(self, state: State) -> None:
-        """Take over what `state` described."""
-        self.counts = NGramCounts.from_state(_without(state, "parameter_"), self.sentence_start)
-        self.parameters = {
-            name.removeprefix("parameter_"): np.asarray(value)
-            for name, value in state.items()
-            if name.startswith("parameter_")
-        }
-        self.estimate = self.smoothing.estimate(self.counts, self.outcomes, self.parameters)
+    def next_distribution(self, context: str | Sequence[str] = "") -> NDArray[np.float64]:
+        """Distribution of the token after the beginning of a sentence, by id: shape (len(vocabulary_),).
 
+        Parameters
+        ----------
+        context : str or list of tokens
+            The sentence so far; empty for its first token.
+        """
+        ids = [BOS, *self._ids(context)]
+        row, _ = self.model_.step(ids[-1:], self.model_.start(ids[:-1], 1))
+        return np.asarray(np.exp(row[0]))
 
-def _take(values: NDArray[np.float64], place: NDArray[np.int64], otherwise: float) -> NDArray[np.float64]:
-    """values[place], and `otherwise` where place is -1."""
-    if not values.size:
-        return np.full(place.shape, otherwise)
-    return np.where(place >= 0, values[place], otherwise)
+    def next_tokens(self, context: str | Sequence[str] = "", k: int = 5) -> list[tuple[str, float]]:
+        """The k most probable tokens after the beginning of a sentence, with their probabilities."""
+        row = self.next_distribution(context)
+        best = np.argsort(-row, kind="stable")[:k]
+        return list(zip(self.vocabulary_.decode(best), row[best].tolist(), strict=True))
 
+    def sample(self, n: int = 1, *, random_state: Any = None, max_length: int = 100) -> list[str]:
+        """Draw n sentences of at most `max_length` tokens (exactly as many with ``start="lower_order"``).
 
-def _without(state: Mapping[str, Array], prefix: str) -> dict[str, Array]:
-    return {name: value for name, value in state.items() if not name.startswith(prefix)}
+        Two calls differ unless `random_state` is given.
+        """
+        return self.generate("", n, random_state=random_state, max_length=max_length)
+
+    def generate(
+        self, prompt: str | Sequence[str], n: int = 1, *, random_state: Any = None, max_length: int = 100
+    ) -> list[str]:
+        """Draw n sentences that begin with the prompt, with at most `max_length` tokens after it."""
+        for name, value in (("n", n), ("max_length", max_length)):
+            if value < 0:
+                raise UserValueError(f"{name} is {value}", name, "use 0 or more")
+        begin = self._ids(prompt)
+        drawn = self.model_.sample(n, Source(seed_of(random_state), "sample"), prompt=begin, max_length=max_length)
+        said = self._tokens(prompt)
+        texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in drawn]
+        return [detokenize([*said, *tokens], self.unit) for tokens in texts]
+
+    def _tokens(self, context: str | Sequence[str]) -> list[str]:
+        return tokenize(context, self.unit) if isinstance(context, str) else list(context)
+
+    def _ids(self, context: str | Sequence[str]) -> list[int]:
+        check_is_fitted(self)
+        return [int(i) for i in self.vocabulary_.encode(self._tokens(context))]
