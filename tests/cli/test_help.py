@@ -86,7 +86,7 @@ def test_fit_help_has_an_option_for_every_parameter(system: str, capsys: pytest.
 
 def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(call(capsys, "fit", "rbm", "--help")[1].split())
-    assert "[whole number in [1, inf); default 64]" in text
+    assert "[a whole number in [1, inf); default 64]" in text
     assert "[cd | exact | pcd; default pcd]" in text
     assert "--objective.n-chains" in text
 
@@ -103,7 +103,7 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
         (["fit", "rbm", "digits", "--n-hidden", "0"], "0 is not allowed (--n-hidden); choose a value in [1, inf)"),
         (
             ["fit", "rbm", "digits", "--n-hidden", "3.5"],
-            "'3.5' is not allowed (--n-hidden); give whole number in [1, inf)",
+            "'3.5' is not allowed (--n-hidden); give a whole number in [1, inf)",
         ),
         (["fit", "rbm", "digits", "--learning-rate", "nan"], "(--learning-rate); choose a value in (0, inf)"),
         (["fit", "rbm", "digits", "--objective", "pdc"], "unknown objective 'pdc' (--objective); did you mean pcd?"),
@@ -155,7 +155,7 @@ def test_list_finds_words_in_both_languages_and_tasks(capsys: pytest.CaptureFixt
 def test_info_shows_parameters_verbs_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(call(capsys, "info", "rbm", "--json")[1])
     hidden = next(p for p in found["parameters"] if p["name"] == "n_hidden")
-    assert (hidden["values"], hidden["default"]) == ("whole number in [1, inf)", 64)
+    assert (hidden["values"], hidden["default"]) == ("a whole number in [1, inf)", 64)
     assert {"fit", "energy", "sample", "evaluate"} <= set(found["verbs"])
     assert [recipe["name"] for recipe in found["recipes"]["objective"]] == ["cd", "exact", "pcd"]
     text = call(capsys, "info", "rbm")[1]
@@ -225,6 +225,18 @@ class TestOutput:
         done = gnomon("list", **environment)
         assert done.returncode == 0, done.stderr
         assert b"rbm" in done.stdout and b"Traceback" not in done.stderr
+
+    def test_words_of_an_unknown_encoding_are_read_as_utf8(self) -> None:
+        done = gnomon("list", "玻尔兹曼", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+        assert done.returncode == 0 and b"rbm" in done.stdout, done.stderr
+
+    def test_closed_streams_are_no_traceback(self) -> None:
+        settings = {**os.environ, "PYTHONPATH": SRC}
+        for closed in (">&-", "2>&-"):
+            shell = f'"{sys.executable}" -m gnomon info rmb {closed}'
+            done = subprocess.run(["sh", "-c", shell], capture_output=True, env=settings, timeout=120)
+            assert done.returncode == 2
+            assert b"Traceback" not in done.stderr
 
     def test_json_is_ascii(self) -> None:
         done = gnomon("list", "--json")

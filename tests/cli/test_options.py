@@ -45,8 +45,8 @@ def test_texts_become_values(given: Parameter, text: str, value: Any) -> None:
     ("given", "text", "said"),
     [
         (parameter(INT), "0", "choose a value in [1, inf)"),
-        (parameter(INT), "x", "give whole number in [1, inf)"),
-        (parameter(INT), "none", "give whole number"),
+        (parameter(INT), "x", "give a whole number in [1, inf)"),
+        (parameter(INT), "none", "give a whole number"),
         (parameter(RATE), "nan", "choose a value in (0, 1)"),
         (parameter(RATE), "inf", "choose a value in (0, 1)"),
         (parameter(SIZES), "64x0", "choose a value in [1, inf)"),

@@ -7,6 +7,7 @@ Exit status: 0 success; 2 the user's mistake, in one line; 1 a fault of ours, wi
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -92,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = output.show_warning
         try:
-            status = _call(list(arguments))
+            status = _call([_readable(word) for word in arguments])
             sys.stdout.flush()
         except BrokenPipeError:
             output.abandon_stdout()
@@ -110,6 +111,11 @@ def run(arguments: Sequence[str]) -> int:
         except Exception as error:
             return _fault(error, as_json)
     return status
+
+
+def _readable(word: str) -> str:
+    """A word that Python could not decode, in a locale without UTF-8, as UTF-8 after all."""
+    return word if word.isprintable() else os.fsencode(word).decode("utf-8", "replace")
 
 
 def _call(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from gnomon.parameters import in_interval
 __all__ = ["convert", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
 
 TRUE, FALSE = ("true", "yes"), ("false", "no")
-WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false", "object": "value"}
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "object": "a value"}
 ORDER = ("bool", "int", "float", "choice", "tuple", "recipe", "str", "object")
 """The narrow kinds first: a text that is a whole number is one, whatever else it might be."""
 
@@ -36,7 +36,7 @@ def values(p: Parameter) -> str:
     Examples
     --------
     >>> values(Parameter("k", (Kind("int", "[1, inf)"),), True, 1, ""))
-    'whole number in [1, inf) or none'
+    'a whole number in [1, inf) or none'
     """
     return " or ".join(
         [*(_words(kind) for kind in p.kinds if kind.name != "recipe"), *(["none"] if p.optional else [])]

@@ -22,7 +22,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def write(text: str) -> None:
     """A result, on standard output."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    # line by line: without buffering (python -u), a long write into a pipe that is closed half-way succeeds in silence
+    sys.stdout.writelines((text.rstrip("\n") + "\n").splitlines(keepends=True))
 
 
 def note(text: str) -> None:
@@ -134,7 +135,9 @@ def number(value: float) -> str:
 
 
 def tolerate_any_terminal() -> None:
-    """Write what the terminal's encoding lacks as an escape instead of failing."""
+    """Write what the terminal's encoding lacks as an escape instead of failing; a closed stream swallows everything."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -9,6 +9,7 @@ import click
 from gnomon.cli import output
 from gnomon.cli.write import write_rows
 from gnomon.errors import UserValueError
+from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
 
@@ -29,18 +30,19 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
             f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do"
         )
     found = system.sample(n, random_state=seed)
+    features = RunFolder.open(run).config.get("data", {}).get("features")
     if out is not None:
-        write_rows(out, found, header(system, found))
+        write_rows(out, found, header(found, features))
     if as_json:
         output.dump({"n": n, "out": out} if out else {"samples": found})
     elif out is not None:
         output.note(f"{n} samples are in {out}")
     else:
-        write_rows(None, found, header(system, found))
+        write_rows(None, found, header(found, features))
 
 
-def header(system: Any, found: Any) -> list[str]:
-    """Names of the columns; none for sentences."""
+def header(found: Any, features: list[str] | None) -> list[str]:
+    """Names of the columns, those of the data where the fit had a name or file; none for sentences."""
     if not hasattr(found, "shape"):
         return []
-    return [str(name) for name in getattr(system, "feature_names_in_", [f"x{j}" for j in range(found.shape[-1])])]
+    return features or [f"x{j}" for j in range(found.shape[-1])]
