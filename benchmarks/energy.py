@@ -123,7 +123,8 @@ def compare(n: int, d: int, hidden: int, batch: int, epochs: int) -> None:
     best = min(bare.values())
     print(f"{n} x {d}, {hidden} hidden, batch {batch}, float32; seconds per epoch")
     print(
-        f"  gnomon PCD-1 {own:.4f}   scikit-learn {sklearn:.4f}   five products {numpy_five:.4f} (numpy), {torch_five:.4f} (torch)"
+        f"  gnomon PCD-1 {own:.4f}   scikit-learn {sklearn:.4f}"
+        f"   five products {bare['numpy']:.4f} (numpy), {bare['torch']:.4f} (torch)"
     )
     print(f"  gnomon / scikit-learn {own / sklearn:.3f}   gnomon / faster five products {own / best:.3f}")
 

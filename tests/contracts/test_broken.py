@@ -114,7 +114,8 @@ class Divides(gnomon.SoftmaxRegression):
 
 GUARDS = {
     Climbs: "improves", Forgets: "repeats", Writes: "input_untouched",
-    Remembers: "parameters_untouched", Loses: "saves", Restarts: "resumes", Swallows: "refuses", Overflows: "stays_finite",
+    Remembers: "parameters_untouched", Loses: "saves",
+    Restarts: "resumes", Swallows: "refuses", Overflows: "stays_finite",
 }  # fmt: skip
 
 

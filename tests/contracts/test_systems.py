@@ -12,6 +12,8 @@ from gnomon.objectives.contrastive import CD
 from gnomon.testing import CHECKS, Mapped, arrays_of, check_system, example
 from gnomon.training.launch import launch
 
+pytestmark = pytest.mark.filterwarnings("ignore:too little text")
+
 NAMES = [one.name for one in gnomon.catalog()]
 ARRAYS = ["softmax-regression", "ppca", "bernoulli-mixture", "rbm"]
 RECIPES = {

@@ -83,7 +83,7 @@ def encode(value: Any) -> Any:
 
 
 def _encode_array(array: np.ndarray[Any, Any], *, scalar: bool) -> dict[str, Any]:
-    """Values in C order, dtype and shape: a list of lists loses an empty array's shape, and that of lists in objects."""
+    """Values in C order, dtype and shape: a list of lists loses the shape of an empty array."""
     if array.dtype.kind not in "?biufUO" or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
         raise UserValueError(f"{array.dtype} cannot be saved", "dtype", "convert it to numbers or text")
     dtype = "object" if array.dtype == object else array.dtype.newbyteorder("=").str
