@@ -23,18 +23,14 @@ def locate(module: str) -> Path | None:
     'errors.py'
     """
     top, *rest = module.split(".")
-    if top == __name__.partition(".")[0]:
-        roots = [Path(__file__).parent]
-    else:
-        spec = importlib.util.find_spec(top)
-        if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-            return None
-        if not rest:
-            return Path(spec.origin)
-        roots = [Path(root) for root in spec.submodule_search_locations or ()]
-    for root in roots:
+    spec = importlib.util.find_spec(top)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    if not rest:
+        return Path(spec.origin)
+    for root in map(Path, spec.submodule_search_locations or ()):
         place = root.joinpath(*rest)
-        for file in (place.with_name(place.name + ".py") if rest else place / "__init__.py", place / "__init__.py"):
+        for file in (place.with_name(place.name + ".py"), place / "__init__.py"):
             if file.is_file():
                 return file
     return None
