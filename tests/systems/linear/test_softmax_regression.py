@@ -21,7 +21,8 @@ def iris():
 
 
 def converged(**changes):
-    parameters = {"l2": 1e-2, "epochs": 20000, "learning_rate": 0.5, "optimizer": "sgd", "tol": 1e-9, "random_state": 0}
+    parameters = {"l2": 1e-2, "epochs": 20000, "learning_rate": 0.5, "optimizer": "sgd", "tol": 1e-9, "random_state": 0,
+                  "standardize": False}  # fmt: skip
     return SoftmaxRegression(**parameters | changes)
 
 
@@ -117,6 +118,24 @@ def test_two_classes_are_logistic_regression_on_the_difference_of_weights():
     logit = X @ (model.coef_[1] - model.coef_[0]) + model.intercept_[1] - model.intercept_[0]
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logit)), atol=1e-12)
     np.testing.assert_allclose(model.decision_function(X), logit, atol=1e-12)
+
+
+def test_standardizing_is_fitted_on_the_training_rows_and_kept():
+    X, y = load_iris(return_X_y=True)
+    X = X * [1, 100, 1e-3, 1e4] + 1e3
+    plain = converged(l2=1e-1).fit((X - X.mean(0)) / X.std(0), y)
+    ours = converged(l2=1e-1, standardize=True).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), plain.predict_proba((X - X.mean(0)) / X.std(0)), atol=1e-6)
+    scores = X @ ours.coef_.T + ours.intercept_
+    np.testing.assert_allclose(scores, ours.decision_function(X), atol=1e-6)
+
+
+def test_an_outlier_that_swallows_a_column_is_named():
+    x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1e12])[:, None].repeat(10, axis=0)
+    y = np.arange(len(x)) % 2
+    with pytest.warns(UserWarning, match="column 0: 11 distinct values became 2"):
+        SoftmaxRegression(epochs=1, random_state=0).fit(x.astype(np.float32), y)
+    SoftmaxRegression(epochs=1, random_state=0).fit(x[:100].astype(np.float32), y[:100])
 
 
 @pytest.mark.spec("LIN-11")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 
-from gnomon.contracts import Array, Procedure
+from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Labels, Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -24,7 +25,7 @@ __all__ = ["SoftmaxRegression", "SoftmaxRegressionModel"]
 
 
 class SoftmaxRegressionModel(Module):
-    r"""p(class j | x) = softmax(W^T x + b)_j.
+    r"""p(class j | x) = softmax(W^T (x - shift) / scale + b)_j, shift and scale fixed.
 
     Parameters
     ----------
@@ -36,10 +37,14 @@ class SoftmaxRegressionModel(Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(n_features, n_classes, dtype=dtype))
         self.bias = torch.nn.Parameter(torch.zeros(n_classes, dtype=dtype))
+        self.shift: torch.Tensor
+        self.scale: torch.Tensor
+        self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
+        self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Affine scores, shape (n, n_classes)."""
-        return torch.addmm(self.bias, x, self.weight)
+        return torch.addmm(self.bias, (x - self.shift) / self.scale, self.weight)
 
 
 class SoftmaxRegression(ClassifierMixin, System):
@@ -47,7 +52,8 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     The scores are o = W^T x + b, the probabilities softmax(o), the loss the mean cross-entropy
     :math:`\log\sum_k e^{o_k} - o_y` plus ``l2 / 2 * ||W||^2``. W and b start at zero. Without a penalty they are
-    identified only up to a shift of all classes, and grow without bound on data that a plane separates.
+    identified only up to a shift of all classes, and grow without bound on data that a plane separates. By default the
+    columns are first brought to mean 0 and spread 1 over the training rows (divisor n), and W belongs to these.
 
     Parameters
     ----------
@@ -61,6 +67,8 @@ class SoftmaxRegression(ClassifierMixin, System):
         How a gradient becomes a step.
     l2 : float in [0, inf), default 1e-4
         Factor of the penalty on W; ``LogisticRegression(C=1 / (n * l2))`` has the same optimum.
+    standardize : bool, default True
+        Whether columns are brought to mean 0 and spread 1; the numbers are saved with the model.
     tol : float in [0, inf), default 1e-6
         End when the gradient's norm is at most this at the end of an epoch; 0 runs all epochs.
     random_state : int, Generator, RandomState or None, default None
@@ -103,6 +111,7 @@ class SoftmaxRegression(ClassifierMixin, System):
         learning_rate: Annotated[float, "(0, inf)"] = 0.05,
         optimizer: str | Recipe = "adam",
         l2: Annotated[float, "[0, inf)"] = 1e-4,
+        standardize: bool = True,
         tol: Annotated[float, "[0, inf)"] = 1e-6,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
@@ -112,6 +121,7 @@ class SoftmaxRegression(ClassifierMixin, System):
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.l2 = l2
+        self.standardize = standardize
         self.tol = tol
         self.random_state = random_state
         self.dtype = dtype
@@ -129,6 +139,17 @@ class SoftmaxRegression(ClassifierMixin, System):
     def _make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
         return SoftmaxRegressionModel(n_features, n_classes, getattr(torch, dtype))
 
+    def _initialize(self, model: SoftmaxRegressionModel, table: Table, noise: Noise) -> None:
+        if not self.standardize:
+            return
+        X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)
+        shift = np.matmul(weight, X) / weight.sum()
+        spread = np.sqrt(np.matmul(weight, (X - shift) ** 2) / weight.sum())
+        scale = np.where(spread > 1e-12 * np.abs(shift), spread, 1.0)
+        _warn_of_lost_values(table.X, ((table.X - shift.astype(table.X.dtype)) / scale.astype(table.X.dtype)))
+        model.shift.copy_(torch.from_numpy(shift))
+        model.scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
+
     def _objective(self) -> CrossEntropy:
         return CrossEntropy(self.l2)
 
@@ -142,9 +163,8 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     def _scores(self, X: Any) -> np.ndarray[Any, Any]:
         rows = self._rows(X)
-        with torch.no_grad():
-            # row by row the same sums, whoever else is in the batch
-            return rows @ self.model_.weight.numpy() + self.model_.bias.numpy()
+        state = self.model_.state()
+        return np.matmul((rows - state["shift"]) / state["scale"], state["weight"]) + state["bias"]
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
@@ -183,10 +203,25 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     @property
     def coef_(self) -> Array:
-        """Weights by class, shape (n_classes, n_features)."""
-        return self.model_.weight.detach().numpy().T
+        """Weights of the columns as they were given, shape (n_classes, n_features)."""
+        state = self.model_.state()
+        return (state["weight"] / state["scale"][:, None]).T
 
     @property
     def intercept_(self) -> Array:
-        """Biases by class."""
-        return self.model_.bias.detach().numpy()
+        """Biases by class, for the columns as they were given."""
+        state = self.model_.state()
+        return state["bias"] - np.matmul(state["shift"] / state["scale"], state["weight"])
+
+
+def _warn_of_lost_values(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any], rows: int = 10_000) -> None:
+    """Say where single precision makes values equal that were not: one outlier can leave a column without digits."""
+    for column in range(before.shape[1]):
+        distinct, left = (len(np.unique(X[:rows, column])) for X in (before, after))
+        if left < distinct:
+            warnings.warn(
+                f"column {column}: {distinct} distinct values became {left} after standardizing in {before.dtype}; "
+                "remove outliers, give float64, or set standardize=False",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+            return
