@@ -13,6 +13,7 @@ from typing import Any
 from gnomon.catalog import entry
 from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load as load_data
+from gnomon.distributions.domains import Labels
 from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.saving import system_of
@@ -77,6 +78,9 @@ def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
     """
     if recipe.get("source") != NAMED:
         raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
+    missing = [name for name in ("name", "target", "columns", "holdout") if name not in recipe]
+    if missing:
+        raise UserValueError("the data of the run cannot be read again", f"config.json names no {missing[0]}", "fit again")
     data = load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
     if recipe.get("whole", data.fingerprint) != data.fingerprint:
         raise UserValueError(
@@ -142,6 +146,8 @@ def _fit(folder: str, verbose: bool) -> None:
         raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
     system = system_of(run.config)
     whole = dataset_of(run.config["data"])
+    if run.config["data"]["holdout"]:
+        _refuse_by_row(system, whole)
     train, _ = _parts(whole, run.config["data"])
     X, y = prepare(system, train)
     if current_group().rank == 0 and "whole" not in run.config["data"]:
@@ -154,6 +160,16 @@ def _fit(folder: str, verbose: bool) -> None:
         raise
     except ValueError as error:  # scikit-learn's checks of arrays
         raise UserValueError(" ".join(str(error).split())) from error
+
+
+def _refuse_by_row(system: System, data: Dataset) -> None:
+    """Check the whole table, so that an error names the row as the file has it and not as the training part has it."""
+    if form(system) == "text":
+        return
+    X, y = prepare(system, data)
+    system.domain.check(X, name=data.name)
+    if y is not None:
+        Labels().encode(y, n=len(X), name=data.name)
 
 
 def resume(

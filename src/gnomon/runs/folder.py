@@ -143,6 +143,8 @@ class RunFolder:
                 f"{folder} has format {config['format']}", f"this gnomon reads up to {FORMAT}", "upgrade gnomon"
             )
         missing = [name for name, kind in NEEDED.items() if not isinstance(config.get(name), kind)]
+        if not isinstance(config.get("data", {}), dict):
+            missing.append("data")
         if missing:
             raise UserValueError(
                 f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing[0]}", "name another folder"

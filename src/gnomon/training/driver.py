@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from gnomon.contracts import Procedure
-from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import current
-from gnomon.training.procedure import Info, Problem
+from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.progress import Progress
 
 __all__ = ["Outcome", "drive"]
@@ -85,13 +85,15 @@ class _Drive:
     def go(self, limit: int | None) -> Outcome:
         state = self._begin()
         progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0)
-        with _interruptible(self.run is not None) as interrupted, progress:
+        # numbers that overflow are told of by `diverged`, once and with the step
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with quiet, _interruptible(self.run is not None) as interrupted, progress:
             while not self.done and self.outcome.steps != limit:
                 state, info = self.procedure.step(state)
                 self.outcome.steps += 1
                 self.done = info.done
                 if not math.isfinite(info.watched):
-                    raise _diverged("the loss or its gradient", info.watched, self.outcome.steps)
+                    raise diverged("the loss or its gradient", info.watched, self.outcome.steps)
                 if info.record is not None:
                     self._record(info, progress)
                 if self.run is None:
@@ -135,7 +137,7 @@ class _Drive:
         record = {"step": self.outcome.steps} | {name: float(value) for name, value in (info.record or {}).items()}
         for name, value in record.items():
             if not math.isfinite(value):
-                raise _diverged(name, value, self.outcome.steps)
+                raise diverged(name, value, self.outcome.steps)
         self.outcome.records.append(record)
         if self.run and self.problem.group.rank == 0:
             self.run.log(record)
@@ -186,13 +188,7 @@ def check_finite(arrays: Mapping[str, Any], step: int) -> None:
     for name, value in arrays.items():
         array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise _diverged(name, float(array[~np.isfinite(array)][0]), step)
-
-
-def _diverged(quantity: str, value: float, step: int) -> Diverged:
-    return Diverged(
-        f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept"
-    )
+            raise diverged(name, float(array[~np.isfinite(array)][0]), step)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from gnomon.contracts import Array
 from gnomon.objectives.base import Loss
 from gnomon.recipes import Recipe
 from gnomon.training.exchange import Exchange
-from gnomon.training.procedure import Info, Problem
+from gnomon.training.procedure import Info, Problem, diverged
 
 __all__ = ["Gradient"]
 
@@ -74,11 +75,20 @@ class Gradient:
             self._add(state, loss, last=place + 1 == problem.batches.steps)
             state.exchange.backward(loss)
             norm += state.exchange.finish()
-            optimizer.step()
+            self._move(optimizer, state.update + 1)
         state.update += 1
         if place + 1 < problem.batches.steps:
             return state, Info(watched=norm)
         return state, self._epoch_done(state, epoch, norm)
+
+    @staticmethod
+    def _move(optimizer: torch.optim.Optimizer, step: int) -> None:
+        try:
+            optimizer.step()
+        except RuntimeError as error:
+            if "overflow" not in str(error):
+                raise
+            raise diverged("the step size", math.inf, step) from None
 
     def _add(self, state: _State, loss: Loss, *, last: bool) -> None:
         """Add the terms to the epoch's sums; one that costs a computation of its own is seen on the last batch only."""
