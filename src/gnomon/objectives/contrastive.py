@@ -132,13 +132,13 @@ class _PersistentChains(Objective):
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         places = noise.rows(self.positions)
         chain = {HIDDEN: model.place(self.chains)}
-        chain = gibbs(model, chain, places, steps=1, order=(VISIBLE,))
+        chain = {VISIBLE: model.conditional(VISIBLE, chain).sample(places, 0)}
         if self.k > 1:
             chain = gibbs(model, chain, places, steps=self.k - 1, order=(HIDDEN, VISIBLE), draw0=1)
         share = group.sum(float(weight.sum())) / (self.n_chains or 1)
         counter = model.place(np.full(len(self.positions), share))
         loss, hidden = _loss(model, X, weight, chain[VISIBLE], counter)
-        self.chains.copy_(torch.as_tensor(places.bernoulli(hidden[len(X) :], 2 * self.k)))
+        self.chains = torch.as_tensor(places.bernoulli(hidden[len(X) :], 2 * self.k))
         return loss
 
 

@@ -26,10 +26,35 @@ class SGD(Recipe):
     momentum: Annotated[float, "[0, 1)"] = 0.0
 
     def build(self, parameters: Sequence[Any], learning_rate: float) -> Any:
-        """Torch's optimizer over the parameters."""
+        """Torch's optimizer over the parameters; without momentum the bare update (docs/decisions/0004)."""
         import torch
 
+        if not self.momentum:
+            return _Descent(parameters, learning_rate)
         return torch.optim.SGD(parameters, lr=learning_rate, momentum=self.momentum)
+
+
+class _Descent:
+    """theta <- theta - rate * gradient, with the face of a torch optimizer and nothing to remember."""
+
+    def __init__(self, parameters: Sequence[Any], rate: float) -> None:
+        self.parameters, self.rate = list(parameters), rate
+
+    def step(self) -> None:
+        """One update of every parameter that has a gradient."""
+        import torch
+
+        with torch.no_grad():
+            for parameter in self.parameters:
+                if parameter.grad is not None:
+                    parameter.add_(parameter.grad, alpha=-self.rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Empty."""
+        return {"state": {}, "param_groups": []}
+
+    def load_state_dict(self, state: Any) -> None:
+        """There is nothing to load."""
 
 
 @dataclass(frozen=True)

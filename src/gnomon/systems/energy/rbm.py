@@ -31,6 +31,8 @@ from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of 
 
 __all__ = ["RBM", "RBMModel"]
 
+_NUMPY = {torch.float32: np.dtype("float32"), torch.float64: np.dtype("float64")}
+
 EXACT_UNITS = 20
 """Units of the smaller layer up to which log Z is enumerated rather than estimated."""
 
@@ -64,9 +66,10 @@ class RBMModel(Module):
 
     def place(self, x: Array) -> Array:
         """x in the kind, dtype and place the model computes in: NumPy on the CPU (docs/decisions/0003)."""
-        if self.weight.device.type == "cpu":
-            return np.asarray(x, dtype=self.weight.detach().numpy().dtype)
-        return torch.as_tensor(x, dtype=self.weight.dtype, device=self.weight.device)
+        weight = self.weight
+        if weight.device.type == "cpu":
+            return np.asarray(x, dtype=_NUMPY[weight.dtype])
+        return torch.as_tensor(x, dtype=weight.dtype, device=weight.device)
 
     def _parameters_like(self, x: Array) -> tuple[Array, Array, Array]:
         own = (self.weight, self.visible_bias, self.hidden_bias)
@@ -77,10 +80,10 @@ class RBMModel(Module):
         if block == "hidden":
             v = state["visible"]
             W, _, c = self._parameters_like(v)
-            return Bernoulli(v @ W + c)
+            return Bernoulli(_affine(v, W, c))
         h = state["hidden"]
         W, b, _ = self._parameters_like(h)
-        return Bernoulli(h @ W.T + b)
+        return Bernoulli(_affine(h, W.T, b))
 
     def joint_energy(self, state: State) -> Array:
         """E(v, h) of each row in nats."""
@@ -102,7 +105,7 @@ class RBMModel(Module):
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
         """Sums over rows of weight_i * dF(x_i), and the hidden means: two products."""
         W, _, c = self._parameters_like(x)
-        hidden = sigmoid(x @ W + c)
+        hidden = sigmoid(_affine(x, W, c))
         weighted = hidden * -weight[:, None]
         gradients = {"weight": x.T @ weighted, "visible_bias": -(weight @ x), "hidden_bias": weighted.sum(0)}
         return gradients, hidden
@@ -140,6 +143,13 @@ class RBMModel(Module):
     def log_prob(self, x: Array) -> Array:
         """Exact log p(v) in nats; there only while the smaller layer can be enumerated."""
         return -self.energy(x) - self.log_partition()
+
+
+def _affine(x: Array, W: Array, bias: Array) -> Array:
+    """x W + bias, the bias added where the product lies: one array less per update."""
+    field = x @ W
+    field += bias
+    return field
 
 
 class RBM(TransformerMixin, System):
