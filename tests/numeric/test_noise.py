@@ -219,12 +219,12 @@ def test_recorder_refuses_an_address_used_twice():
 
 
 def test_global_generators_are_left_as_found():
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     for like in (None, torch.empty(0)):
         Noise(0, "fit").normal((5, 5), like=like)
     Noise(0, "order").order(50)
     seed_of(None)
-    after = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    after = random.getstate(), np.random.get_state(), torch.get_rng_state()
     assert before[0] == after[0] and torch.equal(before[2], after[2])
     assert all(np.array_equal(a, b) for a, b in zip(before[1], after[1], strict=True))
 

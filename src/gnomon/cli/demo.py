@@ -10,6 +10,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.errors import UserValueError
+from gnomon.runs.folder import free_path
 
 __all__ = ["command"]
 
@@ -23,13 +24,11 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 
 
 @click.command("demo")
-@click.option(
-    "--out", default="gnomon-demo", show_default=True, metavar="FOLDER", help="Where the runs are saved; new or empty."
-)
+@click.option("--out", metavar="FOLDER", help="Where the runs are saved, new or empty. [default gnomon-demo]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(out: str, as_json: bool) -> None:
+def command(out: str | None, as_json: bool) -> None:
     """Fit every system to built-in data, print a leaderboard per task and data space, save the runs."""
-    folder = Path(out)
+    folder = Path(out) if out else free_path(Path("gnomon-demo"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserValueError(f"{folder} exists and is not empty", "--out", "remove it or choose another folder")
     from gnomon.catalog import make

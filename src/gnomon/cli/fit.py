@@ -15,7 +15,7 @@ from gnomon.catalog import Entry, card, entries, entry
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
 from gnomon.errors import UserValueError
-from gnomon.runs.folder import RunFolder
+from gnomon.runs.folder import RunFolder, free_path
 
 __all__ = ["NAMED", "column_name", "column_names", "command", "data_options", "report"]
 
@@ -154,7 +154,10 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     if not 0 <= options["holdout"] < 1:
         raise UserValueError(f"{options['holdout']} is not allowed", "--holdout", "choose a value in [0, 1)")
     begun = time.monotonic()
-    run = RunFolder.create(options["out"] or free_folder(one.name, data), config(one, about, data, params, options))
+    run = RunFolder.create(
+        options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"),
+        config(one, about, data, params, options),
+    )
     from gnomon.fitting import carry_out
 
     try:
@@ -201,13 +204,6 @@ def _encoded(about: Card, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     return {"__tuple__": list(value)} if isinstance(value, tuple) else value
-
-
-def free_folder(system: str, data: str) -> Path:
-    """The first of runs/SYSTEM-DATA, runs/SYSTEM-DATA-2 ... that is not there yet."""
-    stem = f"{system}-{Path(data).stem}"
-    names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 1_000_000))
-    return next(path for path in (Path("runs") / name for name in names) if not path.exists())
 
 
 def report(path: Path, seconds: float, as_json: bool) -> None:

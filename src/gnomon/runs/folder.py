@@ -17,7 +17,7 @@ from typing import Any
 
 from gnomon.errors import UserError, UserValueError
 
-__all__ = ["FORMAT", "RunFolder", "write_atomically"]
+__all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
 FORMAT = 1
 """Version of the folder format that this gnomon writes."""
@@ -54,6 +54,12 @@ def _remove(file: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> UserError:
     return UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder")
+
+
+def free_path(stem: Path) -> Path:
+    """The first of STEM, STEM-2, STEM-3 ... that is not there yet."""
+    names = (stem.name if i == 1 else f"{stem.name}-{i}" for i in range(1, 1_000_000))
+    return next(stem.with_name(name) for name in names if not stem.with_name(name).exists())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from gnomon.data.loading import load
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.fitting import NAMED, form, prepare
-from gnomon.runs.folder import RunFolder
+from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system import System
 from gnomon.tasks.baselines import baseline
 from gnomon.tasks.clusters import cluster_scores
@@ -166,14 +166,12 @@ class _Board:
         """Fit and score a system."""
         run = None
         if out is not None:
-            names = [system.name, *(f"{system.name}-{i}" for i in range(2, 1000))]
-            path = next(out / name for name in names if not (out / name).exists())
             config = system._config("fit") | {
                 "seed": _seed(system),
                 "data": recipe or {"source": "arrays"},
                 "devices": 1,
             }
-            run = RunFolder.create(path, config)
+            run = RunFolder.create(free_path(out / system.name), config)
         begun = time.perf_counter()
         system.fit(*self.train, run=run)
         seconds = time.perf_counter() - begun

@@ -31,7 +31,7 @@ from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of 
 
 __all__ = ["RBM", "RBMModel"]
 
-_NUMPY = {torch.float32: np.dtype("float32"), torch.float64: np.dtype("float64")}
+_NUMPY: dict[torch.dtype, Any] = {torch.float32: np.dtype("float32"), torch.float64: np.dtype("float64")}
 
 EXACT_UNITS = 20
 """Units of the smaller layer up to which log Z is enumerated rather than estimated."""
