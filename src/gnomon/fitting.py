@@ -80,7 +80,9 @@ def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
         raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
     missing = [name for name in ("name", "target", "columns", "holdout") if name not in recipe]
     if missing:
-        raise UserValueError("the data of the run cannot be read again", f"config.json names no {missing[0]}", "fit again")
+        raise UserValueError(
+            "the data of the run cannot be read again", f"config.json names no {missing[0]}", "fit again"
+        )
     data = load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
     if recipe.get("whole", data.fingerprint) != data.fingerprint:
         raise UserValueError(
@@ -152,7 +154,10 @@ def _fit(folder: str, verbose: bool) -> None:
     X, y = prepare(system, train)
     if current_group().rank == 0 and "whole" not in run.config["data"]:
         run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
-    circumstances = {"verbose": verbose and current_group().rank == 0, "checkpoint_every": run.config.get("checkpoint_every")}
+    circumstances = {
+        "verbose": verbose and current_group().rank == 0,
+        "checkpoint_every": run.config.get("checkpoint_every"),
+    }
     try:
         with context(**circumstances):
             system.fit(X, y, run=run)

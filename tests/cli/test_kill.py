@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from oracles.killing import MOMENTS, run_jobs
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are POSIX")
@@ -26,10 +27,12 @@ LONG = {
     "counting": ["ngram", "python-reference", "--checkpoint-every", "1"],
 }
 SHORT = {
-    "gradient": ["rbm", "table.csv", "--epochs", "9", "--n-hidden", "3", "--batch-size", "20", "--checkpoint-every", "7"],
+    "gradient": ["rbm", "table.csv", "--epochs", "9", "--n-hidden", "3", "--batch-size", "20",
+                 "--checkpoint-every", "7"],
     "adam": ["rbm", "table.csv", "--epochs", "5", "--n-hidden", "3", "--optimizer", "adam", "--objective", "cd",
              "--checkpoint-every", "6"],
-    "em": ["bernoulli-mixture", "table.csv", "--n-components", "3", "--max-iter", "20", "--tol", "0", "--checkpoint-every", "3"],
+    "em": ["bernoulli-mixture", "table.csv", "--n-components", "3", "--max-iter", "20", "--tol", "0",
+           "--checkpoint-every", "3"],
     "closed form": ["ppca", "table.csv", "--n-components", "2", "--checkpoint-every", "1"],
     "counting": ["ngram", "text.txt", "--checkpoint-every", "1"],
 }  # fmt: skip
@@ -37,7 +40,8 @@ OFTEN = ("before a step", "checkpoint half written", "checkpoint just renamed", 
 CHOSEN = {
     "gradient": [(moment, nth) for moment in MOMENTS for nth in ((1, 3) if moment in OFTEN else (1,))],
     "adam": [("before a step", 9), ("checkpoint half written", 3)],
-    "em": [("before a step", 1), ("checkpoint half written", 1), ("checkpoint half written", 3), ("before the model is written", 1)],
+    "em": [("before a step", 1), ("checkpoint half written", 1), ("checkpoint half written", 3),
+           ("before the model is written", 1)],
     "closed form": [("before a step", 1), ("checkpoint half written", 1), ("before the model is written", 1)],
     "counting": [("before a step", 1), ("checkpoint half written", 1), ("before the model is written", 1)],
 }  # fmt: skip
@@ -123,7 +127,7 @@ def test_killed_five_times_at_random_moments(kind: str, killed: tuple[Path, dict
 
 @pytest.mark.parametrize("kind", SHORT)
 def test_killed_at_a_chosen_moment(kind: str, killed: tuple[Path, dict[str, list[dict[str, Any]]]]) -> None:
-    """At each moment at which something is half done; where there is no config.json yet, `resume` refuses in one line."""
+    """Wherever something is half done; where there is no config.json yet, `resume` refuses in one line."""
     folder, results = killed
     first, *rest = results[f"chosen {kind}"]
     assert first["status"] == 0, first["err"]

@@ -28,7 +28,13 @@ def run_jobs(jobs: list[dict[str, Any]], cwd: Path) -> list[dict[str, Any]]:
     source = Path(__file__).parents[2] / "src"
     settings = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, __file__], input=json.dumps(jobs), capture_output=True, text=True, cwd=cwd, env=settings, timeout=500
+        [sys.executable, __file__],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=settings,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -220,12 +226,12 @@ def _alive_until(pid: int, file: Path, seconds: float, *, lines: int = 0) -> int
 
 
 def warm_up() -> None:
-    """Import what fits import, and let them load their compiled kernels; no backward pass, which would forbid to fork."""
+    """Import what fits import, and load their compiled kernels; no backward pass, which would forbid to fork."""
     import numpy as np
 
     import gnomon.fitting
     import gnomon.systems.linear.softmax_regression
-    import gnomon.training.counting  # noqa: F401
+    import gnomon.training.counting
 
     X = (np.arange(12.0).reshape(6, 2) % 5 > 2).astype(float)
     for name in ("RBM", "BernoulliMixture", "PPCA"):

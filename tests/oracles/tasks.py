@@ -78,7 +78,12 @@ def table(n: int = 23, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def problem(
-    objective: Objective, *, batch_size: int | None = 5, group: Group | None = None, seed: int = 3, model: Line | None = None
+    objective: Objective,
+    *,
+    batch_size: int | None = 5,
+    group: Group | None = None,
+    seed: int = 3,
+    model: Line | None = None,
 ) -> Problem:
     """The line's fit."""
     X, weight = table()

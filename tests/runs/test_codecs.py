@@ -25,7 +25,10 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 KEYS = TEXT | st.integers() | st.sampled_from(["__array__", "__tuple__", "__float__", "__recipe__", "__dict__"])
 VALUES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple) | st.dictionaries(KEYS, inner, max_size=4)
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple) | st.dictionaries(KEYS, inner, max_size=4)
+    ),
 )
 KINDS = st.one_of(
     hnp.boolean_dtypes(), hnp.integer_dtypes(), hnp.unsigned_integer_dtypes(), hnp.floating_dtypes(sizes=(16, 32, 64)),
@@ -43,7 +46,9 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, dict):
-        return list(map(repr, a)) == list(map(repr, b)) and all(alike(x, y) for x, y in zip(a.values(), b.values(), strict=True))
+        return list(map(repr, a)) == list(map(repr, b)) and all(
+            alike(x, y) for x, y in zip(a.values(), b.values(), strict=True)
+        )
     return bool(a == b)
 
 
@@ -93,7 +98,16 @@ def test_what_has_no_name_is_refused() -> None:
     class Nameless(Recipe):
         slot: ClassVar[str] = "objective"
 
-    for value in (Nameless(), object(), {1, 2}, b"x", 1j, np.array([1j]), np.array(["2020-01-01"], "datetime64[D]"), np.longdouble(1)):
+    for value in (
+        Nameless(),
+        object(),
+        {1, 2},
+        b"x",
+        1j,
+        np.array([1j]),
+        np.array(["2020-01-01"], "datetime64[D]"),
+        np.longdouble(1),
+    ):
         with pytest.raises(UserValueError, match="cannot be saved"):
             encode(value)
 
@@ -167,5 +181,7 @@ def test_nothing_that_reads_a_folder_unpickles() -> None:
         imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
         imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not {"pickle", "joblib", "cloudpickle", "dill", "marshal", "shelve", "torch"} & imported, file
-        called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        called = {
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
         assert not {"eval", "exec"} & called, file

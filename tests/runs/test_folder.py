@@ -76,7 +76,8 @@ def test_a_group_can_read_what_its_umask_lets_it(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "cannot be read"), (b'{"format": 1, "sys', "cannot be read"), (b"\xff\xfe\x00", "cannot be read"),
-        (b"[" * 100_000, "cannot be read"), (b"[1, 2]", "not a run"), (b"3", "not a run"), (b'{"system": "rbm"}', "names no format"),
+        (b"[" * 100_000, "cannot be read"), (b"[1, 2]", "not a run"), (b"3", "not a run"),
+        (b'{"system": "rbm"}', "names no format"),
         (b'{"format": true, "system": "rbm"}', "names no format"), (b'{"format": 1}', "names no system"),
         (b'{"format": 1, "system": "rbm"}', "names no where"), (b'{"format": 1, "system": ["rbm"]}', "names no system"),
         (b'{"format": 1, "system": "rbm", "where": "a:b", "parameters": []}', "names no parameters"),

@@ -41,7 +41,10 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "t.csv").write_text("\n".join(["a,b,c,d,e,f", *(",".join(map(str, row)) for row in rows)]) + "\n")
     for name, options in FIT.items():
         out = folder / name
-        assert gnomon_command(["fit", name, str(folder / "t.csv"), *options, "--random-state", "0", "--out", str(out)]) == 0
+        assert (
+            gnomon_command(["fit", name, str(folder / "t.csv"), *options, "--random-state", "0", "--out", str(out)])
+            == 0
+        )
         shutil.copytree(out, folder / f"{name} stopped")
         (folder / f"{name} stopped" / "model.safetensors").unlink()
     return folder
@@ -83,8 +86,14 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no module": (lambda c: {**c, "where": ""}, "not installed"),
     "unknown parameter": (lambda c: {**c, "parameters": {"new": 3}}, "cannot be made"),
     "bad parameter": (lambda c: {**c, "parameters": {**c["parameters"], "n_hidden": -3}}, "n_hidden"),
-    "unknown recipe": (lambda c: {**c, "parameters": {"objective": {"__recipe__": ["objective", "x"], "fields": {}}}}, "unknown"),
-    "damaged recipe": (lambda c: {**c, "parameters": {"objective": {"__recipe__": ["objective", "cd"]}}}, "cannot be made"),
+    "unknown recipe": (
+        lambda c: {**c, "parameters": {"objective": {"__recipe__": ["objective", "x"], "fields": {}}}},
+        "unknown",
+    ),
+    "damaged recipe": (
+        lambda c: {**c, "parameters": {"objective": {"__recipe__": ["objective", "cd"]}}},
+        "cannot be made",
+    ),
     "no seed": (lambda c: {k: v for k, v in c.items() if k != "seed"}, "names no seed"),
     "no data": (lambda c: {k: v for k, v in c.items() if k != "data"}, "not begun by gnomon fit"),
     "data of another kind": (lambda c: {**c, "data": [1]}, "names no data"),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles.tasks import Duel, Line, Squares, problem, table
 
 from gnomon.objectives.base import Loss, Term
 from gnomon.recipes import Recipe
@@ -18,11 +17,13 @@ from gnomon.training.exchange import Exchange
 from gnomon.training.gradient import Gradient
 from gnomon.training.group import Group
 from gnomon.training.optimizers import SGD, Adam
+from oracles.tasks import Duel, Line, Squares, problem, table
 
+PLAIN = SGD()
 CONFIG = {"kind": "fit", "system": "line", "where": "none:Line", "parameters": {}}
 
 
-def fit(objective: Any, optimizer: Recipe = SGD(), epochs: int = 4, **options: Any) -> tuple[Any, Any]:
+def fit(objective: Any, optimizer: Recipe = PLAIN, epochs: int = 4, **options: Any) -> tuple[Any, Any]:
     task = problem(objective, **options)
     return task, drive(Gradient(optimizer, 0.1, epochs), task)
 
@@ -119,7 +120,9 @@ def test_tolerance_ends_the_fit() -> None:
 
 
 @pytest.mark.parametrize("optimizer", [SGD(), SGD(momentum=0.9), Adam(), Adam(beta1=0.0, epsilon=1e-3)], ids=repr)
-@pytest.mark.parametrize("make", [Squares, lambda: Squares(0.3, closed=True), Duel], ids=["autograd", "closed", "phases"])
+@pytest.mark.parametrize(
+    "make", [Squares, lambda: Squares(0.3, closed=True), Duel], ids=["autograd", "closed", "phases"]
+)
 def test_stopped_anywhere_it_ends_the_same(make: Any, optimizer: Recipe, tmp_path: Path) -> None:
     """Stopped within and at the end of an epoch, and started anew on other initial values, which must not matter."""
     whole = make()

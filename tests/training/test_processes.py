@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from oracles.tasks import Counter, Squares, counting_problem, problem
 
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
@@ -18,6 +18,7 @@ from gnomon.training.gradient import Gradient
 from gnomon.training.group import Group, current
 from gnomon.training.launch import launch
 from gnomon.training.optimizers import Adam
+from oracles.tasks import Counter, Squares, counting_problem, problem
 
 CONFIG = {"kind": "fit", "system": "line", "where": "none:Line", "parameters": {}}
 
@@ -26,7 +27,13 @@ def on_each(folder: str) -> dict[str, Any]:
     """Everything that is asked of two processes."""
     group = current()
     found: dict[str, Any] = {"size": group.size, "ranks": group.gather(np.array([group.rank]))}
-    tree = {"n": group.rank + 1, "x": 0.5 * group.rank, "yes": True, "a": np.arange(3.0) * group.rank, "l": [1, (2.5, np.int32(3))]}
+    tree = {
+        "n": group.rank + 1,
+        "x": 0.5 * group.rank,
+        "yes": True,
+        "a": np.arange(3.0) * group.rank,
+        "l": [1, (2.5, np.int32(3))],
+    }
     found["sum"] = group.sum(tree)
     found["seed"] = group.sum(2**63 - 1 if group.rank == 0 else 0)
     found["float32"] = group.sum(np.float32([0.1]))
@@ -83,10 +90,8 @@ def interrupted(group: Group, folder: str) -> list[int]:
     object.__setattr__(task, "group", group)
     script = {5: lambda: os.kill(os.getpid(), signal.SIGINT)} if group.rank == 1 else {}
     procedure = Counter(100_000, script=script, every=100_000)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         drive(procedure, task, RunFolder.open(folder))
-    except KeyboardInterrupt:
-        pass
     return group.gather(np.array([procedure.taken])).tolist()
 
 

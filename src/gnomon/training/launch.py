@@ -47,7 +47,9 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
         try:
             _wait(mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices, join=False))
         except mp.ProcessRaisedException as error:
-            raise _own(Path(folder)) or RuntimeError(f"process {error.error_index} of {devices} failed:{error.msg}") from None
+            raise _own(Path(folder)) or RuntimeError(
+                f"process {error.error_index} of {devices} failed:{error.msg}"
+            ) from None
         except mp.ProcessExitedException as error:
             raise RuntimeError(f"process {error.error_index} of {devices} ended: {error}") from None
         if not (Path(folder) / "result").exists():

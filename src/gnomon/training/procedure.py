@@ -13,7 +13,9 @@ __all__ = ["Info", "Problem", "diverged"]
 
 def diverged(quantity: str, value: float, step: int) -> Diverged:
     """The error that ends a fit when a number stopped being finite."""
-    return Diverged(f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept")
+    return Diverged(
+        f"{quantity} became {value}", f"step {step}", "lower the learning rate; the last finite checkpoint is kept"
+    )
 
 
 @dataclass(frozen=True)
