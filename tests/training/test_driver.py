@@ -144,6 +144,14 @@ def test_parameters_are_checked_without_a_run_too() -> None:
         drive(Counter(2), problem)
 
 
+def test_parameters_are_checked_with_every_record(run: RunFolder) -> None:
+    problem, procedure = counting_problem(), Counter(9, every=3)
+    problem.model.state = lambda: {"w": np.array([np.nan if procedure.taken >= 5 else 0.0])}
+    with pytest.raises(Diverged, match=r"w became nan \(step 6\)"):
+        drive(procedure, problem, run)
+    assert [record["step"] for record in log(run)] == [3]
+
+
 def test_whole_numbers_and_text_are_finite() -> None:
     check_finite({"i": np.arange(3), "s": np.array(["a"]), "e": np.zeros(0)}, 1)
 

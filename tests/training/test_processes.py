@@ -127,11 +127,12 @@ def fails(kind: str) -> None:
     group.sum(0)
 
 
-def test_errors_come_home(tmp_path: Path) -> None:
+def test_errors_come_home(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserValueError) as caught:
         launch(fails, "user", devices=2)
     assert str(caught.value) == "value 5 is outside [0, 1] (row 3, column 1); scale it"
     assert (caught.value.what, caught.value.where) == ("value 5 is outside [0, 1]", "row 3, column 1")
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.slow

@@ -138,6 +138,7 @@ class _Drive:
         for name, value in record.items():
             if not math.isfinite(value):
                 raise diverged(name, value, self.outcome.steps)
+        check_finite(self.problem.model.state(), self.outcome.steps)
         self.outcome.records.append(record)
         if self.run and self.problem.group.rank == 0:
             self.run.log(record)

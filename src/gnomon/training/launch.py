@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -60,15 +61,21 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
 
 def _wait(processes: Any) -> None:
     """Until all have ended; Ctrl-C, which reaches this process alone, is handed to them."""
-    while True:
-        try:
-            while not processes.join():
-                pass
-            return
-        except KeyboardInterrupt:
-            for process in processes.processes:
-                if process.is_alive():
-                    os.kill(process.pid, signal.SIGINT)
+    logger = logging.getLogger("torch.multiprocessing.spawn")  # warns of each process that it stops after an error
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        while True:
+            try:
+                while not processes.join():
+                    pass
+                return
+            except KeyboardInterrupt:
+                for process in processes.processes:
+                    if process.is_alive():
+                        os.kill(process.pid, signal.SIGINT)
+    finally:
+        logger.setLevel(level)
 
 
 def _work(rank: int, size: int, folder: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
