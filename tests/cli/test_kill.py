@@ -211,3 +211,18 @@ def test_interrupt_of_two_processes(tmp_path: Path) -> None:
     resumed = subprocess.run([*command, "resume", str(run)], env=settings, capture_output=True, timeout=300)
     assert resumed.returncode == 0, resumed.stderr
     assert_equal(whole, run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 0.7])
+def test_interrupted_while_libraries_are_loaded(seconds: float, tmp_path: Path) -> None:
+    settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "gnomon", *fit(["rbm", "digits", "--epochs", "500"], run)]
+    process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not (run / "config.json").exists():
+        time.sleep(0.005)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130 and err == f"gnomon: interrupted; go on with: gnomon resume {run}\n"

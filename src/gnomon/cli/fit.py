@@ -158,9 +158,9 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
         options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"),
         config(one, about, data, params, options),
     )
-    from gnomon.fitting import carry_out
-
     try:
+        from gnomon.fitting import carry_out  # takes a second or two, in which Ctrl-C is answered too
+
         carry_out(run.path, verbose=True, new=True)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run.path}") from None

@@ -27,9 +27,9 @@ def command(run: str, as_json: bool) -> None:
         output.note(f"{run} has ended already")
     begun = time.monotonic()
     if not folder.finished:
-        from gnomon.fitting import carry_out
-
         try:
+            from gnomon.fitting import carry_out
+
             carry_out(run, verbose=True)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run}") from None
