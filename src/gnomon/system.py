@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,13 +13,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedure, Samples, supports
 from gnomon.data.batches import Batches
-from gnomon.data.dataset import fingerprint
+from gnomon.data.dataset import Dataset, fingerprint
+from gnomon.distributions.arrays import column_names, row_weights
 from gnomon.distributions.domains import Real
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
@@ -28,7 +31,7 @@ from gnomon.training.driver import Outcome, drive
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 
-__all__ = ["System", "Table"]
+__all__ = ["System", "Table", "how_many"]
 
 
 class Table:
@@ -85,8 +88,8 @@ class System(BaseEstimator):
         known = list(self.get_params(deep=False))
         fields: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
-            name, _, field = key.partition("__")
-            if name not in known:
+            name, dashes, field = key.partition("__")
+            if name not in known or (dashes and not field):
                 close = nearest(name, known) or known
                 raise UserValueError(
                     f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?"
@@ -168,8 +171,20 @@ class System(BaseEstimator):
             A number stopped being finite.
         """
         self._check_parameters()
-        table = self._ingest(X, y, sample_weight)
-        return self._fit(table, self._open(run, table))
+        with self._all_or_nothing():
+            table = self._ingest(X, y, sample_weight)
+            return self._fit(table, self._open(run, table))
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails leaves the system as it was, an earlier fit included."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _check_parameters(self) -> None:
         check_parameters(self, self.get_params(deep=False))
@@ -183,7 +198,7 @@ class System(BaseEstimator):
             seed = group.sum(seed if group.rank == 0 else 0)
         noise = Stream(seed, "fit")
         arguments = self._arguments(table)
-        model = self._make(**arguments)
+        model = self._allocate(**arguments)
         self._initialize(model, table, noise.child("initial"))
         self.arguments_, self.seed_ = arguments, seed
         problem = self._problem(model, table, noise, group)
@@ -194,6 +209,18 @@ class System(BaseEstimator):
         if run is not None and finished and group.rank == 0:
             run.write_model(model.state(), self._facts(outcome))
         return self
+
+    def _allocate(self, **arguments: Any) -> Any:
+        """The model, or the refusal of one that no memory holds."""
+        try:
+            return self._make(**arguments)
+        except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+            sizes = {name: v for name, v in self.get_params(deep=False).items() if isinstance(v, int) and v > 1_000_000}
+            if not sizes:
+                raise
+            name = max(sizes, key=lambda key: sizes[key])
+            told = " ".join(str(error).split())[:100]
+            raise UserValueError(f"{sizes[name]} is too large for this machine: {told}", name, "choose less") from None
 
     def _publish(self, model: Any, outcome: Outcome) -> None:
         """Set the fitted attributes."""
@@ -225,18 +252,33 @@ class System(BaseEstimator):
 
     def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         X = self._rows(X, reset=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        if not weight.sum() > 0:
-            raise UserValueError("all sample weights are zero", "sample_weight", "give at least one row a weight")
-        return Table(X, None, weight)
+        return Table(X, None, row_weights(sample_weight, len(X), X.dtype))
 
     def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
         """Rows that keep the system's domain, as a C-ordered float array."""
         if not reset:
             check_is_fitted(self)
-        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+        if isinstance(X, Dataset):
+            raise UserTypeError(f"X is the data set {X.name}, not a table", "X", "give one of its views: X.view(...)")
         dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
-        return self.domain.check(X, dtype=dtype)
+        rows: np.ndarray[Any, Any] = self.domain.check(X, dtype=dtype)
+        for size, what in zip(rows.shape, ("sample", "feature"), strict=True):
+            if not size:
+                raise UserValueError(
+                    f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required", "X",
+                    "give at least one row and one column",
+                )  # fmt: skip
+        self._check_columns(rows if column_names(X) is None else X, reset)
+        return rows
+
+    def _check_columns(self, X: Any, reset: bool) -> None:
+        """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except (TypeError, ValueError) as error:
+            kind = UserTypeError if isinstance(error, TypeError) else UserValueError
+            remedy = "" if reset else "give the columns of the fit"
+            raise kind(" ".join(str(error).split()).rstrip("."), "X", remedy) from None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -261,9 +303,7 @@ class System(BaseEstimator):
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
         """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
         check_is_fitted(self)
-        if n < 0:
-            raise UserValueError(f"{n} rows", "n", "ask for 0 or more")
-        return self.model_.sample(n, Stream(seed_of(random_state), "sample"))
+        return self.model_.sample(how_many(n), Stream(seed_of(random_state), "sample"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Scores with their kind and both errors, by name."""
@@ -316,6 +356,28 @@ class System(BaseEstimator):
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
         self._publish(model, Outcome(facts["steps"], facts["records"]))
         return self
+
+
+def how_many(n: Any) -> int:
+    """A number of rows that somebody asks for.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No whole number, or one below 0.
+
+    Examples
+    --------
+    >>> how_many(3)
+    3
+    """
+    try:
+        rows = operator.index(n)
+    except TypeError:
+        raise UserTypeError(f"{n!r} rows", "n", "ask for a whole number") from None
+    if rows < 0:
+        raise UserValueError(f"{rows} rows", "n", "ask for 0 or more")
+    return rows
 
 
 def _plain(value: Any) -> Any:

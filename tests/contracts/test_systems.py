@@ -3,11 +3,15 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import gnomon
 from gnomon.catalog import entry, load_class
+from gnomon.errors import UserError, UserValueError
 from gnomon.objectives.contrastive import CD
 from gnomon.testing import CHECKS, Mapped, arrays_of, check_system, example
 from gnomon.training.launch import launch
@@ -153,3 +157,93 @@ def test_a_generator_advances_and_gives_two_fits(name):
     first = arrays_of(made(name).set_params(random_state=generator).fit(X, y))
     second = arrays_of(made(name).set_params(random_state=generator).fit(X, y))
     assert any(not np.array_equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize(
+    ("spoil", "parts"),
+    [
+        (lambda X: X[:, 0], ["Expected 2D array, got 1D"]),
+        (lambda X: X[None], ["Expected 2D array, got 3D"]),
+        (lambda X: X[:0], ["0 sample(s)"]),
+        (lambda X: X[:, :0], ["0 feature(s)"]),
+        (lambda X: X * 1j, ["Complex data not supported"]),
+        (sparse.csr_array, ["Sparse data"]),
+        (lambda X: (row for row in X), ["generator"]),
+        (lambda X: "digits", ["str"]),
+        (lambda X: None, ["NoneType"]),
+        (lambda X: gnomon.data.load("wine"), ["wine", "view"]),
+        (lambda X: pd.DataFrame(), ["0 sample(s)"]),
+        (lambda X: pd.DataFrame(X, columns=["a", "a", "b", "c", "d"]), ["unique column names"]),
+        (lambda X: np.ma.masked_array(X, np.isin(X, X[0, 0])), ["row 0, column 0", "missing"]),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(name, spoil, parts):
+    X, y = example(made(name))
+    if name == "ppca" and "missing" in parts:
+        return  # takes missing values
+    with pytest.raises(UserError) as caught:
+        made(name).fit(spoil(X), y)
+    said = str(caught.value)
+    assert all(part in said for part in parts), said
+    assert "\n" not in said
+    assert len(said) < 250
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_other_columns_are_refused_in_one_line(name):
+    X, y = example(made(name))
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    fitted = made(name).fit(frame, y)
+    verb = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    with pytest.raises(UserValueError, match=r"unseen at fit time: - z.*give the columns of the fit$"):
+        verb(frame.rename(columns={"a": "z"}))
+    with pytest.raises(UserValueError, match="expecting 5 features"):
+        made(name).fit(X, y).score(X[:, :2], y)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize(
+    "options", [{"sample_weight": np.zeros(40)}, {"sample_weight": -np.ones(40)}, {"sample_weight": np.ones(3)}]
+)
+def test_weights_are_refused_in_one_line(name, options):
+    X, y = example(made(name))
+    with pytest.raises(UserError, match="sample_weight"):
+        made(name).fit(X, y, **options)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_fit_that_fails_leaves_the_earlier_one_whole(name):
+    X, y = example(made(name))
+    system = made(name).fit(X, y)
+    score = system.score(X, y)
+    narrow = np.ones((10, 3))
+    for spoiled, options in ((np.full((10, 3), np.inf), {}), (narrow, {"sample_weight": np.zeros(10)})):
+        with pytest.raises(UserError):
+            system.fit(spoiled, np.arange(10) % 2, **options)
+        assert system.score(X, y) == score
+        assert system.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("name", ["ppca", "bernoulli-mixture", "rbm"])
+@pytest.mark.parametrize("n", [-1, 1.5, "3", None])
+def test_numbers_of_samples_that_are_none(name, n):
+    X, y = example(made(name))
+    with pytest.raises(UserError, match="rows"):
+        made(name).fit(X, y).sample(n)
+
+
+def test_every_verb_says_that_nothing_is_fitted():
+    X = np.eye(5)
+    rbm, ppca = made("rbm"), made("ppca")
+    verbs = [rbm.sample, rbm.log_partition, ppca.get_covariance, lambda: ppca.inverse_transform(X[:, :2])]
+    for verb in [*verbs, lambda: rbm.evaluate(X), lambda: ppca.log_prob(X)]:
+        with pytest.raises(NotFittedError):
+            verb()
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("rbm", "n_hidden"), ("bernoulli-mixture", "n_components")])
+def test_a_model_that_no_memory_holds_is_refused(name, parameter):
+    X, y = example(made(name))
+    with pytest.raises(UserValueError, match=f"too large.*{parameter}"):
+        made(name).set_params(**{parameter: 10**20}).fit(X, y)

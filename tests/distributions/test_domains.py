@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Binary, Labels, Real, UnitInterval
 from gnomon.errors import UserError, UserTypeError, UserValueError
 
@@ -238,3 +239,46 @@ def test_labels_that_pandas_and_complex_numbers_make_hard():
     with pytest.raises(UserValueError, match="Unknown label type: complex") as caught:
         Labels().encode([1j, 2j])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ([1.0, -2.0, 1.0], ["-2.0", "row 1"]),
+        ([1.0, 1.0, np.nan], ["nan", "row 2"]),
+        ([np.inf, 1.0, 1.0], ["inf", "row 0"]),
+        ([1.0, 1.0], ["(2,)", "(3,)"]),
+        ([[1.0], [1.0], [1.0]], ["(3, 1)", "(3,)"]),
+        (["a", "b", "c"], ["no numbers"]),
+        (np.ones(3) * 1j, ["no numbers"]),
+        ([None, "x", 1.0], ["no numbers"]),
+        ([0.0, 0.0, 0.0], ["non-zero"]),
+        ([1e300, 1.0, 1.0], ["inf in float32", "scale"]),
+        ([1e-44, 0.0, 0.0], ["in float32", "scale"]),
+    ],
+)
+def test_weights_that_cannot_be_used(given, parts):
+    with pytest.raises(UserValueError) as caught:
+        row_weights(given, 3, np.float32)
+    assert all(part in str(caught.value) for part in parts), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_are_a_copy_of_their_own():
+    given = np.array([1.0, 2.0, 0.5])
+    given.setflags(write=False)
+    for weights in (given, pd.Series(given), given.tolist()):
+        found = row_weights(weights, 3, np.float64)
+        assert found.flags.writeable
+        assert np.array_equal(found, given)
+    assert np.array_equal(row_weights(None, 2, np.float32), [1, 1])
+    assert np.array_equal(row_weights(2.5, 2, np.float32), [2.5, 2.5])
+
+
+def test_numbers_whose_squares_overflow_are_refused_where_it_matters():
+    bounded = Real(allow_missing=True, largest=1e100)
+    with pytest.raises(UserValueError, match=r"1e\+200.*row 1, column 0.*unit"):
+        bounded.check([[np.nan, 1.0], [1e200, 2.0]])
+    small = np.array([[np.nan, -1e99]])
+    assert bounded.check(small) is small
+    assert bounded.check(np.array([[3e38]], np.float32)).dtype == np.float32

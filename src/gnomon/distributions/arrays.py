@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["column_names", "first_cell", "place", "table"]
+__all__ = ["column_names", "first_cell", "place", "row_weights", "table"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -59,8 +59,9 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     target = _target_dtype(dtype)
     array = _as_array(X, name)
     if array.ndim != 2:
+        found = f"has shape {array.shape}" if array.ndim else f"is of type {type(X).__name__}"
         raise UserValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: {name} has shape {array.shape}", "",
+            f"Expected 2D array, got {array.ndim}D array instead: {name} {found}", "",
             "Reshape your data: one row per example, one column per variable",
         )  # fmt: skip
     if array.dtype.kind == "O":
@@ -78,6 +79,58 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
         return array
     with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the domain then refuses by place
         return np.array(array, dtype=target, order="C", subok=False)
+
+
+def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") -> Floats:
+    """Weights of n rows: ones without any, a number for all rows alike, or one number >= 0 a row.
+
+    Parameters
+    ----------
+    given : None, number or array-like of shape (n,)
+        Never written to, and never handed on itself.
+    n : int
+    dtype : float32 or float64
+    name : str, default "sample_weight"
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    UserValueError
+        Another length, a weight that is negative or no number, with its row, or a sum that is 0 or leaves the dtype.
+
+    Examples
+    --------
+    >>> row_weights([1, 2.5], 2, np.float64)
+    array([1. , 2.5])
+    """
+    if given is None:
+        return np.ones(n, dtype)
+    found = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+    try:
+        weight = np.array(found, np.float64) if found.dtype.kind in "biufO" else None
+    except (TypeError, ValueError):
+        weight = None
+    if weight is None:
+        raise UserValueError(f"{name} holds no numbers", name, "give one number >= 0 per row")
+    if weight.ndim == 0:
+        weight = np.full(n, weight)
+    if weight.shape != (n,):
+        raise UserValueError(f"{name}.shape == {weight.shape}, expected ({n},)", name, "give one number per row")
+    bad = ~((weight >= 0) & (weight < np.inf))
+    if bad.any():
+        row = int(bad.argmax())
+        raise UserValueError(f"{name} {weight[row]} is not allowed", f"row {row}", "give finite numbers >= 0")
+    if not weight.any():
+        raise UserValueError("Sample weights must contain at least one non-zero number", name, "give a row some weight")
+    with np.errstate(over="ignore"):
+        weight = weight.astype(dtype)
+        total = weight.sum()
+    if not np.finfo(dtype).tiny <= total < np.inf:
+        raise UserValueError(f"the weights sum to {total} in {weight.dtype}", name, "scale them to about 1")
+    return weight
 
 
 def column_names(X: Any) -> list[str] | None:

@@ -6,6 +6,7 @@ and a probability mass are never compared.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,6 +82,8 @@ class Real(Domain):
     ----------
     allow_missing : bool, default False
         Whether NaN, a missing value, is let through.
+    largest : float in (0, inf], default inf
+        Largest absolute value; 1e100 for models that sum squares, which would overflow.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Real(Domain):
     """
 
     allow_missing: bool = False
+    largest: float = math.inf
 
     def describe(self) -> str:
         """What a table of this domain holds."""
@@ -101,6 +105,14 @@ class Real(Domain):
         return f"density on R^{n_columns}"
 
     def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
+        if not array.size or self.largest >= float(np.finfo(array.dtype).max):
+            return array
+        if -self.largest <= array.min() and array.max() <= self.largest:  # false where a value is missing
+            return array
+        cell = first_cell(array, lambda block: abs(block) > self.largest)
+        if cell is not None:
+            what = f"value {array[cell]} in {name} is too large: beyond {self.largest:g} sums of squares overflow"
+            raise UserValueError(what, place(X, *cell), "choose a larger unit for the column")
         return array
 
 

@@ -213,3 +213,20 @@ def test_a_row_is_scored_alike_alone_and_in_company():
     alone = np.concatenate([model.predict_proba(X[i : i + 1]) for i in range(33)])
     np.testing.assert_allclose(model.predict_proba(X[:33]), alone, atol=1e-5)
     np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(X))
+
+
+def test_labels_that_the_score_cannot_use_are_refused():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = SoftmaxRegression(random_state=0, epochs=3).fit(X, ["a", "a", "b", "b"])
+    for y in (None, ["a", "b"], ["a", None, "b", "b"]):
+        with pytest.raises(ValueError, match=r"label|samples"):
+            model.score(X, y)
+    with pytest.raises(UserValueError, match=r"sample_weight.shape == \(1,\)"):
+        model.score(X, ["a", "a", "b", "b"], sample_weight=[1.0])
+    assert model.score(X, ["z", "z", "z", "z"]) == 0
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0], ["x", "x", "x"], [2.0, 2.0, 2.0]])
+def test_one_class_is_named_as_it_was_given(labels):
+    with pytest.raises(UserValueError, match=f"only one class, {labels[0]!r}"):
+        SoftmaxRegression().fit(np.eye(3), labels)

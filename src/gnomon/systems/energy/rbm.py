@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure, State
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
-from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import log_likelihood, log_partition, pseudo_log_likelihood
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.enumeration import enumerable
@@ -25,7 +25,7 @@ from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import sigmoid, softplus
 from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
 from gnomon.recipes import Recipe
-from gnomon.system import System, Table
+from gnomon.system import System, Table, how_many
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
@@ -289,8 +289,8 @@ class RBM(TransformerMixin, System):
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
         """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
-        if n < 0:
-            raise UserValueError(f"{n} rows", "n", "ask for 0 or more")
+        check_is_fitted(self)
+        n = how_many(n)
         noise = Stream(seed_of(random_state), "sample")
         means = np.broadcast_to(np.clip(self._mean, 0.01, 0.99), (n, self.n_features_in_))
         start = noise.child("start").bernoulli(self.model_.place(means))
@@ -298,6 +298,7 @@ class RBM(TransformerMixin, System):
 
     def log_partition(self, method: Literal["auto", "exact", "ais"] = "auto", **options: Any) -> Score:
         """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling."""
+        check_is_fitted(self)
         key = f"log_partition/{method}/{sorted(options.items())}"
         if key not in self._memory:
             noise = Stream(self.seed_, "evaluate/log-partition")

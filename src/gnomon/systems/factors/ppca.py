@@ -9,8 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.distributions.arrays import table
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.system import System, Table
@@ -262,7 +264,7 @@ class PPCA(TransformerMixin, System):
 
     name: ClassVar[str] = "ppca"
     model_class: ClassVar[type] = PPCAModel
-    domain = Real(allow_missing=True)
+    domain = Real(allow_missing=True, largest=1e100)
 
     def __init__(
         self,
@@ -349,6 +351,7 @@ class PPCA(TransformerMixin, System):
 
     def get_covariance(self) -> Array:
         """Covariance of the density, shape (d, d)."""
+        check_is_fitted(self)
         return self.model_.covariance()
 
     def transform(self, X: Any) -> Array:
@@ -358,7 +361,13 @@ class PPCA(TransformerMixin, System):
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z], shape (n, d)."""
-        return self.model_.reconstruct(np.asarray(Z))
+        check_is_fitted(self)
+        latent = table(Z, name="Z", dtype="float64")
+        if latent.shape[1] != self._n_features_out:
+            raise UserValueError(
+                f"Z has {latent.shape[1]} columns", "Z", f"give {self._n_features_out}, one per component"
+            )
+        return self.model_.reconstruct(latent)
 
     def impute(self, X: Any) -> Array:
         """X with each missing value replaced by its conditional mean given the observed ones of its row."""

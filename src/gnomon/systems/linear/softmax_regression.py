@@ -10,6 +10,7 @@ import torch
 from sklearn.base import ClassifierMixin
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels, Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -99,7 +100,7 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     name: ClassVar[str] = "softmax-regression"
     model_class: ClassVar[type] = SoftmaxRegressionModel
-    domain = Real()
+    domain = Real(largest=1e100)
     slots: ClassVar[tuple[str, ...]] = ("optimizer",)
     primary: ClassVar[str] = "accuracy"
 
@@ -130,7 +131,9 @@ class SoftmaxRegression(ClassifierMixin, System):
         table = super()._ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(table.X))
         if len(self.classes_) < 2:
-            raise UserValueError(f"only one class, {self.classes_[0]!r}", "y", "a classifier needs at least 2 classes")
+            raise UserValueError(
+                f"only one class, {self.classes_.tolist()[0]!r}", "y", "a classifier needs at least 2 classes"
+            )
         return Table(table.X, codes, table.weight)
 
     def _arguments(self, table: Table) -> dict[str, Any]:
@@ -197,9 +200,11 @@ class SoftmaxRegression(ClassifierMixin, System):
         }
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy."""
-        right = self.predict(X) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        """Accuracy; a class unknown to the fit counts as wrong."""
+        scores = self._scores(X)
+        known, codes = Labels().locate(y, self.classes_, n=len(scores))
+        right = known & (np.argmax(scores, axis=1) == codes)
+        return float(np.average(right, weights=row_weights(sample_weight, len(right), np.float64)))
 
     @property
     def coef_(self) -> Array:
