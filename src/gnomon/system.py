@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,9 @@ from gnomon.numeric.noise import seed_of
 from gnomon.parameters import check_parameters
 from gnomon.recipes import Recipe, replace, resolve
 from gnomon.runs.folder import RunFolder
+from gnomon.runs.versions import changes, versions
+from gnomon.training.context import current as current_context
+from gnomon.training.context import limited
 from gnomon.training.driver import Outcome, drive
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
@@ -100,8 +104,8 @@ class System(BaseEstimator):
             if name not in self.slots:
                 raise UserValueError(f"{name} is no slot", key, f"slots: {', '.join(self.slots) or 'none'}")
             fields.setdefault(name, {})[field] = value
-        for slot, changes in fields.items():
-            setattr(self, slot, replace(getattr(self, slot), slot, changes))
+        for slot, values in fields.items():
+            setattr(self, slot, replace(getattr(self, slot), slot, values))
         return self
 
     def _recipe(self, slot: str) -> Any:
@@ -202,7 +206,8 @@ class System(BaseEstimator):
         self._initialize(model, table, noise.child("initial"))
         self.arguments_, self.seed_ = arguments, seed
         problem = self._problem(model, table, noise, group)
-        outcome = drive(self._procedure(), problem, run, limit=limit, describe=self._facts)
+        with limited(current_context().threads):
+            outcome = drive(self._procedure(), problem, run, limit=limit, describe=self._facts)
         self._finish(model)
         self._publish(model, outcome)
         finished = limit is None or outcome.steps < limit
@@ -244,6 +249,9 @@ class System(BaseEstimator):
             raise UserValueError(
                 "the data has changed since the fit began", str(run.path), "restore the data, or fit into a new folder"
             )
+        changed = changes(run.config.get("versions", {}))
+        if changed and group.rank == 0 and run.read_checkpoint() is not None:
+            warnings.warn(f"the fit began with other versions ({changed}); it may end differently", stacklevel=2)
         if known is None and group.rank == 0:
             run.update(data={**run.config["data"], "fingerprint": mark})
         return run
@@ -321,7 +329,6 @@ class System(BaseEstimator):
 
     def _config(self, kind: str) -> dict[str, Any]:
         from gnomon.runs.codecs import encode
-        from gnomon.runs.versions import versions
 
         where = f"{type(self).__module__}:{type(self).__qualname__}"
         parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}

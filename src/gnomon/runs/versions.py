@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["versions"]
+__all__ = ["changes", "versions"]
 
 NAMES = ("gnomon", "torch", "numpy", "scipy", "scikit-learn", "numba")
 
 
 def versions() -> dict[str, str]:
-    """Versions by name, read from the installed packages' metadata without importing them."""
-    found = {"python": platform.python_version()}
+    """Versions by name, read from the packages' metadata without importing them, and the number of processors."""
+    found = {"python": platform.python_version(), "processors": str(os.cpu_count())}
     for name in NAMES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
     return found
+
+
+def changes(recorded: Mapping[str, str]) -> str:
+    """What is no longer as it was recorded, in words; empty where nothing changed.
+
+    Examples
+    --------
+    >>> changes(versions())
+    ''
+    """
+    now = versions()
+    return ", ".join(
+        f"{name} {old} -> {now.get(name, 'absent')}" for name, old in recorded.items() if now.get(name) != old
+    )

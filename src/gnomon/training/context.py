@@ -1,4 +1,4 @@
-"""Where and how a fit runs: device, threads, progress, checkpoints. Never what it learns."""
+"""How a fit runs: threads, progress, checkpoints. Never what it learns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from gnomon.errors import UserTypeError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 
-__all__ = ["Context", "context", "current"]
+__all__ = ["Context", "context", "current", "limited"]
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,9 @@ class Context:
 
     Parameters
     ----------
-    device : str, default "cpu"
-        Torch's name of the device that holds model and data.
-    threads : int or None
-        Threads of the matrix products; None leaves what the libraries chose.
+    threads : int in [1, inf) or None
+        Threads of torch and of the matrix products; None leaves what the libraries chose. Sums of another number of
+        threads may differ in the last bit.
     verbose : bool, default False
         Progress on standard error, once a fit has taken longer than a second.
     callbacks : tuple of callables
@@ -31,7 +30,6 @@ class Context:
         Steps between checkpoints; None: about every ten seconds. The result does not depend on it.
     """
 
-    device: str = "cpu"
     threads: int | None = None
     verbose: bool = False
     callbacks: tuple[Callable[[int, Mapping[str, Any]], None], ...] = ()
@@ -71,3 +69,23 @@ def context(**changes: Any) -> Iterator[Context]:
         yield current()
     finally:
         _current.reset(token)
+
+
+@contextlib.contextmanager
+def limited(threads: int | None) -> Iterator[None]:
+    """Give torch and the BLAS libraries this many threads for a while; None changes nothing."""
+    if threads is None:
+        yield
+        return
+    if threads < 1:
+        raise UserValueError(f"{threads} threads", "context", "give at least 1")
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,7 @@ def _work(rank: int, size: int, folder: str, function: Callable[..., Any], argum
 
     if hasattr(os, "setsid"):
         os.setsid()
+    _end_with_parent()
     torch.set_num_threads(max(1, torch.get_num_threads() // size))
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
     try:
@@ -98,6 +100,16 @@ def _work(rank: int, size: int, folder: str, function: Callable[..., Any], argum
         raise
     finally:
         dist.destroy_process_group()
+
+
+def _end_with_parent() -> None:
+    """On Linux, ask to be killed when the parent is: an orphan would write into a run that somebody resumes."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def _own(folder: Path) -> UserError | None:

@@ -1,0 +1,55 @@
+"""The circumstances of a fit, and what a run remembers of them."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_info
+
+import gnomon
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.runs.folder import RunFolder
+from gnomon.system import System
+
+X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)
+
+
+def test_threads_are_limited_inside_the_fit_and_given_back():
+    seen = []
+
+    def look(step, record):
+        pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        seen.append((torch.get_num_threads(), max(pools)))
+
+    before = torch.get_num_threads()
+    with gnomon.context(threads=1, callbacks=(look,)):
+        gnomon.RBM(n_hidden=2, epochs=2, random_state=0).fit(X)
+    assert seen == [(1, 1)] * 2
+    assert torch.get_num_threads() == before
+
+
+def test_circumstances_that_do_not_exist():
+    with pytest.raises(UserTypeError, match="threads"), gnomon.context(thread=2):
+        pass
+    with pytest.raises(UserValueError, match="0 threads"), gnomon.context(threads=0):
+        gnomon.RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
+
+
+def test_going_on_with_other_versions_is_told(tmp_path):
+    def begun() -> System:
+        return gnomon.RBM(n_hidden=2, epochs=3, batch_size=10, random_state=0)
+
+    system = begun()
+    table = system._ingest(X)
+    system._fit(table, system._open(tmp_path / "run", table), limit=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh = begun()
+        fresh._open(RunFolder.open(tmp_path / "run"), fresh._ingest(X))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["versions"]["torch"] = "1.0"
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    with pytest.warns(UserWarning, match=r"torch 1\.0 ->"):
+        gnomon.resume(tmp_path / "run", X)
