@@ -37,6 +37,9 @@ from gnomon.training.procedure import Problem
 
 __all__ = ["System", "Table", "how_many"]
 
+MOST_ROWS = 1 << 32
+"""Rows that have a noise address of their own."""
+
 
 class Table:
     """Rows of numbers as a fit takes them: X, codes of y, weights.
@@ -371,7 +374,7 @@ def how_many(n: Any) -> int:
     Raises
     ------
     UserTypeError, UserValueError
-        No whole number, or one below 0.
+        No whole number, or one outside 0 ... 2**32.
 
     Examples
     --------
@@ -382,8 +385,8 @@ def how_many(n: Any) -> int:
         rows = operator.index(n)
     except TypeError:
         raise UserTypeError(f"{n!r} rows", "n", "ask for a whole number") from None
-    if rows < 0:
-        raise UserValueError(f"{rows} rows", "n", "ask for 0 or more")
+    if not 0 <= rows <= MOST_ROWS:
+        raise UserValueError(f"{rows} rows", "n", f"ask for 0 to {MOST_ROWS}")
     return rows
 
 

@@ -198,3 +198,16 @@ def test_interrupted_fit_is_status_130_and_resumes_bitwise(tmp_path: Path) -> No
 
     a, b = (unpack(folder / "model.safetensors")[0] for folder in (whole, stopped))
     assert a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_refused_data_leaves_nothing_of_a_comparison(
+    capsys: pytest.CaptureFixture[str], table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "boards"
+    refused = ["compare", "ppca:n_components=900", "wine", "--out", str(out)]
+    assert run(refused) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()
+    out.mkdir()
+    assert run(refused) == 2
+    assert list(out.iterdir()) == []

@@ -282,3 +282,9 @@ def test_numbers_whose_squares_overflow_are_refused_where_it_matters():
     small = np.array([[np.nan, -1e99]])
     assert bounded.check(small) is small
     assert bounded.check(np.array([[3e38]], np.float32)).dtype == np.float32
+
+
+def test_a_list_that_mixes_text_with_numbers_is_refused():
+    for y in (["a", 1, "b"], ("a", 1.0)):
+        with pytest.raises(UserValueError, match=r"mixes text with numbers.*row 1"):
+            Labels().encode(y)

@@ -279,6 +279,8 @@ class Labels:
             what = "this system requires y to be passed, but the target y is None"
             raise UserValueError(what, name, "give one label per row")
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        if labels.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
+            labels = np.array(y, dtype=object)  # NumPy has made text of numbers
         if labels.dtype.kind == "c":
             raise UserValueError("Unknown label type: complex", name, "use text, whole numbers or truth values")
         try:

@@ -11,7 +11,7 @@ from typing import Any
 from gnomon.catalog import entry, make
 from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.fitting import NAMED, form, prepare
 from gnomon.runs.folder import RunFolder, free_path
@@ -164,7 +164,7 @@ class _Board:
 
     def add(self, system: System, recipe: dict[str, Any] | None, out: Path | None) -> None:
         """Fit and score a system."""
-        run = None
+        run, fresh = None, out is not None and not out.exists()
         if out is not None:
             config = system._config("fit") | {
                 "seed": _seed(system),
@@ -173,7 +173,14 @@ class _Board:
             }
             run = RunFolder.create(free_path(out / system.name), config)
         begun = time.perf_counter()
-        system.fit(*self.train, run=run)
+        try:
+            system.fit(*self.train, run=run)
+        except UserError:
+            if run is not None and not run.begun:
+                run.discard()  # refused before the first step
+                if fresh:
+                    run.path.parent.rmdir()
+            raise
         seconds = time.perf_counter() - begun
         scores = self._scores(system)
         verdict = scores[PRIMARY[self.task]].against(self.base)

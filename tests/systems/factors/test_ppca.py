@@ -235,3 +235,11 @@ def test_noise_addresses_do_not_collide():
     model = PPCAModel(np.ones((4, 2)), np.zeros(4), 1.0)
     with recording():
         model.sample(10, Noise(0, "sample"))
+
+
+def test_latent_values_that_cannot_be_used_are_refused():
+    fitted = PPCA(n_components=2).fit(np.random.default_rng(0).normal(size=(20, 4)))
+    with pytest.raises(UserValueError, match=r"NaN in Z.*row 0, column 0"):
+        fitted.inverse_transform([[np.nan, 1.0]])
+    with pytest.raises(UserValueError, match="Z has 3 columns"):
+        fitted.inverse_transform(np.ones((2, 3)))

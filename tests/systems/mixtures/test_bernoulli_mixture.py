@@ -115,6 +115,7 @@ def test_one_component_is_independent_columns():
     np.testing.assert_allclose(model.means_[0], X.mean(0), atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*distinct rows")
 @pytest.mark.parametrize("seed", range(20))
 def test_more_components_than_distinct_rows(seed):
     for X in (np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0), np.zeros((20, 2)), np.array([[1.0, 0.0]])):
@@ -144,3 +145,22 @@ def test_sampling_leaves_the_model_alone_and_follows_its_seed():
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(model.sample(20, random_state=3), model.sample(20, random_state=3))
     np.testing.assert_array_equal(before, model.means_)
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "distinct"),
+    [(np.repeat([[0, 0], [1, 1]], 50, axis=0), 3, 2), (np.zeros((20, 2)), 2, 1), (np.array([[1, 0]]), 2, 1)],
+)
+def test_more_components_than_distinct_rows_is_told(rows, k, distinct):
+    with pytest.warns(UserWarning, match=f"{k} components, {distinct} distinct rows"):
+        mixture = BernoulliMixture(n_components=k, random_state=0).fit(rows)
+    assert np.isfinite(mixture.score(rows))
+
+
+def test_models_that_are_none_are_refused():
+    for weights in ([np.nan, 1.0], [-0.5, 1.5], [0.5, 0.25]):
+        with pytest.raises(UserValueError, match="sum to 1"):
+            BernoulliMixtureModel(weights, np.full((2, 2), 0.5))
+    for means in ([[np.nan, 0.5]], [[0.5, 7.0]], [[-0.1, 0.5]]):
+        with pytest.raises(UserValueError, match=r"outside \[0, 1\]"):
+            BernoulliMixtureModel([1.0], means)

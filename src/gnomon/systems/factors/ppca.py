@@ -12,7 +12,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
-from gnomon.distributions.arrays import table
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.system import System, Table
@@ -362,7 +361,7 @@ class PPCA(TransformerMixin, System):
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z], shape (n, d)."""
         check_is_fitted(self)
-        latent = table(Z, name="Z", dtype="float64")
+        latent = Real().check(Z, name="Z", dtype="float64")
         if latent.shape[1] != self._n_features_out:
             raise UserValueError(
                 f"Z has {latent.shape[1]} columns", "Z", f"give {self._n_features_out}, one per component"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -14,6 +15,7 @@ from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
 from gnomon.system import System, Table
 from gnomon.training.em import EM
+from gnomon.training.group import current as current_group
 
 __all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
 
@@ -39,12 +41,15 @@ class BernoulliMixtureModel:
     Raises
     ------
     UserValueError
-        Weights that do not sum to 1 within 1e-6, or shapes that do not agree.
+        Weights that do not sum to 1 within 1e-6, means outside [0, 1], or shapes that do not agree.
     """
 
     def __init__(self, weights: Array, means: Array, smoothing: float = 0.0) -> None:
         self.weights = _shares(weights)
-        self.means = np.clip(np.array(means, dtype=np.float64), SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+        given = np.array(means, dtype=np.float64)
+        if not ((given >= 0) & (given <= 1)).all():
+            raise UserValueError("a mean lies outside [0, 1]", "means", "give probabilities of a 1")
+        self.means = np.clip(given, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
         self.smoothing = smoothing
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
             raise UserValueError(
@@ -118,11 +123,22 @@ class BernoulliMixtureModel:
 def _shares(weights: Array) -> Array:
     shares = np.array(weights, dtype=np.float64)
     total = float(shares.sum())
-    if shares.ndim != 1 or (shares < 0).any() or abs(total - 1) > 1e-6:
+    if shares.ndim != 1 or not (shares >= 0).all() or not abs(total - 1) <= 1e-6:
         raise UserValueError(
             f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum"
         )
     return shares / total
+
+
+def _distinct(X: np.ndarray[Any, Any], most: int, block: int = 4096) -> int:
+    """How many different rows of 0 and 1 there are, counted up to `most`; ends early where rows differ."""
+    seen: set[bytes] = set()
+    for start in range(0, len(X), block):
+        packed = np.packbits(X[start : start + block] > 0, axis=1)
+        seen.update(row.tobytes() for row in np.unique(packed, axis=0))
+        if len(seen) >= most:
+            return most
+    return len(seen)
 
 
 class BernoulliMixture(ClusterMixin, System):
@@ -185,6 +201,17 @@ class BernoulliMixture(ClusterMixin, System):
         self.tol = tol
         self.smoothing = smoothing
         self.random_state = random_state
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, y, sample_weight)
+        distinct = _distinct(table.X[table.weight > 0], self.n_components)
+        if distinct < self.n_components and current_group().rank == 0:
+            warnings.warn(
+                f"{self.n_components} components, {distinct} distinct rows: some components stay alike or empty; "
+                "use fewer",
+                UserWarning, stacklevel=3,
+            )  # fmt: skip
+        return table
 
     def _make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components
