@@ -211,3 +211,10 @@ def test_refused_data_leaves_nothing_of_a_comparison(
     out.mkdir()
     assert run(refused) == 2
     assert list(out.iterdir()) == []
+
+
+def test_names_that_no_file_system_takes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 300
+    for arguments in (["fit", "ppca", "wine", "--out", long], ["fit", "ppca", long], ["evaluate", long]):
+        assert run(arguments) == 2, arguments
+        assert capsys.readouterr().err.count("\n") == 1

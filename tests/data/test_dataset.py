@@ -14,6 +14,7 @@ import gnomon
 from gnomon.data import Dataset, fingerprint, load, names, split
 from gnomon.data.dataset import split_rows
 from gnomon.errors import UserError, UserValueError
+from gnomon.tasks.compare import compare
 
 SHAPES = {"breast-cancer": (569, 30), "diabetes": (442, 10), "digits": (1797, 64), "iris": (150, 4), "wine": (178, 13)}
 
@@ -172,3 +173,17 @@ def test_chosen_columns_of_a_built_in_set():
         load("wine", columns=["alcohl"])
     with pytest.raises(UserValueError, match="target"):
         load("wine", target="ash")
+
+
+@pytest.mark.parametrize("what", [None, 3, b"t.csv", ["t.csv"], np.ones((2, 2)), "x" * 400, "x" * 400 + ".csv"])
+def test_what_is_no_name_of_data_is_refused_in_one_line(what):
+    with pytest.raises(UserError) as caught:
+        load(what)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("systems", ["ppca", [3], [None]])
+def test_what_is_no_list_of_systems_is_refused(systems):
+    with pytest.raises(UserError, match="list"):
+        compare(systems, "wine")

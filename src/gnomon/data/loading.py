@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.names import BUILTIN
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 
 __all__ = ["load"]
 
@@ -48,8 +48,16 @@ def load(
             raise UserValueError(f"{name_or_file} has its own target", "target", "leave target out")
         data = builtin(name_or_file)
         return data if columns is None else _choose(data, columns)
-    path = Path(name_or_file)
-    if not path.exists() and path.name == str(name_or_file) and not path.suffix:
+    try:
+        path = Path(name_or_file)
+    except TypeError:
+        what = f"{type(name_or_file).__name__} is neither a name nor a file"
+        raise UserTypeError(what, "", "give a name or a path; arrays go to a system's fit as they are") from None
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise UserValueError(f"no file has this name ({error.strerror})", f"{path.name[:40]}...", "check it") from None
+    if not there and path.name == str(name_or_file) and not path.suffix:
         close = nearest(path.name, list(BUILTIN))
         remedy = f"did you mean {close[0]!r}?" if close else f"built in are {', '.join(BUILTIN)}"
         raise UserValueError(f"no data set and no file {path.name!r}", "", remedy)

@@ -59,7 +59,7 @@ def _unwritable(path: Path, error: OSError) -> UserError:
 def free_path(stem: Path) -> Path:
     """The first of STEM, STEM-2, STEM-3 ... that is not there yet."""
     names = (stem.name if i == 1 else f"{stem.name}-{i}" for i in range(1, 1_000_000))
-    return next(stem.with_name(name) for name in names if not stem.with_name(name).exists())
+    return next(stem.with_name(name) for name in names if not os.path.exists(stem.with_name(name)))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -101,7 +101,11 @@ class RunFolder:
             It cannot be written.
         """
         target = Path(path)
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        try:
+            taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+        except OSError as error:  # a name that is too long, a folder that may not be read
+            raise _unwritable(target, error) from None
+        if taken:
             raise UserValueError(
                 f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}"
             )
@@ -131,7 +135,7 @@ class RunFolder:
             No folder, no run in it, a config that cannot be read, or the format of a newer gnomon.
         """
         folder = Path(path)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # unlike Path.is_dir, false for a name that no file system takes
             raise UserValueError(f"no run at {folder}", "there is no such folder", "check the path")
         file = folder / CONFIG
         if not file.is_file():

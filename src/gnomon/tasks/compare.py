@@ -11,7 +11,7 @@ from typing import Any
 from gnomon.catalog import entry, make
 from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.fitting import NAMED, form, prepare
 from gnomon.runs.folder import RunFolder, free_path
@@ -117,6 +117,8 @@ def compare(
     """
     if not 0 < holdout < 1:
         raise UserValueError(f"{holdout} is not allowed", "holdout", "choose a value in (0, 1)")
+    if isinstance(systems, str) or not all(isinstance(system, str | System) for system in systems):
+        raise UserTypeError("systems is no list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     whole = data if isinstance(data, Dataset) else load(data, target=target, columns=columns)
