@@ -147,3 +147,14 @@ def test_wrong_arrays_are_refused():
     for out in (np.empty(4), np.empty(3, np.float32), np.empty(6)[::2]):
         with pytest.raises(ValueError, match="out must be"):
             fast.softplus(np.zeros(3), out=out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_unit_rows_are_the_sigmoid_and_its_weighted_copy(dtype):
+    random = np.random.default_rng(0)
+    field, bias, weight = (random.normal(size=size).astype(dtype) for size in ((7, 13), 13, 7))
+    before = field.copy()
+    mean, weighted = fast.unit_rows(field, bias, weight)
+    np.testing.assert_array_equal(field, before)
+    np.testing.assert_array_equal(mean, fast.sigmoid(field + bias))
+    np.testing.assert_array_equal(weighted, mean * weight[:, None])

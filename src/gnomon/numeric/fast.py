@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "chance32", "chance64", "exp32", "exp64", "log1p32", "log1p64", "log32", "log64", "sigmoid", "sigmoid32",
-    "sigmoid64", "sincos2pi32", "sincos2pi64", "softplus", "softplus32", "softplus64",
+    "sigmoid64", "sincos2pi32", "sincos2pi64", "softplus", "softplus32", "softplus64", "unit_rows",
 ]  # fmt: skip
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
@@ -287,6 +287,28 @@ def _sigmoid64(x, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _unit_rows32(field, bias, weight, mean, weighted):  # type: ignore[no-untyped-def]
+    n, m = field.shape
+    for i in range(n):
+        w = weight[i]
+        for j in range(m):
+            p = sigmoid32(field[i, j] + bias[j])
+            mean[i, j] = p
+            weighted[i, j] = p * w
+
+
+@kernel
+def _unit_rows64(field, bias, weight, mean, weighted):  # type: ignore[no-untyped-def]
+    n, m = field.shape
+    for i in range(n):
+        w = weight[i]
+        for j in range(m):
+            p = sigmoid64(field[i, j] + bias[j])
+            mean[i, j] = p
+            weighted[i, j] = p * w
+
+
+@kernel
 def _softplus32(x, out):  # type: ignore[no-untyped-def]
     for i in range(x.size):
         out[i] = softplus32(x[i])
@@ -309,6 +331,25 @@ def _apply(x: NDArray[Any], out: NDArray[Any] | None, single: Any, double: Any) 
     run = single if x.dtype == f32 else double
     run(np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
     return out
+
+
+def unit_rows(field: NDArray[Any], bias: NDArray[Any], weight: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Means of binary units, p = sigmoid(field + bias), and p times a weight per row, in one pass.
+
+    Parameters
+    ----------
+    field : C-ordered array of shape (n, m), float32 or float64
+    bias : array of shape (m,)
+    weight : array of shape (n,)
+
+    Examples
+    --------
+    >>> unit_rows(np.zeros((1, 2)), np.zeros(2), np.array([3.0]))
+    (array([[0.5, 0.5]]), array([[1.5, 1.5]]))
+    """
+    mean, weighted = np.empty_like(field), np.empty_like(field)
+    (_unit_rows32 if field.dtype == f32 else _unit_rows64)(field, bias, weight, mean, weighted)
+    return mean, weighted
 
 
 def sigmoid(x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:

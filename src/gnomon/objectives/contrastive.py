@@ -85,9 +85,7 @@ class PCD(Recipe):
 
 def _loss(model: HasEnergyGradient, X: Array, weight: Array, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
     """Gradients of sum weight_i E(x_i) - sum counter_i E(fantasy_i) in one product; all hidden means."""
-    stacked = np.concatenate([X, fantasy]) if isinstance(X, np.ndarray) else torch.cat([X, fantasy])
-    signed = np.concatenate([weight, -counter]) if isinstance(X, np.ndarray) else torch.cat([weight, -counter])
-    gradients, hidden = model.energy_gradient(stacked, signed)
+    gradients, hidden = model.energy_gradient(np.concatenate([X, fantasy]), np.concatenate([weight, -counter]))
 
     def gap() -> float:
         return float((weight * model.energy(X)).sum() - (counter * model.energy(fantasy)).sum())
@@ -125,20 +123,20 @@ class _PersistentChains(Objective):
         shape = (len(self.positions), model.sizes[HIDDEN])
         half = model.place(np.full(shape, 0.5))
         self.register_buffer("chains", torch.as_tensor(noise.child("chains").rows(self.positions).bernoulli(half)))
+        self.counter = model.place(np.ones(len(self.positions)))
 
     @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those of the chains; the chains then move to new hidden states."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         places = noise.rows(self.positions)
-        chain = {HIDDEN: model.place(self.chains)}
+        chain = {HIDDEN: self.views()["chains"]}
         chain = {VISIBLE: model.conditional(VISIBLE, chain).sample(places, 0)}
         if self.k > 1:
             chain = gibbs(model, chain, places, steps=self.k - 1, order=(HIDDEN, VISIBLE), draw0=1)
-        share = group.sum(float(weight.sum())) / (self.n_chains or 1)
-        counter = model.place(np.full(len(self.positions), share))
-        loss, hidden = _loss(model, X, weight, chain[VISIBLE], counter)
-        self.chains = torch.as_tensor(places.bernoulli(hidden[len(X) :], 2 * self.k))
+        self.counter.fill(group.sum(float(weight.sum())) / (self.n_chains or 1))
+        loss, hidden = _loss(model, X, weight, chain[VISIBLE], self.counter)
+        np.copyto(self.views()["chains"], places.bernoulli(hidden[len(X) :], 2 * self.k))
         return loss
 
 

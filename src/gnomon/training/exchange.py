@@ -37,41 +37,48 @@ class Exchange:
         weights = {name: term.weight for name, term in loss.terms.items()}
         if self.group.size > 1:
             weights = self.group.sum(weights)
+        if loss.gradients is not None:
+            self.divisor = weights[loss.per or next(iter(weights))]
+            self._place(loss.gradients)
+            return
+        self.divisor = 1.0
         for parameter in self.parameters:
             parameter.grad = None
-        if loss.gradients is None:
-            shares: list[Any] = [term.scale / weights[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
-            sum(shares[1:], start=shares[0]).backward()
-            self.divisor = 1.0
-            return
-        for name, gradient in loss.gradients.items():
-            tensor = gradient if isinstance(gradient, torch.Tensor) else torch.from_numpy(gradient)
-            self.named[name].grad = tensor
-        self.divisor = weights[loss.per or next(iter(weights))]
+        shares: list[Any] = [term.scale / weights[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
+        sum(shares[1:], start=shares[0]).backward()
+        self.arrays = []
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                parameter.grad = parameter.grad.contiguous()
+                self.arrays.append(parameter.grad.numpy())
+
+    def _place(self, gradients: Mapping[str, Array]) -> None:
+        self.arrays = []
+        for name, parameter in self.named.items():
+            if name not in gradients:
+                parameter.grad = None
+                continue
+            array = np.ascontiguousarray(gradients[name])
+            parameter.grad = torch.from_numpy(array)
+            self.arrays.append(array)
 
     def finish(self) -> float:
         """Sum the gradients over the processes, divide closed forms by their weight; the norm of the result."""
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
         if self.group.size > 1:
-            for gradient in gradients:
-                gradient.copy_(self.group.sum(gradient))
-        scale = 1.0 / self.divisor
-        return math.sqrt(sum(_scale_and_square(gradient, scale) for gradient in gradients))
+            for array in self.arrays:
+                array[...] = self.group.sum(array)
+        scale, squares = 1.0 / self.divisor, 0.0
+        for array in self.arrays:
+            squares += _scale_and_square(array.reshape(-1), scale)
+        return math.sqrt(squares)
 
     def state(self) -> Mapping[str, Array]:
         """Nothing is kept between updates."""
         return {}
 
 
-def _scale_and_square(gradient: torch.Tensor, scale: float) -> float:
-    if gradient.device.type == "cpu" and gradient.is_contiguous():
-        return float(_scale_kernel(gradient.numpy().reshape(-1), scale))
-    gradient.mul_(scale)
-    return float(gradient.square().sum())
-
-
 @numba.njit(cache=True, error_model="numpy")
-def _scale_kernel(values: np.ndarray, scale: float) -> float:
+def _scale_and_square(values: np.ndarray, scale: float) -> float:
     """Scale in place and return the sum of squares, in one pass; eight running sums let it use vector registers."""
     factor = values.dtype.type(scale)
     n = len(values)

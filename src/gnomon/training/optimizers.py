@@ -39,15 +39,13 @@ class _Descent:
 
     def __init__(self, parameters: Sequence[Any], rate: float) -> None:
         self.parameters, self.rate = list(parameters), rate
+        self.values = [parameter.detach() for parameter in self.parameters]
 
     def step(self) -> None:
         """One update of every parameter that has a gradient."""
-        import torch
-
-        with torch.no_grad():
-            for parameter in self.parameters:
-                if parameter.grad is not None:
-                    parameter.add_(parameter.grad, alpha=-self.rate)
+        for parameter, value in zip(self.parameters, self.values, strict=True):
+            if parameter.grad is not None:
+                value.add_(parameter.grad, alpha=-self.rate)
 
     def state_dict(self) -> dict[str, Any]:
         """Empty."""

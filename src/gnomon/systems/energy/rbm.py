@@ -20,6 +20,7 @@ from gnomon.inference.exact.enumeration import enumerable
 from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.nn.module import Module
+from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import sigmoid, softplus
@@ -30,8 +31,6 @@ from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["RBM", "RBMModel"]
-
-_NUMPY: dict[torch.dtype, Any] = {torch.float32: np.dtype("float32"), torch.float64: np.dtype("float64")}
 
 EXACT_UNITS = 20
 """Units of the smaller layer up to which log Z is enumerated rather than estimated."""
@@ -65,15 +64,14 @@ class RBMModel(Module):
         return model
 
     def place(self, x: Array) -> Array:
-        """x in the kind, dtype and place the model computes in: NumPy on the CPU (docs/decisions/0003)."""
-        weight = self.weight
-        if weight.device.type == "cpu":
-            return np.asarray(x, dtype=_NUMPY[weight.dtype])
-        return torch.as_tensor(x, dtype=weight.dtype, device=weight.device)
+        """x as the kind of array that the model computes in: NumPy (docs/decisions/0003), in its dtype."""
+        return np.asarray(x, dtype=self.views()["hidden_bias"].dtype)
 
     def _parameters_like(self, x: Array) -> tuple[Array, Array, Array]:
-        own = (self.weight, self.visible_bias, self.hidden_bias)
-        return own if isinstance(x, torch.Tensor) else tuple(p.detach().numpy() for p in own)  # type: ignore[return-value]
+        if isinstance(x, torch.Tensor):
+            return self.weight, self.visible_bias, self.hidden_bias
+        own = self.views()
+        return own["weight"], own["visible_bias"], own["hidden_bias"]
 
     def conditional(self, block: str, state: State) -> Bernoulli:
         """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
@@ -103,11 +101,11 @@ class RBMModel(Module):
         return self.marginal_energy("visible", x)
 
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
-        """Sums over rows of weight_i * dF(x_i), and the hidden means: two products."""
-        W, _, c = self._parameters_like(x)
-        hidden = sigmoid(_affine(x, W, c))
-        weighted = hidden * -weight[:, None]
-        gradients = {"weight": x.T @ weighted, "visible_bias": -(weight @ x), "hidden_bias": weighted.sum(0)}
+        """Sums over rows of weight_i * dF(x_i), and the hidden means: two products, one pass between them."""
+        own = self.views()
+        minus = -weight
+        hidden, weighted = unit_rows(np.matmul(x, own["weight"]), own["hidden_bias"], minus)
+        gradients = {"weight": np.matmul(x.T, weighted), "visible_bias": minus @ x, "hidden_bias": minus @ hidden}
         return gradients, hidden
 
     def marginal_gradient(self, block: str, value: Array, weight: Array) -> dict[str, Array]:
