@@ -80,6 +80,8 @@ class System(BaseEstimator):
     domain: Any = Real()
     slots: ClassVar[tuple[str, ...]] = ()
     primary: ClassVar[str] = "log_likelihood"
+    numpy_products: ClassVar[bool] = False
+    """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
     random_state: Any
 
     # --- hyper-parameters ---------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ class System(BaseEstimator):
         self._initialize(model, table, noise.child("initial"))
         self.arguments_, self.seed_ = arguments, seed
         problem = self._problem(model, table, noise, group)
-        with limited(current_context().threads):
+        with limited(current_context().threads, torch_alone=self.numpy_products):
             outcome = drive(self._procedure(), problem, run, limit=limit, describe=self._facts)
         self._finish(model)
         self._publish(model, outcome)

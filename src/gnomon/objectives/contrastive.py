@@ -99,7 +99,6 @@ class _ContrastiveDivergence(Objective):
         super().__init__()
         self.k = k
 
-    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
@@ -125,7 +124,6 @@ class _PersistentChains(Objective):
         self.register_buffer("chains", torch.as_tensor(noise.child("chains").rows(self.positions).bernoulli(half)))
         self.counter = model.place(np.ones(len(self.positions)))
 
-    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those of the chains; the chains then move to new hidden states."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
@@ -145,7 +143,6 @@ class _ExactLikelihood(Objective):
         super().__init__()
         self.limit = limit
 
-    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data plus log Z, whose gradient enumerates the smaller layer."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)

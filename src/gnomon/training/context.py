@@ -72,20 +72,21 @@ def context(**changes: Any) -> Iterator[Context]:
 
 
 @contextlib.contextmanager
-def limited(threads: int | None) -> Iterator[None]:
-    """Give torch and the BLAS libraries this many threads for a while; None changes nothing."""
-    if threads is None:
-        yield
-        return
-    if threads < 1:
+def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]:
+    """Give torch and the BLAS libraries this many threads for a while; None leaves what they chose.
+
+    With `torch_alone` torch keeps to one thread whatever happens: two pools of threads that take turns in one loop spin
+    against each other, and a product beside them takes ten times as long (docs/decisions/0003).
+    """
+    if threads is not None and threads < 1:
         raise UserValueError(f"{threads} threads", "context", "give at least 1")
     import torch
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1 if torch_alone else threads or before)
     try:
-        with threadpool_limits(threads):
+        with threadpool_limits(threads) if threads else contextlib.nullcontext():
             yield
     finally:
         torch.set_num_threads(before)

@@ -204,6 +204,7 @@ class RBM(TransformerMixin, System):
     domain = UnitInterval()
     outcomes = Binary()
     slots: ClassVar[tuple[str, ...]] = ("objective", "optimizer")
+    numpy_products: ClassVar[bool] = True
 
     def __init__(
         self,
