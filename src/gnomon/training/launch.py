@@ -93,13 +93,16 @@ def _work(rank: int, size: int, folder: str, function: Callable[..., Any], argum
         if rank == 0:
             (Path(folder) / "result").write_bytes(pickle.dumps(result))
         dist.barrier()
-    except UserError as error:
-        part = Path(folder) / f".error-{rank}"
-        part.write_bytes(pickle.dumps(error))
-        part.rename(Path(folder) / f"error-{rank}")
-        raise
-    finally:
+    except BaseException as error:
+        if isinstance(error, UserError):
+            part = Path(folder) / f".error-{rank}"
+            part.write_bytes(pickle.dumps(error))
+            part.rename(Path(folder) / f"error-{rank}")
         dist.destroy_process_group()
+        raise
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)  # gloo's threads may abort a process that tears them down while its peer is gone already
 
 
 def _end_with_parent() -> None:
