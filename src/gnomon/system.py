@@ -370,8 +370,8 @@ class System(BaseEstimator):
         return self
 
 
-def how_many(n: Any) -> int:
-    """A number of rows that somebody asks for.
+def how_many(n: Any, name: str = "n") -> int:
+    """A number of rows (steps, tokens) that somebody asks for.
 
     Raises
     ------
@@ -384,12 +384,12 @@ def how_many(n: Any) -> int:
     3
     """
     try:
-        rows = operator.index(n)
+        number = operator.index(n)
     except TypeError:
-        raise UserTypeError(f"{n!r} rows", "n", "ask for a whole number") from None
-    if not 0 <= rows <= MOST_ROWS:
-        raise UserValueError(f"{rows} rows", "n", f"ask for 0 to {MOST_ROWS}")
-    return rows
+        raise UserTypeError(f"{name} is {n!r}", name, "ask for a whole number") from None
+    if not 0 <= number <= MOST_ROWS:
+        raise UserValueError(f"{name} is {number}", name, f"ask for 0 to {MOST_ROWS}")
+    return number
 
 
 def _plain(value: Any) -> Any:

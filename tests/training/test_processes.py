@@ -153,3 +153,9 @@ def test_a_group_of_one_changes_nothing() -> None:
     assert Group().sum(x) is x and Group().gather(x) is x
     with context(verbose=False):
         assert current().size == 1
+
+
+@pytest.mark.parametrize("devices", [0, 10_000])
+def test_a_number_of_processes_that_makes_no_sense(devices):
+    with pytest.raises(UserValueError, match=f"{devices} processes"):
+        launch(int, devices=devices)

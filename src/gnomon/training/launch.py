@@ -31,7 +31,7 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     Raises
     ------
     UserValueError
-        Fewer than one process.
+        Fewer than one process, or far more than there are processors.
     UserError
         As the first process that met one raised it; the others are stopped.
     RuntimeError
@@ -39,6 +39,11 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     """
     if devices < 1:
         raise UserValueError(f"{devices} processes", "devices", "ask for at least 1")
+    most = max(8, 4 * (os.cpu_count() or 1))
+    if devices > most:
+        raise UserValueError(
+            f"{devices} processes on {os.cpu_count()} processors", "devices", f"ask for at most {most}"
+        )
     if devices == 1:
         return function(*arguments)
     import torch.multiprocessing as processes

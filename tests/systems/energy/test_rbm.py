@@ -8,7 +8,7 @@ from sklearn.neural_network import BernoulliRBM
 
 from gnomon.contracts import HasBridge, HasEnergyGradient, HasLogProb, HasMarginalGradient, supports
 from gnomon.data.batches import Batch
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.likelihood import log_partition
 from gnomon.inference.importance.ais import ais
 from gnomon.inference.mcmc.gibbs import block_kernel, gibbs, kernel_matrix
@@ -424,3 +424,16 @@ def test_sampling_follows_its_seed_and_the_model():
     assert chisquare(counts, 20_000 * np.exp(system.model_.log_prob(all_states(3)))).pvalue > 1e-4  # false alarm 1e-4
     np.testing.assert_array_equal(system.sample(5, steps=3, random_state=1), system.sample(5, steps=3, random_state=1))
     assert system.sample(0).shape == (0, 3)
+
+
+def test_a_learning_rate_that_freezes_the_chains_is_told():
+    X = (np.random.default_rng(0).random((200, 30)) < 0.3).astype(float)
+    with pytest.warns(UserWarning, match=r"a weight has grown to .*lower the learning rate"):
+        RBM(n_hidden=4, learning_rate=1e6, epochs=2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("steps", [1.5, "a", -1])
+def test_gibbs_takes_a_whole_number_of_steps(steps):
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
+    with pytest.raises((UserTypeError, UserValueError), match="steps"):
+        system.gibbs(all_states(3), steps)

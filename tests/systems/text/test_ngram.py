@@ -299,3 +299,14 @@ def test_it_beats_the_unigram_on_english() -> None:
         assert found.against(unigram) == "better"
         values.append(found.value)
     assert max(values) > unigram.value + 1.5
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [("sample", {"n": 1.5}), ("sample", {"n": -1}), ("sample", {"max_length": "a"}), ("next_tokens", {"k": -1})],
+)
+@pytest.mark.filterwarnings("ignore:too little text")
+def test_numbers_that_are_none_are_refused_by_name(verb, options):
+    system = NGram(n=2, random_state=0).fit(["a b c", "b c d"])
+    with pytest.raises(UserError, match=next(iter(options))):
+        getattr(system, verb)(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,6 +32,9 @@ from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["RBM", "RBMModel"]
+
+FROZEN_WEIGHT = 1e3
+"""A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
 EXACT_UNITS = 20
 """Units of the smaller layer up to which log Z is enumerated rather than estimated."""
@@ -241,6 +245,15 @@ class RBM(TransformerMixin, System):
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
             model.visible_bias.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
 
+    def _finish(self, model: RBMModel) -> None:
+        largest = float(np.abs(model.views()["weight"]).max())
+        if largest > FROZEN_WEIGHT:
+            warnings.warn(
+                f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing; lower the "
+                "learning rate",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+
     def _objective(self) -> Any:
         return self._recipe("objective").build()
 
@@ -284,7 +297,7 @@ class RBM(TransformerMixin, System):
         """Visible states after `steps` sweeps (hidden, then visible) from X."""
         noise = Stream(seed_of(random_state), "gibbs")
         state = {"visible": self._rows(X)}
-        return gibbs(self.model_, state, noise, steps=steps, order=("hidden", "visible"))["visible"]
+        return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden", "visible"))["visible"]
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
         """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""

@@ -19,7 +19,7 @@ from gnomon.inference.counting import BOS, EOS
 from gnomon.numeric.noise import Noise as Source
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes import Recipe
-from gnomon.system import System
+from gnomon.system import System, how_many
 from gnomon.systems.text._backoff import Katz, Threshold
 from gnomon.systems.text._corpus import Corpus, Tokens, encode
 from gnomon.systems.text._mixture import Interpolated
@@ -135,8 +135,9 @@ class NGram(System):
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
         self._check_parameters()
-        corpus = self._ingest(X, validation)
-        return self._fit(corpus, self._open(run, corpus))
+        with self._all_or_nothing():
+            corpus = self._ingest(X, validation)
+            return self._fit(corpus, self._open(run, corpus))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown."""
@@ -238,7 +239,7 @@ class NGram(System):
     def next_tokens(self, context: str | Sequence[str] = "", k: int = 5) -> list[tuple[str, float]]:
         """The k most probable tokens after the beginning of a sentence, with their probabilities."""
         row = self.next_distribution(context)
-        best = np.argsort(-row, kind="stable")[:k]
+        best = np.argsort(-row, kind="stable")[: how_many(k, "k")]
         return list(zip(self.vocabulary_.decode(best), row[best].tolist(), strict=True))
 
     def sample(self, n: int = 1, *, random_state: Any = None, max_length: int = 100) -> list[str]:
@@ -252,9 +253,7 @@ class NGram(System):
         self, prompt: str | Sequence[str], n: int = 1, *, random_state: Any = None, max_length: int = 100
     ) -> list[str]:
         """Draw n sentences that begin with the prompt, with at most `max_length` tokens after it."""
-        for name, value in (("n", n), ("max_length", max_length)):
-            if value < 0:
-                raise UserValueError(f"{name} is {value}", name, "use 0 or more")
+        n, max_length = how_many(n), how_many(max_length, "max_length")
         begin = self._ids(prompt)
         drawn = self.model_.sample(n, Source(seed_of(random_state), "sample"), prompt=begin, max_length=max_length)
         said = self._tokens(prompt)
