@@ -1,18 +1,58 @@
-"""Leaderboards as text."""
+"""Leaderboards: the systems of one task on one data space, as objects, JSON and text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
-if TYPE_CHECKING:
-    from gnomon.tasks.compare import Leaderboard
+from gnomon.evaluation.score import Score
 
-__all__ = ["board_text"]
+__all__ = ["Leaderboard", "Line"]
 
 HEADER = ("system", "score", "± examples", "± estimator", "kind", "seconds", "parameters", "against baseline")
 
 
-def board_text(board: Leaderboard) -> str:
+@dataclass(frozen=True)
+class Line:
+    """One system (or baseline) on a leaderboard."""
+
+    name: str
+    score: Score
+    others: dict[str, Score]
+    seconds: float
+    parameters: int
+    against_baseline: str
+    run: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as a JSON object."""
+        others = {name: score.to_json() for name, score in self.others.items()}
+        return {
+            "name": self.name, "score": self.score.to_json(), "others": others, "seconds": round(self.seconds, 3),
+            "parameters": self.parameters, "against_baseline": self.against_baseline, "run": self.run,
+        }  # fmt: skip
+
+
+@dataclass
+class Leaderboard:
+    """The systems of one task on one data space, best first."""
+
+    task: str
+    data: str
+    data_space: str
+    metric: str
+    lines: list[Line] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The board as a JSON object."""
+        head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
+        return {**head, "lines": [line.to_json() for line in self.lines]}
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+def _text(board: Leaderboard) -> str:
     """The board as a table: score with its kind and both errors, seconds, parameters, verdict against the baseline."""
     unit = board.lines[0].score.unit
     rows = [

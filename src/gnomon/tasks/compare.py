@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from gnomon.fitting import NAMED, form, prepare
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system import System
 from gnomon.tasks.baselines import baseline
+from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.clusters import cluster_scores
 
-__all__ = ["Leaderboard", "Line", "compare"]
+__all__ = ["PRIMARY", "compare"]
 
 PRIMARY = {
     "density": "log_likelihood",
@@ -28,48 +28,6 @@ PRIMARY = {
     "language": "log_likelihood",
 }
 """The score that a task's leaderboard is sorted by."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One system (or baseline) on a leaderboard."""
-
-    name: str
-    score: Score
-    others: dict[str, Score]
-    seconds: float
-    parameters: int
-    against_baseline: str
-    run: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The line as a JSON object."""
-        others = {name: score.to_json() for name, score in self.others.items()}
-        return {
-            "name": self.name, "score": self.score.to_json(), "others": others, "seconds": round(self.seconds, 3),
-            "parameters": self.parameters, "against_baseline": self.against_baseline, "run": self.run,
-        }  # fmt: skip
-
-
-@dataclass
-class Leaderboard:
-    """The systems of one task on one data space, best first."""
-
-    task: str
-    data: str
-    data_space: str
-    metric: str
-    lines: list[Line] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """The board as a JSON object."""
-        head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
-        return {**head, "lines": [line.to_json() for line in self.lines]}
-
-    def __str__(self) -> str:
-        from gnomon.tasks.boards import board_text
-
-        return board_text(self)
 
 
 def compare(

@@ -1,0 +1,90 @@
+"""Comparisons: one board per task and data space, baselines in closed form, the same rows for all."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import gnomon
+from gnomon.data import load, split
+from gnomon.errors import UserValueError
+from gnomon.tasks.baselines import ClassShares, DiagonalGaussian
+from gnomon.tasks.clusters import cluster_scores
+from gnomon.tasks.compare import compare
+
+pytestmark = pytest.mark.filterwarnings("ignore:too little text")
+
+
+def test_a_density_and_a_mass_never_share_a_board():
+    systems = [gnomon.BernoulliMixture(n_components=2, max_iter=3, random_state=0), gnomon.PPCA(n_components=40)]
+    mass, density = compare(systems, "digits")
+    assert mass.data_space == "pmf on {0,1}^64"
+    assert density.data_space == "density on R^64"
+    for board in (mass, density):
+        assert [line.against_baseline for line in board.lines].count("baseline") == 1
+        values = [line.score.value for line in board.lines]
+        assert values == sorted(values, reverse=True)
+        json.dumps(board.to_json(), allow_nan=False)
+    assert all(line.score.value <= 0 for line in mass.lines)
+
+
+def test_every_system_sees_the_same_held_out_rows():
+    board = compare([gnomon.BernoulliMixture(n_components=1, random_state=0)], "digits")[0]
+    _, test = split(load("digits"), test=0.2, seed=0)
+    assert {line.score.n for line in board.lines} == {len(test)}
+    one, baseline = board.lines
+    assert one.score.value == baseline.score.value  # one component is the independent Bernoulli
+    assert one.score.against(baseline.score) == "undecided"
+
+
+def test_the_diagonal_gaussian_is_scipys_and_leaves_missing_values_out():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 2, 3]
+    model = DiagonalGaussian().fit(X)
+    expected = norm(X.mean(0), X.std(0)).logpdf(X).sum(1).mean()
+    assert model.evaluate(X)["log_likelihood"].value == pytest.approx(expected, abs=1e-12)
+    X[0, 0] = np.nan
+    assert np.isfinite(DiagonalGaussian().fit(X).evaluate(X)["log_likelihood"].value)
+
+
+def test_class_shares_by_hand():
+    X, y = np.zeros((10, 1)), np.array(["a"] * 6 + ["b"] * 4)
+    scores = ClassShares().fit(X, y).evaluate(X, y)
+    assert scores["accuracy"].value == pytest.approx(0.6)
+    assert scores["log_likelihood"].value == pytest.approx(0.6 * np.log(0.6) + 0.4 * np.log(0.4))
+
+
+def test_cluster_scores_at_their_ends():
+    labels = np.repeat([0, 1, 2], 20)
+    perfect = cluster_scores(labels, (labels + 1) % 3)
+    assert perfect["adjusted_rand"].value == 1
+    assert perfect["adjusted_rand"].stderr == 0
+    assert cluster_scores(labels, np.zeros(60))["adjusted_rand"].value == 0
+
+
+def test_runs_of_a_comparison_are_evaluated_and_resumed_like_any_other(tmp_path):
+    system = gnomon.SoftmaxRegression(epochs=20, random_state=0)
+    board = compare([system], "wine", out=tmp_path / "runs")[0]
+    line = next(line for line in board.lines if line.run)
+    loaded = gnomon.load(line.run)
+    _, test = split(load("wine"), test=0.2, seed=0)
+    assert loaded.score(test.view("table"), test.view("labels")) == line.score.value
+    assert gnomon.resume(line.run).seed_ == loaded.seed_
+
+
+@pytest.mark.parametrize(
+    ("systems", "data", "options", "words"),
+    [
+        ([], "digits", {}, "no system"),
+        (["rbm"], "digits", {"task": "classify"}, "rbm cannot classify"),
+        (["rmb"], "digits", {}, "rbm"),
+        (["ngram"], "digits", {}, "not a text"),
+        (["softmax-regression"], "python-reference", {}, "not a table"),
+        (["rbm"], "wine", {}, "neither 0 nor 1"),
+        (["rbm"], "digits", {"holdout": 1.5}, "holdout"),
+    ],
+)
+def test_comparisons_that_cannot_be(systems, data, options, words):
+    with pytest.raises(UserValueError, match=words) as caught:
+        compare(systems, data, **options)
+    assert "\n" not in str(caught.value)
