@@ -6,6 +6,7 @@ from scipy.linalg import subspace_angles
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
 
+import gnomon
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.factors.ppca import PPCA, PPCAModel
@@ -243,3 +244,52 @@ def test_latent_values_that_cannot_be_used_are_refused():
         fitted.inverse_transform([[np.nan, 1.0]])
     with pytest.raises(UserValueError, match="Z has 3 columns"):
         fitted.inverse_transform(np.ones((2, 3)))
+
+
+CHUNKED = np.random.default_rng(0).normal(size=(101, 4)) @ np.diag([5, 3, 1, 0.1]) + 1000.0
+
+
+@pytest.mark.parametrize("cuts", [range(10, 101, 10), range(10, 101), [50, 50, 101]])
+def test_chunks_of_any_size_are_one_fit(cuts):
+    whole = PPCA(n_components=2).fit(CHUNKED)
+    model = PPCA(n_components=2)
+    for chunk in np.split(CHUNKED, cuts):
+        model.partial_fit(chunk)
+    assert model.n_samples_seen_ == 101
+    np.testing.assert_allclose(model.get_covariance(), whole.get_covariance(), atol=1e-8)
+    np.testing.assert_allclose(model.components_, whole.components_, atol=1e-8)
+    assert model.score(CHUNKED) == pytest.approx(whole.score(CHUNKED), abs=1e-8)
+
+
+def test_weighted_chunks_and_small_integers():
+    U = np.random.default_rng(1).integers(0, 256, size=(100, 50, 9), dtype=np.uint8)
+    weight = np.random.default_rng(2).uniform(0.5, 2, size=(100, 50))
+    model = PPCA(n_components=3)
+    for chunk, w in zip(U, weight, strict=True):
+        model.partial_fit(chunk, sample_weight=w)
+    whole = PPCA(n_components=3).fit(U.reshape(-1, 9), sample_weight=weight.ravel())
+    np.testing.assert_allclose(model.get_covariance(), whole.get_covariance(), rtol=1e-9)
+    np.testing.assert_allclose(model.mean_, whole.mean_, rtol=1e-9)
+
+
+def test_chunks_that_cannot_be_taken_in_leave_the_model_alone(tmp_path):
+    with pytest.raises(UserValueError, match="first chunk has 2 rows, 3 components need at least 4"):
+        PPCA(n_components=3).partial_fit(CHUNKED[:2])
+    model = PPCA(n_components=2).partial_fit(CHUNKED[:50])
+    before = model.get_covariance()
+    model.partial_fit(CHUNKED[:0])
+    for bad in (CHUNKED[:5, :3], np.full((3, 4), np.nan), np.full((3, 4), np.inf)):
+        with pytest.raises(UserValueError):
+            model.partial_fit(bad)
+    np.testing.assert_array_equal(model.get_covariance(), before)
+    loaded = gnomon.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.get_covariance(), before)
+    with pytest.raises(UserValueError, match="not kept"):
+        loaded.partial_fit(CHUNKED[50:])
+    with pytest.raises(UserValueError, match="closed form"):
+        PPCA(method="em").partial_fit(CHUNKED)
+    going_on = PPCA(n_components=2).fit(CHUNKED[:50]).partial_fit(CHUNKED[50:])
+    np.testing.assert_allclose(going_on.get_covariance(), PPCA(n_components=2).fit(CHUNKED).get_covariance(), atol=1e-8)
+    np.testing.assert_array_equal(
+        model.fit(CHUNKED[:60]).get_covariance(), PPCA(n_components=2).fit(CHUNKED[:60]).get_covariance()
+    )

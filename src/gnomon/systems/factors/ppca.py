@@ -12,9 +12,12 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise as Source
 from gnomon.system import System, Table
+from gnomon.training.driver import Outcome
 from gnomon.training.em import EM, ClosedForm
 
 __all__ = ["PPCA", "PPCAModel"]
@@ -45,6 +48,7 @@ class PPCAModel:
         self.mean = np.array(mean, dtype=np.float64)
         self.noise_variance = float(noise_variance)
         self.pivot = self.mean.copy()
+        self.sums: dict[str, Array] | None = None
 
     @property
     def n_parameters(self) -> int:
@@ -132,6 +136,7 @@ class PPCAModel:
 
     def solve(self, moments: dict[str, Array]) -> dict[str, float]:
         """Maximum likelihood (Tipping and Bishop 1999, section 3.2): W = U (L - s I)^(1/2), s the mean of the rest."""
+        self.sums = moments
         shift = moments["sum"] / moments["weight"]
         covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
         values, vectors = np.linalg.eigh(covariance)
@@ -280,6 +285,51 @@ class PPCA(TransformerMixin, System):
         self.tol = tol
         self.random_state = random_state
 
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PPCA:
+        """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.
+
+        Goes on from a closed-form fit too. Cost O(n d^2 + d^3) per chunk; the sums of the rows, d^2 numbers, stay in
+        memory and are not saved. An empty chunk changes nothing.
+
+        Raises
+        ------
+        UserValueError
+            A first chunk with too few rows, missing values, ``method="em"``, or a model without sums: loaded or
+            fitted by EM.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "model_")
+        if self.method == "em":
+            raise UserValueError("chunks need the closed form", "method", 'use method="closed" or "auto"')
+        if not first and self.model_.sums is None:
+            raise UserValueError("the sums of the earlier rows were not kept", "partial_fit", "fit to all rows again")
+        if not first and getattr(X, "shape", (1,))[0] == 0:
+            return self
+        with self._all_or_nothing():
+            return self._take_in(self._rows(X, reset=first), sample_weight, first)
+
+    def _take_in(self, rows: Array, sample_weight: Any, first: bool) -> PPCA:
+        n, k = len(rows), self.n_components
+        if first and n <= k:
+            raise UserValueError(f"first chunk has {n} rows, {k} components need at least {k + 1}", "X", "join chunks")
+        if np.isnan(rows).any():
+            raise UserValueError("NaN with the closed form", "X", "fit all rows at once by EM")
+        table = Table(rows, None, row_weights(sample_weight, n, rows.dtype))
+        if first:
+            self.arguments_, self.seed_, self.n_samples_seen_ = self._arguments(table) | {"closed": True}, 0, 0
+            before = self._allocate(**self.arguments_)
+            self._initialize(before, table, Source(self.seed_, "initial"))
+        else:
+            before = self.model_
+        more, sums = before.moments(rows, table.weight), before.sums or {}
+        model = self._allocate(**self.arguments_)
+        model.pivot = before.pivot
+        record = model.solve({name: sums.get(name, 0.0) + value for name, value in more.items()})
+        self.n_samples_seen_ += n
+        steps = 1 if first else self.n_steps_ + 1
+        self._publish(model, Outcome(steps, [{"step": steps, **record}]))
+        return self
+
     def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
         table = super()._ingest(X, None, sample_weight)
         n, d = table.X.shape
@@ -289,6 +339,7 @@ class PPCA(TransformerMixin, System):
             )
         if n < 2:
             raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
+        self.n_samples_seen_ = n
         missing = np.isnan(table.X)
         if missing.all(0).any():
             raise UserValueError(
