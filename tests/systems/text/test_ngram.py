@@ -310,3 +310,12 @@ def test_numbers_that_are_none_are_refused_by_name(verb, options):
     system = NGram(n=2, random_state=0).fit(["a b c", "b c d"])
     with pytest.raises(UserError, match=next(iter(options))):
         getattr(system, verb)(**options)
+
+
+@pytest.mark.filterwarnings("ignore:too little text")
+def test_an_empty_chunk_changes_nothing():
+    system = NGram(n=2, random_state=0).partial_fit(["a b c", "b c d"])
+    before = system.score(["a b"])
+    assert system.partial_fit([]).partial_fit("").score(["a b"]) == before
+    with pytest.raises(UserError):
+        NGram(n=2).partial_fit([])

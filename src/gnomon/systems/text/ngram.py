@@ -140,9 +140,14 @@ class NGram(System):
             return self._fit(corpus, self._open(run, corpus))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown."""
+        """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown.
+
+        An empty text changes nothing, after the first.
+        """
         if not hasattr(self, "model_"):
             return self.fit(X)
+        if isinstance(X, str | list | tuple) and not X:
+            return self
         self.model_.update(self._encoded(X))
         return self
 
