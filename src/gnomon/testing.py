@@ -111,12 +111,21 @@ def _same(a: System, b: System, tolerance: float = 0.0) -> bool:
 
 
 def improves(make: Callable[..., System], X: Any, y: Any) -> None:
-    """The fit explains the training data better than a fit of one step on shuffled columns' worth of information."""
+    """The loss falls from first to last record, and the fit scores better than one to data without structure."""
     fitted = make().fit(X, y)
     values = np.asarray(_trace(fitted))
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
+    learned, blind = fitted.score(X, y), make().fit(*_destroyed(X, y)).score(X, y)
+    _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
+
+
+def _destroyed(X: Any, y: Any) -> tuple[Any, Any]:
+    """The same values without what connects them: every column in an order of its own, or the words reversed."""
+    if isinstance(X, np.ndarray):
+        return np.random.default_rng(7).permuted(X, axis=0), y
+    return [" ".join(reversed(sentence.split())) for sentence in X], y
 
 
 def _trace(system: System) -> list[float]:

@@ -24,7 +24,7 @@ RECIPES = {
     "softmax-regression, mini-batches": ("softmax-regression", {"batch_size": 7, "epochs": 4, "optimizer": "sgd"}),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
-    "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 4, "batch_size": 7, "optimizer": "adam"}),
+    "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""
 EVERY = {name: (name, {}) for name in NAMES} | RECIPES
