@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 
 with contextlib.suppress(ImportError):
     import rich.style  # noqa: F401  (scikit-learn may import it, and it draws from `random` when it is imported)
+
+# a runner in the background ignores Ctrl-C, and the processes that tests start would inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
