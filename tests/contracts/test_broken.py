@@ -112,10 +112,28 @@ class Divides(gnomon.SoftmaxRegression):
         return objective
 
 
+class Strays(gnomon.SoftmaxRegression):
+    """Has a score that is no number."""
+
+    def score(self, X, y=None, sample_weight=None):
+        return float("nan")
+
+
+class Recounts(gnomon.SoftmaxRegression):
+    """Forgets on resume what the epoch's record had summed."""
+
+    def _procedure(self):
+        procedure = super()._procedure()
+        inner = procedure.load
+        procedure.load = lambda problem, arrays, facts: inner(problem, arrays, {**facts, "sums": {}, "weights": {}})
+        return procedure
+
+
 GUARDS = {
     Climbs: "improves", Forgets: "repeats", Writes: "input_untouched",
     Remembers: "parameters_untouched", Loses: "saves",
     Restarts: "resumes", Swallows: "refuses", Overflows: "stays_finite",
+    Strays: "stays_finite", Recounts: "resumes",
 }  # fmt: skip
 
 

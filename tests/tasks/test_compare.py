@@ -1,14 +1,17 @@
 """Comparisons: one board per task and data space, baselines in closed form, the same rows for all."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.metrics import adjusted_rand_score
 
 import gnomon
 from gnomon.data import load, split
 from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
 from gnomon.tasks.baselines import ClassShares, DiagonalGaussian
 from gnomon.tasks.clusters import cluster_scores
 from gnomon.tasks.compare import compare
@@ -88,3 +91,34 @@ def test_comparisons_that_cannot_be(systems, data, options, words):
     with pytest.raises(UserValueError, match=words) as caught:
         compare(systems, data, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_the_baseline_learns_from_the_training_rows_alone(tmp_path):
+    system = gnomon.PPCA(n_components=2)
+    board = compare([system], "wine", holdout=0.4, out=tmp_path / "runs")[0]
+    train, test = (part.view("density") for part in split(load("wine"), test=0.4, seed=0))
+    line = next(line for line in board.lines if line.against_baseline == "baseline")
+    assert line.score.value == pytest.approx(DiagonalGaussian().fit(train).evaluate(test)["log_likelihood"].value)
+    assert line.score.n == len(test)
+    own = next(line for line in board.lines if line.run)
+    assert own.score.value == pytest.approx(gnomon.PPCA(n_components=2).fit(train).score(test), rel=1e-9)
+    config = json.loads((Path(own.run) / "config.json").read_text())
+    assert config["data"]["holdout"] == 0.4
+    assert own.parameters == system.model_.n_parameters and line.parameters == 2 * 13
+
+
+def test_baselines_where_training_was_poor():
+    X = np.array([[1.0, 0.0], [1.0, 1.0]])
+    assert np.isfinite(DiagonalGaussian().fit(X).evaluate(X)["log_likelihood"].value)
+    shares = ClassShares().fit(X, ["a", "b"])
+    scores = shares.evaluate(np.zeros((2, 2)), np.array(["a", "c"]))
+    assert scores["log_likelihood"].value == -np.inf
+    assert scores["accuracy"].value == 0.5
+
+
+def test_the_error_of_a_clustering_is_the_spread_over_resamples():
+    random = np.random.default_rng(0)
+    labels, clusters = random.integers(0, 3, size=30), random.integers(0, 2, size=30)
+    rows = Noise(0, "bootstrap").integers(30, (200, 30))
+    expected = np.std([adjusted_rand_score(labels[i], clusters[i]) for i in rows], ddof=1)
+    assert cluster_scores(labels, clusters)["adjusted_rand"].stderr == pytest.approx(expected, rel=1e-12)

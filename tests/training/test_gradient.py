@@ -153,3 +153,51 @@ def test_optimizer_state_is_what_makes_it_the_same(tmp_path: Path) -> None:
     again = problem(Squares())
     drive(Gradient(Adam(), 0.1, 4), again, run)
     assert again.model.a.item() != task.model.a.item()
+
+
+def test_adam_and_momentum_by_hand() -> None:
+    """Two gradients in a row, with none of the default numbers."""
+    gradients = np.array([[1.0, -2.0], [0.5, 3.0]])
+    theta, m, v = np.zeros(2), np.zeros(2), np.zeros(2)
+    for t, g in enumerate(gradients, start=1):
+        m, v = 0.8 * m + 0.2 * g, 0.6 * v + 0.4 * g**2
+        theta = theta - 0.1 * (m / (1 - 0.8**t)) / (np.sqrt(v / (1 - 0.6**t)) + 0.25)
+    speed = 0.7 * gradients[0] + gradients[1]
+    ends = {Adam(beta1=0.8, beta2=0.6, epsilon=0.25): theta, SGD(momentum=0.7): -0.1 * (gradients[0] + speed)}
+    for recipe, end in ends.items():
+        parameter = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
+        optimizer = recipe.build([parameter], 0.1)
+        for g in gradients:
+            parameter.grad = torch.from_numpy(g.copy())
+            optimizer.step()
+        np.testing.assert_allclose(parameter.detach(), end, rtol=1e-12)
+
+
+def test_a_term_that_costs_is_computed_once_an_epoch() -> None:
+    """On the last batch, whose value the record then holds."""
+    calls: list[int] = []
+
+    class Counted(Squares):
+        def forward(self, model: Line, batch: Any, **options: Any) -> Loss:
+            loss = super().forward(model, batch, **options)
+            number = len(self.seen)
+            self.seen.append(number)
+            loss.terms["costly"] = Term(lambda: calls.append(number) or 2.0 * number, 4.0)  # type: ignore[func-returns-value]
+            return loss
+
+    objective = Counted(closed=True)
+    objective.seen = []
+    _, outcome = fit(objective, epochs=2)
+    assert calls == [4, 9]
+    assert outcome.history["costly"] == [2.0, 4.5]
+
+
+def test_no_tolerance_runs_all_epochs() -> None:
+    """Also where the gradient is zero."""
+
+    class Flat(Squares):
+        def forward(self, model: Line, batch: Any, **options: Any) -> Loss:
+            return Loss({"error": Term(0.0, 1.0)}, {"a": np.zeros(1)}, per="error")
+
+    _, outcome = fit(Flat(), epochs=3)
+    assert len(outcome.records) == 3

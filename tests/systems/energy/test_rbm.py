@@ -437,3 +437,71 @@ def test_gibbs_takes_a_whole_number_of_steps(steps):
     system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
     with pytest.raises((UserTypeError, UserValueError), match="steps"):
         system.gibbs(all_states(3), steps)
+
+
+def test_visible_biases_start_at_the_log_odds_of_the_columns():
+    X = np.array([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    system = RBM(n_hidden=2, epochs=1, learning_rate=1e-30, random_state=0).fit(X)
+    share = np.array([0.75, 0.01, 0.25, 0.99])
+    np.testing.assert_allclose(system.visible_bias_, np.log(share / (1 - share)), atol=1e-12)
+    assert 0.002 < system.weights_.std() < 0.03  # eight numbers of spread 0.01; a fixed seed
+    drawn = system.sample(5000, steps=0, random_state=0)  # where chains begin: the columns' means
+    np.testing.assert_allclose(drawn.mean(0), share, atol=4.5 * 0.5 / np.sqrt(5000))  # false alarm below 1e-4
+
+
+def test_grey_rows_have_no_pseudo_likelihood():
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(np.eye(4))
+    with pytest.raises(UserValueError, match="row 0, column 0"):
+        system.pseudo_log_likelihood(np.full((2, 4), 0.5))
+    almost = np.abs(np.eye(4) - 1e-9)  # rounding noise is none of a row's values
+    assert system.pseudo_log_likelihood(almost).value == system.pseudo_log_likelihood(np.eye(4)).value
+    for score in (system.pseudo_log_likelihood(np.eye(4)), system.evaluate(np.eye(4))["log_likelihood"]):
+        assert score.data_space == "pmf on {0,1}^4"
+
+
+def test_a_base_of_constant_columns_is_finite():
+    base = RBMModel.of(*TINY).base(np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(base.state()["visible_bias"], [-np.log(99), 0, np.log(99)], atol=1e-12)
+
+
+def test_log_partition_is_remembered_by_its_options():
+    system = RBM(n_hidden=3, epochs=1, random_state=0).fit(all_states(4))
+    system.model_ = RBMModel.of(*random_model(4, 3))
+    few, more = (system.log_partition("ais", chains=chains, schedule=5) for chains in (10, 50))
+    assert few.value != more.value
+    assert system.log_partition("ais", chains=10, schedule=5) is few
+
+
+def test_cd_weighs_each_row_with_its_chain():
+    model, noise = RBMModel.of(*random_model()), Noise(0, "fit")
+    random = np.random.default_rng(0)
+    X, weight = (random.random((9, 7)) < 0.5).astype(float), random.uniform(0.5, 2.0, size=9)
+    loss = CD(k=2).build()(model, batch_of(X, weight), noise=noise, phase="fit", group=Group())
+    far = gibbs(model, {"visible": X}, noise.rows(np.arange(9)), steps=2, order=("hidden", "visible"))["visible"]
+    term = loss.terms["energy_gap"]
+    assert term.weight == pytest.approx(weight.sum(), rel=1e-12)
+    assert term.sum() == pytest.approx(weight @ model.energy(X) - weight @ model.energy(far), rel=1e-12)
+    np.testing.assert_allclose(loss.gradients["visible_bias"], weight @ far - weight @ X, atol=1e-12)
+
+
+@pytest.mark.spec("INF-35")
+def test_persistent_chains_of_many_steps_by_hand():
+    """Eleven chains beside two rows of unequal weight; no number is drawn twice."""
+
+    class Size:
+        batch_size = 2
+
+    model, weight, noise = RBMModel.of(*TINY), np.array([0.5, 2.0]), Noise(0, "fit")
+    objective = PCD(k=3, n_chains=11).build()
+    objective.begin(model, Size(), Noise(0, "begin"), Group())
+    assert objective.chains.shape == (11, 2)
+    for update in range(2):
+        start, places = objective.chains.numpy().copy(), noise.at(update).rows(np.arange(11))
+        with recording():
+            loss = objective(model, batch_of(DATA, weight), noise=noise.at(update), phase="fit", group=Group())
+        v = model.conditional("visible", {"hidden": start}).sample(places, 0)
+        v = gibbs(model, {"visible": v}, places, steps=2, order=("hidden", "visible"), draw0=1)["visible"]
+        expected = 2.5 / 11 * v.sum(0) - weight @ DATA
+        np.testing.assert_allclose(loss.gradients["visible_bias"], expected, atol=1e-12)
+        gap = weight @ model.energy(DATA) - 2.5 / 11 * model.energy(v).sum()
+        assert loss.terms["energy_gap"].sum() == pytest.approx(gap, rel=1e-12)

@@ -293,3 +293,31 @@ def test_chunks_that_cannot_be_taken_in_leave_the_model_alone(tmp_path):
     np.testing.assert_array_equal(
         model.fit(CHUNKED[:60]).get_covariance(), PPCA(n_components=2).fit(CHUNKED[:60]).get_covariance()
     )
+
+
+def test_free_parameters_leave_out_the_rotation():
+    """A covariance of rank k plus noise: d k - k (k - 1) / 2 numbers in W, one of noise, and d of the mean."""
+    assert PPCAModel(np.ones((6, 2)), np.zeros(6), 1.0).n_parameters == 11 + 1 + 6
+    assert PPCAModel(np.ones((3, 2)), np.zeros(3), 1.0).n_parameters == 6 + 3  # all covariances in three dimensions
+
+
+def test_left_to_itself_it_takes_em_where_values_are_missing():
+    X = data(n=40)
+    holes = np.where(np.random.default_rng(4).random(X.shape) < 0.2, np.nan, X)
+    options = {"n_components": 2, "max_iter": 5, "tol": 0.0, "random_state": 0}
+    left, told = PPCA(**options).fit(holes), PPCA(method="em", **options).fit(holes)
+    np.testing.assert_array_equal(left.get_covariance(), told.get_covariance())
+    assert len(PPCA(**options).fit(X).history_["log_likelihood"]) == 1
+
+
+@pytest.mark.parametrize(("d", "k"), [(6, 2), (30, 2)])
+def test_rows_come_in_chunks_that_keep_the_bound(d, k, monkeypatch):
+    X, seen = data(n=50, d=d), []
+    whole = em(n_components=k, max_iter=3, tol=0.0).fit(X)
+    expect = PPCAModel.expect
+    monkeypatch.setattr("gnomon.systems.factors.ppca.CHUNK_NUMBERS", 100)
+    monkeypatch.setattr(PPCAModel, "expect", lambda self, x, weight: seen.append(len(x)) or expect(self, x, weight))
+    parts = em(n_components=k, max_iter=3, tol=0.0).fit(X)
+    assert max(seen) * max(d, (k + 1) ** 2) <= 100
+    assert sum(seen) == 3 * len(X)
+    np.testing.assert_allclose(parts.get_covariance(), whole.get_covariance(), atol=1e-9)

@@ -230,3 +230,11 @@ def test_labels_that_the_score_cannot_use_are_refused():
 def test_one_class_is_named_as_it_was_given(labels):
     with pytest.raises(UserValueError, match=f"only one class, {labels[0]!r}"):
         SoftmaxRegression().fit(np.eye(3), labels)
+
+
+def test_a_class_unknown_to_the_fit_has_no_probability():
+    X, y = iris()
+    model = SoftmaxRegression(random_state=0, epochs=5).fit(X[y < 2], y[y < 2])
+    assert model.evaluate(X, y)["log_likelihood"].value == -np.inf
+    known = model.evaluate(X[y < 2], y[y < 2])["log_likelihood"].value
+    assert known == pytest.approx(-log_loss(y[y < 2], model.predict_proba(X[y < 2])), abs=1e-6)

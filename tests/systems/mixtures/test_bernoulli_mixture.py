@@ -164,3 +164,20 @@ def test_models_that_are_none_are_refused():
     for means in ([[np.nan, 0.5]], [[0.5, 7.0]], [[-0.1, 0.5]]):
         with pytest.raises(UserValueError, match=r"outside \[0, 1\]"):
             BernoulliMixtureModel([1.0], means)
+
+
+def test_a_component_without_rows_keeps_its_means():
+    means = np.array([[0.2, 0.9], [0.6, 0.4]])
+    model = BernoulliMixtureModel([1.0, 0.0], means)
+    X = np.array([[1.0, 0.0], [1.0, 1.0]])
+    model.maximize(model.expect(X, np.ones(2)))
+    np.testing.assert_array_equal(model.weights, [1.0, 0.0])
+    np.testing.assert_array_equal(model.means[1], means[1])
+    np.testing.assert_allclose(model.means[0], X.mean(0), atol=1e-9)
+
+
+def test_rows_of_no_weight_are_not_among_the_distinct_ones():
+    X = np.array([[0, 0], [1, 1], [0, 1]])
+    with pytest.warns(UserWarning, match="3 components, 2 distinct rows"):
+        BernoulliMixture(n_components=3, random_state=0).fit(X, sample_weight=[1.0, 1.0, 0.0])
+    BernoulliMixture(n_components=3, random_state=0).fit(X)  # warns of nothing

@@ -1,0 +1,56 @@
+"""Modules as arrays by name: views that stay true."""
+
+import pickle
+
+import numpy as np
+import torch
+
+from gnomon.nn.module import Module
+
+
+class Shift(Module):
+    """One parameter, one buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.b = torch.nn.Parameter(torch.zeros(2))
+        self.register_buffer("count", torch.ones(3))
+
+
+def test_views_follow_what_changes_in_place():
+    module = Shift()
+    views = module.views()
+    module.load({"b": np.array([1.0, 2.0], np.float32), "count": np.zeros(3, np.float32)})
+    with torch.no_grad():
+        module.b.add_(1)
+    np.testing.assert_array_equal(views["b"], [2, 3])
+    np.testing.assert_array_equal(views["count"], 0)
+    assert module.views() is views
+    assert module.n_parameters == 2
+
+
+def test_views_are_made_anew_where_memory_is():
+    module = Shift()
+    module.views()
+    module.double()
+    assert module.views()["b"].dtype == np.float64
+    with torch.no_grad():
+        module.b.add_(1)
+    np.testing.assert_array_equal(module.views()["b"], 1)
+
+
+def test_a_copy_has_views_of_its_own():
+    module = Shift()
+    module.views()
+    copy = pickle.loads(pickle.dumps(module))
+    with torch.no_grad():
+        copy.b.add_(1)
+    np.testing.assert_array_equal(copy.views()["b"], 1)
+    np.testing.assert_array_equal(module.views()["b"], 0)
+
+
+def test_what_is_loaded_is_copied():
+    module, given = Shift(), np.ones(2, np.float32)
+    module.load({"b": given, "count": np.ones(3, np.float32)})
+    given[:] = 7
+    np.testing.assert_array_equal(module.state()["b"], 1)
