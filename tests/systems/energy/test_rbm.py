@@ -470,38 +470,3 @@ def test_log_partition_is_remembered_by_its_options():
     few, more = (system.log_partition("ais", chains=chains, schedule=5) for chains in (10, 50))
     assert few.value != more.value
     assert system.log_partition("ais", chains=10, schedule=5) is few
-
-
-def test_cd_weighs_each_row_with_its_chain():
-    model, noise = RBMModel.of(*random_model()), Noise(0, "fit")
-    random = np.random.default_rng(0)
-    X, weight = (random.random((9, 7)) < 0.5).astype(float), random.uniform(0.5, 2.0, size=9)
-    loss = CD(k=2).build()(model, batch_of(X, weight), noise=noise, phase="fit", group=Group())
-    far = gibbs(model, {"visible": X}, noise.rows(np.arange(9)), steps=2, order=("hidden", "visible"))["visible"]
-    term = loss.terms["energy_gap"]
-    assert term.weight == pytest.approx(weight.sum(), rel=1e-12)
-    assert term.sum() == pytest.approx(weight @ model.energy(X) - weight @ model.energy(far), rel=1e-12)
-    np.testing.assert_allclose(loss.gradients["visible_bias"], weight @ far - weight @ X, atol=1e-12)
-
-
-@pytest.mark.spec("INF-35")
-def test_persistent_chains_of_many_steps_by_hand():
-    """Eleven chains beside two rows of unequal weight; no number is drawn twice."""
-
-    class Size:
-        batch_size = 2
-
-    model, weight, noise = RBMModel.of(*TINY), np.array([0.5, 2.0]), Noise(0, "fit")
-    objective = PCD(k=3, n_chains=11).build()
-    objective.begin(model, Size(), Noise(0, "begin"), Group())
-    assert objective.chains.shape == (11, 2)
-    for update in range(2):
-        start, places = objective.chains.numpy().copy(), noise.at(update).rows(np.arange(11))
-        with recording():
-            loss = objective(model, batch_of(DATA, weight), noise=noise.at(update), phase="fit", group=Group())
-        v = model.conditional("visible", {"hidden": start}).sample(places, 0)
-        v = gibbs(model, {"visible": v}, places, steps=2, order=("hidden", "visible"), draw0=1)["visible"]
-        expected = 2.5 / 11 * v.sum(0) - weight @ DATA
-        np.testing.assert_allclose(loss.gradients["visible_bias"], expected, atol=1e-12)
-        gap = weight @ model.energy(DATA) - 2.5 / 11 * model.energy(v).sum()
-        assert loss.terms["energy_gap"].sum() == pytest.approx(gap, rel=1e-12)
