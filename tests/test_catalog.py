@@ -190,3 +190,10 @@ CALLABLE = {
 def test_the_catalog_is_a_module_and_a_function_whatever_the_order_of_imports(order):
     code = f"{order}; assert gnomon.catalog()[0] is gnomon.catalog.ENTRIES[0]; assert gnomon.catalog.find('rbm')"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_make_of_what_is_no_name() -> None:
+    from gnomon.errors import UserTypeError
+
+    with pytest.raises(UserTypeError, match="3 is no name"):
+        catalog.make(3)  # type: ignore[arg-type]

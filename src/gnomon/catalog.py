@@ -13,7 +13,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
     from gnomon.cards import Card
@@ -238,6 +238,8 @@ def make(name: str, /, **params: Any) -> Any:
     >>> make("bernoulli-mixture", n_components=3)
     BernoulliMixture(n_components=3)
     """
+    if not isinstance(name, str):
+        raise UserTypeError(f"{name!r} is no name of a system", "make", "give a name of the catalog, such as 'rbm'")
     return load_class(name)().set_params(**params)
 
 

@@ -203,8 +203,7 @@ class System(BaseEstimator):
     def _fit(self, table: Any, run: RunFolder | None = None, *, limit: int | None = None) -> Self:
         group = current_group()
         seed = run.config["seed"] if run else seed_of(self.random_state)
-        if group.size > 1:
-            seed = group.sum(seed if group.rank == 0 else 0)
+        seed = _agreed(seed, group)
         noise = Stream(seed, "fit")
         arguments = self._arguments(table)
         model = self._allocate(**arguments)
@@ -368,6 +367,15 @@ class System(BaseEstimator):
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
         self._publish(model, Outcome(facts["steps"], facts["records"]))
         return self
+
+
+def _agreed(seed: int, group: Group) -> int:
+    """The first process's seed. One of more than 64 bits was given by name, hence to all."""
+    if group.size == 1 or not 0 <= seed < 1 << 64:
+        return seed
+    halves = [seed >> 32, seed & 0xFFFFFFFF] if group.rank == 0 else [0, 0]
+    high, low = group.sum(halves)
+    return int(high) << 32 | int(low)
 
 
 def how_many(n: Any, name: str = "n") -> int:

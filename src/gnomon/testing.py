@@ -40,7 +40,8 @@ def check_system(
     checks : names, optional
         The checks to run, all by default; see ``CHECKS``.
     processes : bool, default True
-        Whether to start two processes for the check that needs them.
+        Whether to start two processes for the check that needs them; a script must then run the checks under
+        ``if __name__ == "__main__":``, since new processes import it.
     **parameters
         For the constructor.
 

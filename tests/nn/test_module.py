@@ -3,9 +3,11 @@
 import pickle
 
 import numpy as np
+import pytest
 import torch
 
 from gnomon.nn.module import Module
+from gnomon.systems.energy.rbm import RBMModel
 
 
 class Shift(Module):
@@ -54,3 +56,14 @@ def test_what_is_loaded_is_copied():
     module.load({"b": given, "count": np.ones(3, np.float32)})
     given[:] = 7
     np.testing.assert_array_equal(module.state()["b"], 1)
+
+
+def test_views_follow_a_parameter_that_is_replaced():
+    model = RBMModel(3, 2)
+    x = np.ones((1, 3), np.float32)
+    model.energy(x)
+    model.weight = torch.nn.Parameter(torch.ones(3, 2))
+    assert model.energy(x)[0] == pytest.approx(model.energy(torch.from_numpy(x)).item(), abs=1e-6)
+    assert model.views()["weight"].base is not None
+    model.register_buffer("extra", torch.zeros(2))
+    assert "extra" in model.views()

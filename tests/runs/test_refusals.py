@@ -13,8 +13,9 @@ import pytest
 
 import gnomon
 from gnomon.cli.main import run as gnomon_command
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.runs.codecs import pack, unpack
+from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context
 
 FIT = {
@@ -254,3 +255,11 @@ def test_a_checkpoint_can_be_taken_home(place: Path) -> None:
         for key, value in whole.model_.state().items():
             assert np.array_equal(value, system.model_.state()[key]), (name, key)
         assert system.n_steps_ == whole.n_steps_
+
+
+@pytest.mark.parametrize("path", [None, 3, "a\0b"])
+def test_paths_that_are_none(path: Any) -> None:
+    with pytest.raises(UserError, match="no path"):
+        gnomon.load(path)
+    with pytest.raises(UserError, match="no path"):
+        RunFolder.create(path, {"system": "rbm"})

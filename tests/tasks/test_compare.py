@@ -13,6 +13,7 @@ from gnomon.data import load, split
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.baselines import ClassShares, DiagonalGaussian
+from gnomon.tasks.baselines import baseline as room_baseline
 from gnomon.tasks.clusters import cluster_scores
 from gnomon.tasks.compare import compare
 
@@ -122,3 +123,12 @@ def test_the_error_of_a_clustering_is_the_spread_over_resamples():
     rows = Noise(0, "bootstrap").integers(30, (200, 30))
     expected = np.std([adjusted_rand_score(labels[i], clusters[i]) for i in rows], ddof=1)
     assert cluster_scores(labels, clusters)["adjusted_rand"].stderr == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
+    from gnomon.tasks import compare as room
+
+    made = []
+    monkeypatch.setattr(room, "baseline", lambda *what: made.append(what) or room_baseline(*what))
+    compare([gnomon.PPCA(n_components=k) for k in (1, 2, 3)], "iris")
+    assert made == [("density", "density")]

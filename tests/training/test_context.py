@@ -1,6 +1,8 @@
 """The circumstances of a fit, and what a run remembers of them."""
 
 import json
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -53,3 +55,11 @@ def test_going_on_with_other_versions_is_told(tmp_path):
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match=r"torch 1\.0 ->"):
         gnomon.resume(tmp_path / "run", X)
+
+
+def test_a_fit_that_needs_no_torch_loads_none():
+    code = (
+        "import sys, gnomon; gnomon.NGram(n=2, smoothing='additive').fit(['a b', 'b a']); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -162,3 +162,17 @@ def test_a_group_of_one_changes_nothing() -> None:
 def test_a_number_of_processes_that_makes_no_sense(devices):
     with pytest.raises(UserValueError, match=f"{devices} processes"):
         launch(int, devices=devices)
+
+
+def seeds_of_a_fit() -> list[tuple[int, Any]]:
+    """What each kind of seed becomes in this process or group, and means of a fit that follow from it."""
+    from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
+
+    X = (np.random.default_rng(0).random((20, 4)) < 0.5).astype(float)
+    seeds: list[Any] = [5, -1, 2**63 + 11, 2**64 - 1, 2**70, np.random.default_rng(3)]
+    fits = [BernoulliMixture(n_components=2, max_iter=2, tol=0, random_state=seed).fit(X) for seed in seeds]
+    return [(fit.seed_, fit.means_.round(9).tolist()) for fit in fits]
+
+
+def test_every_seed_means_the_same_on_two_processes() -> None:
+    assert launch(seeds_of_a_fit, devices=2) == seeds_of_a_fit()

@@ -44,6 +44,15 @@ class Module(nn.Module):
             cached = self.__dict__["_views"] = self.state()
         return cached
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.pop("_views", None)  # a parameter may have been replaced
+        super().__setattr__(name, value)
+
+    def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
+        """Torch's, and the views are made anew."""
+        self.__dict__.pop("_views", None)
+        super().register_buffer(name, tensor, persistent)
+
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self.__dict__.pop("_views", None)  # another dtype has other memory
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]

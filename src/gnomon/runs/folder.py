@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
@@ -54,6 +54,12 @@ def _remove(file: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> UserError:
     return UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder")
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise UserTypeError(f"{path!r} is no path", "folder", "give the path of a folder")
+    return Path(path)
 
 
 def free_path(stem: Path) -> Path:
@@ -100,7 +106,7 @@ class RunFolder:
         UserError
             It cannot be written.
         """
-        target = Path(path)
+        target = _path(path)
         try:
             taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
         except OSError as error:  # a name that is too long, a folder that may not be read
@@ -134,7 +140,7 @@ class RunFolder:
         UserValueError
             No folder, no run in it, a config that cannot be read, or the format of a newer gnomon.
         """
-        folder = Path(path)
+        folder = _path(path)
         if not os.path.isdir(folder):  # unlike Path.is_dir, false for a name that no file system takes
             raise UserValueError(f"no run at {folder}", "there is no such folder", "check the path")
         file = folder / CONFIG

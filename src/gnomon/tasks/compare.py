@@ -88,8 +88,10 @@ def compare(
     for given in systems:
         system = make(given, random_state=0) if isinstance(given, str) else given
         goal = _task(system, task)
-        board = boards.setdefault((goal, form(system)), _Board(goal, form(system), system, whole.name, train, test))
-        board.add(system, recipe, None if out is None else Path(out))
+        place = (goal, form(system))
+        if place not in boards:
+            boards[place] = _Board(*place, system, whole.name, train, test)
+        boards[place].add(system, recipe, None if out is None else Path(out))
     return [board.finish() for board in boards.values()]
 
 

@@ -80,6 +80,9 @@ def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]
     """
     if threads is not None and threads < 1:
         raise UserValueError(f"{threads} threads", "context", "give at least 1")
+    if threads is None and not torch_alone:
+        yield
+        return
     import torch
     from threadpoolctl import threadpool_limits
 

@@ -23,7 +23,8 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     Parameters
     ----------
     function : callable
-        Defined at the top level of a module, since new processes import it.
+        Defined at the top level of a module, since new processes import it: a script must call `launch` under
+        ``if __name__ == "__main__":``, or every new process would run the script from its beginning.
     *arguments
         Sent to each process.
     devices : int in [1, inf), default 2

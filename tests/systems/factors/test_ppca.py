@@ -321,3 +321,13 @@ def test_rows_come_in_chunks_that_keep_the_bound(d, k, monkeypatch):
     assert max(seen) * max(d, (k + 1) ** 2) <= 100
     assert sum(seen) == 3 * len(X)
     np.testing.assert_allclose(parts.get_covariance(), whole.get_covariance(), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the rows lie in the fitted subspace")
+@pytest.mark.parametrize("k", [1, 3, 5, 6])
+@pytest.mark.parametrize("rank", [1, 3, 6])
+def test_the_recorded_likelihood_is_the_models(k, rank):
+    random = np.random.default_rng(rank)
+    X = random.normal(size=(40, rank)) @ random.normal(size=(rank, 6))
+    model = PPCA(n_components=k).fit(X)
+    assert model.history_["log_likelihood"][-1] == pytest.approx(model.score(X), rel=1e-3)

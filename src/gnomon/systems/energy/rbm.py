@@ -303,10 +303,10 @@ class RBM(TransformerMixin, System):
         """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
         check_is_fitted(self)
         n = how_many(n)
-        noise = Stream(seed_of(random_state), "sample")
+        seed = seed_of(random_state)
         means = np.broadcast_to(np.clip(self._mean, 0.01, 0.99), (n, self.n_features_in_))
-        start = noise.child("start").bernoulli(self.model_.place(means))
-        return self.gibbs(start, steps, random_state=noise.child("chains").seed) if n else start
+        start = Stream(seed, "sample/start").bernoulli(self.model_.place(means))
+        return self.gibbs(start, steps, random_state=seed) if n else start
 
     def log_partition(self, method: Literal["auto", "exact", "ais"] = "auto", **options: Any) -> Score:
         """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling."""

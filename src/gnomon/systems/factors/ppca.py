@@ -147,12 +147,8 @@ class PPCAModel:
         self.components = vectors[:, :k] * np.sqrt(np.maximum(values[:k] - self.noise_variance, 0.0))
         self.mean = self.pivot + shift
         self.canonicalize()
-        trace = float(np.trace(covariance))
-        inner = (
-            np.linalg.slogdet(self.covariance())[1] if d <= k else _log_determinant(values[:k], self.noise_variance, d)
-        )
-        quadratic = (trace - values[:k].sum()) / self.noise_variance + k
-        return {"log_likelihood": -0.5 * (d * math.log(2 * math.pi) + inner + quadratic)}
+        fitted = np.concatenate([np.maximum(values[:k], self.noise_variance), np.full(d - k, self.noise_variance)])
+        return {"log_likelihood": -0.5 * float((math.log(2 * math.pi) + np.log(fitted) + values / fitted).sum())}
 
     # --- EM -----------------------------------------------------------------------------------------------------
 
@@ -207,10 +203,6 @@ class PPCAModel:
         rotated = u * length
         largest = rotated[np.abs(rotated).argmax(0), np.arange(rotated.shape[1])]
         self.components = rotated * np.where(largest < 0, -1.0, 1.0)
-
-
-def _log_determinant(leading: Array, noise: float, d: int) -> float:
-    return float(np.log(np.maximum(leading, noise)).sum()) + (d - len(leading)) * math.log(noise)
 
 
 def _floored(variance: float, scale: float) -> float:
