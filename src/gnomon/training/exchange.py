@@ -77,22 +77,12 @@ class Exchange:
         return {}
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _scale_and_square(values: np.ndarray, scale: float) -> float:
-    """Scale in place and return the sum of squares, in one pass; eight running sums let it use vector registers."""
+    """Scale in place and return the sum of squares, in one pass whose sums may be reordered into vector registers."""
     factor = values.dtype.type(scale)
-    n = len(values)
-    lanes = np.zeros(16, values.dtype)
-    body = n - n % 16
-    for i in range(0, body, 16):
-        for j in range(16):
-            scaled = values[i + j] * factor
-            values[i + j] = scaled
-            lanes[j] += scaled * scaled
-    total = 0.0
-    for i in range(body, n):
+    total = values.dtype.type(0)
+    for i in range(len(values)):
         values[i] *= factor
         total += values[i] * values[i]
-    for j in range(16):
-        total += lanes[j]
     return total
