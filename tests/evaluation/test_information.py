@@ -1,0 +1,241 @@
+"""Information against figures worked by hand, SciPy, scikit-learn and identities.
+
+Random tests fail a right estimator with probability below 1e-4.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+from sklearn.metrics import mutual_info_score
+
+from gnomon.errors import UserValueError
+from gnomon.evaluation import information as info
+
+TABLE = np.array([[0.5, 0.25], [0.0, 0.25]])
+P, Q = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+
+
+def simplexes(k=6, n=40, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.full(k, 0.5), n)
+
+
+@pytest.mark.spec("LIN-14", "DLN-97")
+def test_entropy():
+    assert math.isclose(info.entropy([0.5, 0.25, 0.25]), 1.0397207708399179)
+    assert info.entropy([0.5, 0.25, 0.25], base=2) == 1.5
+    assert math.isclose(info.entropy([0.75, 0.25]), 0.5623351446188083)
+    assert math.isclose(info.entropy([0.75, 0.25], base=2), 0.8112781244591328)
+    assert info.entropy([1.0, 0.0]) == 0
+    p = simplexes()
+    assert np.allclose(info.entropy(p), stats.entropy(p, axis=1), rtol=1e-13)
+    assert np.allclose(info.entropy(p.T, axis=0, base=10), stats.entropy(p, axis=1, base=10), rtol=1e-13)
+
+
+def test_the_code_of_huffman_has_the_length_of_the_entropy():
+    lengths = np.array([1, 2, 2])  # 0, 10, 11
+    p = np.array([0.5, 0.25, 0.25])
+    assert p @ lengths == info.entropy(p, base=2)
+
+
+@pytest.mark.spec("DLN-96")
+def test_self_information():
+    assert info.self_information(1 / 8, base=2) == 3
+    assert info.self_information(1.0) == 0
+    assert info.self_information(0.0) == math.inf
+    p, q = np.random.default_rng(0).random((2, 20))
+    assert np.allclose(info.self_information(p * q), info.self_information(p) + info.self_information(q))
+    with pytest.raises(UserValueError, match=r"1.5 is no probability"):
+        info.self_information([0.5, 1.5])
+    with pytest.raises(UserValueError, match=r"p\[1\]"):
+        info.self_information([0.5, np.nan])
+
+
+@pytest.mark.spec("LIN-15", "DLN-17")
+def test_cross_entropy_is_entropy_and_divergence():
+    assert math.isclose(info.cross_entropy(P, Q), 1.203972804325936)
+    assert math.isclose(info.cross_entropy([0.5, 0.25, 0.25], np.full(3, 1 / 3)), math.log(3))
+    assert math.isclose(info.cross_entropy([0.5, 0.25, 0.25], np.full(3, 1 / 3), base=2), 1.5849625007211562)
+    p, q = simplexes(seed=1), simplexes(seed=2)
+    assert np.allclose(info.cross_entropy(p, q), info.entropy(p) + info.kl(p, q), rtol=1e-12)
+    assert info.cross_entropy([0.5, 0.5], [1.0, 0.0]) == math.inf
+    assert info.cross_entropy([1.0, 0.0], [1.0, 0.0]) == 0
+    with pytest.raises(UserValueError, match="sum to"):
+        info.cross_entropy(P, [0.9, 0.2])
+
+
+@pytest.mark.spec("DLN-98")
+def test_gibbs_inequality_and_the_uniform_bound():
+    p, q = simplexes(seed=3), simplexes(seed=4)
+    assert (info.cross_entropy(p, q) > info.entropy(p)).all()
+    assert np.allclose(info.cross_entropy(p, p), info.entropy(p), rtol=1e-14)
+    assert math.isclose(info.largest_entropy(4), 1.3862943611198906)
+    assert (info.entropy(p) < info.largest_entropy(6)).all()
+    assert math.isclose(info.entropy(np.full(6, 1 / 6)), info.largest_entropy(6))
+    # on an interval of length 3 too: triangular and beta densities against the uniform one
+    for density in (stats.triang(0.5, 0, 3), stats.beta(2, 3, 0, 3), stats.uniform(0, 3)):
+        assert density.entropy() <= info.largest_entropy(3) + 1e-12
+
+
+@pytest.mark.spec("DLN-103", "NLP-01", "BAY-41")
+def test_divergence_in_both_directions():
+    assert math.isclose(info.kl(P, Q), 0.5108256237659907)
+    assert math.isclose(info.kl(P, Q, direction="reverse"), 0.3680642071684971)
+    p, q = simplexes(seed=5), simplexes(seed=6)
+    assert np.allclose(info.kl(p, q), stats.entropy(p, q, axis=1), rtol=1e-11)
+    assert np.allclose(info.kl(p, q), special.rel_entr(p, q).sum(1), rtol=1e-11)
+    assert np.allclose(info.kl(p, q, base=2) * math.log(2), info.kl(p, q))
+    assert (info.kl(p, p) == 0).all()
+    assert info.kl([0.5, 0.5], [1.0, 0.0]) == math.inf
+    assert info.kl([1.0, 0.0], [0.5, 0.5]) == math.log(2)
+    assert np.allclose(info.symmetric_kl(p, q), info.kl(p, q) + info.kl(p, q, direction="reverse"))
+    assert np.allclose(info.js(p, q), info.js(q, p)) and (info.js(p, q) <= math.log(2)).all()
+    middle = (p + q) / 2
+    assert np.allclose(info.js(p, q), info.entropy(middle) - (info.entropy(p) + info.entropy(q)) / 2, rtol=1e-10)
+    assert np.allclose(info.kl(3 * p, 7 * q, normalize=True), info.kl(p, q), rtol=1e-12)
+    with pytest.raises(UserValueError, match="direction"):
+        info.kl(P, Q, direction="backward")
+
+
+def test_a_divergence_is_never_negative_by_rounding():
+    p = simplexes(k=50, n=300, seed=7)
+    q = p * (1 + 1e-9 * np.random.default_rng(0).normal(size=p.shape))
+    assert (info.kl(p, q, normalize=True) >= 0).all()
+
+
+@pytest.mark.spec("BAY-41", "GEN-147")
+def test_divergence_from_samples_covers_the_closed_form():
+    """KL(N(0,1) || N(1,4)) = 0.4431472, reverse 1.3068528: within 4.5 errors (false alarm below 1e-5)."""
+    z = np.random.default_rng(0).normal(size=100_000)
+    log_q, log_p = stats.norm.logpdf(z), stats.norm.logpdf(z, 1, 2)
+    value, error = info.kl_samples(log_q, log_p)
+    assert abs(value - 0.4431471805599453) < 4.5 * error < 0.03
+    wide = 1 + 2 * z
+    for positive in (True, False):
+        value, error = info.kl_samples(stats.norm.logpdf(wide, 1, 2), stats.norm.logpdf(wide), positive=positive)
+        assert abs(value - 1.3068528194400547) < 4.5 * error < 0.06
+    assert info.kl_samples(log_q, log_q) == (0.0, 0.0)
+    assert info.kl_samples(log_q[:3], np.array([0.0, -np.inf, 0.0]))[0] == math.inf
+    # the positive form never falls below 0 where the plain one does
+    near = stats.norm.logpdf(z[:20], 0.01, 1)
+    assert info.kl_samples(log_q[:20], near, positive=True)[0] >= 0
+    means = [info.kl_samples(log_q[i : i + 20], stats.norm.logpdf(z[i : i + 20], 0.01))[0]
+             for i in range(0, 400, 20)]  # fmt: skip
+    assert min(means) < 0
+
+
+@pytest.mark.spec("DLN-99")
+def test_joint_entropy_and_its_bounds():
+    assert math.isclose(info.joint_entropy(TABLE), 1.0397207708399179)
+    assert info.joint_entropy(TABLE, base=2) == 1.5
+    for table in simplexes(12, 20, seed=8).reshape(20, 3, 4):
+        h, x, y = info.joint_entropy(table), info.entropy(table.sum(1)), info.entropy(table.sum(0))
+        assert max(x, y) <= h <= x + y + 1e-12
+    a, b = simplexes(4, 1, seed=9)[0], simplexes(3, 1, seed=9)[0]
+    assert math.isclose(info.joint_entropy(np.outer(a, b)), info.entropy(a) + info.entropy(b))
+    assert math.isclose(info.joint_entropy(np.diag(a)), info.entropy(a))
+
+
+@pytest.mark.spec("DLN-100")
+def test_conditional_entropy():
+    assert math.isclose(info.conditional_entropy(TABLE), 0.4773856262211096)
+    for given, marginal in ((0, TABLE.sum(1)), (1, TABLE.sum(0)), (-1, TABLE.sum(0))):
+        assert math.isclose(
+            info.conditional_entropy(TABLE, given=given), info.joint_entropy(TABLE) - info.entropy(marginal)
+        )
+    y_of_x = np.array([[0.2, 0.0], [0.0, 0.3], [0.5, 0.0]])
+    assert info.conditional_entropy(y_of_x, given=0) == 0
+    assert info.conditional_entropy(y_of_x, given=1) > 0
+    assert info.conditional_entropy([[0.0, 0.0], [0.5, 0.5]]) == math.log(2)  # a row that never comes
+
+
+@pytest.mark.spec("DLN-101")
+def test_the_five_forms_of_mutual_information():
+    assert math.isclose(info.mutual_information(TABLE), 0.21576155433883565)
+    assert math.isclose(info.mutual_information(TABLE, base=2), 0.31127812445913283)
+    for table in [TABLE, *simplexes(12, 10, seed=10).reshape(10, 3, 4)]:
+        x, y = table.sum(1), table.sum(0)
+        h, hx, hy = info.joint_entropy(table), info.entropy(x), info.entropy(y)
+        value = info.mutual_information(table)
+        assert math.isclose(value, hx + hy - h, abs_tol=1e-13)
+        y_given_x, x_given_y = info.conditional_entropy(table, given=0), info.conditional_entropy(table, given=1)
+        assert math.isclose(value, h - x_given_y - y_given_x, abs_tol=1e-13)
+        assert math.isclose(value, info.kl(table.ravel(), np.outer(x, y).ravel()), abs_tol=1e-13)
+        assert math.isclose(value, y @ info.kl((table / y).T, np.broadcast_to(x, (len(y), len(x)))), abs_tol=1e-13)
+        assert math.isclose(value, info.mutual_information(table.T), abs_tol=1e-14)
+    bijection = np.diag([0.2, 0.3, 0.5])
+    assert math.isclose(info.mutual_information(bijection), info.entropy([0.2, 0.3, 0.5]))
+    assert info.mutual_information(np.outer([0.2, 0.8], [0.5, 0.5])) < 1e-16
+
+
+@pytest.mark.spec("DLN-101")
+def test_mutual_information_of_labels_and_of_a_normal_pair():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 500)
+    b = np.where(rng.random(500) < 0.6, a, rng.integers(0, 3, 500))
+    words = np.array(["x", "y", "z", "w"])[b]
+    assert math.isclose(info.mutual_information(labels=(a, words)), mutual_info_score(a, b), rel_tol=1e-12)
+    r = 0.8
+    grid = np.linspace(-6, 6, 401)
+    density = stats.multivariate_normal([0, 0], [[1, r], [r, 1]]).pdf(np.dstack(np.meshgrid(grid, grid)))
+    assert math.isclose(info.mutual_information(density / density.sum()), -0.5 * math.log(1 - r * r), rel_tol=1e-3)
+    with pytest.raises(UserValueError, match="one of pxy and labels"):
+        info.mutual_information()
+
+
+@pytest.mark.spec("DLN-102")
+def test_pointwise_mutual_information():
+    found = info.pmi(TABLE)
+    assert math.isclose(found[0, 0], 0.28768207245178085)
+    assert found[1, 0] == -math.inf
+    assert math.isclose((TABLE[TABLE > 0] * found[TABLE > 0]).sum(), info.mutual_information(TABLE))
+    assert info.ppmi(TABLE)[1, 0] == 0 and info.ppmi(TABLE)[0, 1] == 0 and info.ppmi(TABLE)[0, 0] == found[0, 0]
+    assert np.allclose(info.npmi(np.diag([0.3, 0.7])).diagonal(), 1)
+    assert np.allclose(info.npmi(np.outer([0.2, 0.8], [0.5, 0.5])), 0, atol=1e-15)
+    assert info.npmi(TABLE)[1, 0] == -1
+    assert np.isnan(info.pmi([[0.0, 0.0], [0.5, 0.5]])[0]).all()
+
+
+@pytest.mark.spec("DLN-97")
+def test_plug_in_entropy_is_low_and_miller_madow_mends_it():
+    """Over 2,000 samples of 50 from 10 equal outcomes; the biases are 50 and 4 standard errors from each other."""
+    counts = np.random.default_rng(0).multinomial(50, np.full(10, 0.1), 2000)
+    plain = np.array([info.entropy_of_counts(c, correction="none") for c in counts])
+    mended = np.array([info.entropy_of_counts(c) for c in counts])
+    error = plain.std() / math.sqrt(2000)
+    assert abs(plain.mean() - (math.log(10) - 9 / 100)) < 0.005 + 4 * error
+    assert abs(mended.mean() - math.log(10)) < 0.005 + 4 * error
+    assert abs(mended.mean() - math.log(10)) < abs(plain.mean() - math.log(10)) / 5
+
+
+@pytest.mark.spec("DLN-97")
+def test_differential_entropy_from_samples():
+    """Nearest neighbors at n = 20,000: standard error about 0.008 nats, tolerance 0.04 (five errors)."""
+    rng = np.random.default_rng(0)
+    for draws, exact in (
+        (rng.normal(0, 3, 20_000), 0.5 * math.log(2 * math.pi * math.e * 9)),
+        (rng.uniform(2, 2.5, 20_000), math.log(0.5)),
+        (rng.multivariate_normal([0, 0], [[2, 1], [1, 1]], 20_000), math.log(2 * math.pi * math.e)),
+    ):
+        assert abs(info.differential_entropy(draws) - exact) < 0.04
+    draws = rng.normal(size=20_000)
+    assert abs(info.differential_entropy(draws) - stats.differential_entropy(draws)) < 0.04
+    whole, _ = integrate.quad(lambda x: special.entr(stats.norm.pdf(x)), -12, 12)
+    assert math.isclose(whole, 0.5 * math.log(2 * math.pi * math.e), rel_tol=1e-8)
+    with pytest.raises(UserValueError, match="equal rows"):
+        info.differential_entropy(np.zeros(10))
+    with pytest.raises(UserValueError, match="choose from 1 to 2"):
+        info.differential_entropy([0.0, 1.0, 2.0], k=3)
+
+
+@pytest.mark.parametrize("base", [1, 0, -2])
+def test_a_base_that_is_none_is_refused(base):
+    with pytest.raises(UserValueError, match="base"):
+        info.entropy([0.5, 0.5], base=base)
+
+
+def test_weights_without_a_sum_are_refused():
+    for weights in ([0.0, 0.0], [-1.0, 2.0], [np.inf, 1.0]):
+        with pytest.raises(UserValueError, match="positive finite sum"):
+            info.entropy(weights, normalize=True)
