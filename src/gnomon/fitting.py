@@ -178,7 +178,13 @@ def _refuse_by_row(system: System, data: Dataset) -> None:
 
 
 def resume(
-    folder: str | os.PathLike[str], X: Any = None, y: Any = None, *, sample_weight: Any = None, verbose: bool = False
+    folder: str | os.PathLike[str],
+    X: Any = None,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    validation: tuple[Any, Any] | None = None,
+    verbose: bool = False,
 ) -> System:
     """Go on with a fit that was stopped, from its last checkpoint; it ends as one that was not stopped, to the bit.
 
@@ -186,7 +192,7 @@ def resume(
     ----------
     folder : path
         A run folder of ``gnomon fit`` or ``System.fit(run=...)``.
-    X, y, sample_weight
+    X, y, sample_weight, validation
         The same data once more, where the fit was given arrays; left out where it was given a name or file.
     verbose : bool, default False
         Progress on standard error.
@@ -217,5 +223,5 @@ def resume(
         )
     system = system_of(run.config)
     with context(verbose=verbose):
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return system.fit(X, y, run=run, **options)
+        given = {"sample_weight": sample_weight, "validation": validation}
+        return system.fit(X, y, run=run, **{name: value for name, value in given.items() if value is not None})

@@ -20,8 +20,8 @@ from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedu
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.distributions.arrays import column_names, row_weights
-from gnomon.distributions.domains import Real
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.distributions.domains import Domain, Real
+from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
@@ -34,8 +34,12 @@ from gnomon.training.context import limited
 from gnomon.training.driver import Outcome, drive
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
+from gnomon.training.stopping import held_out
 
 __all__ = ["System", "Table", "how_many"]
+
+VALIDATION_ROWS = 4096
+"""Validation rows that are looked at together."""
 
 MOST_ROWS = 1 << 32
 """Rows that have a noise address of their own."""
@@ -49,14 +53,27 @@ class Table:
     X : array of shape (n, d), float32 or float64
     y : int64 array of shape (n,) or None
     weight : array of shape (n,) in the dtype of X
+    validation : Table, optional
+        Rows that judge the epochs of a fit and do not train.
     """
 
-    def __init__(self, X: np.ndarray[Any, Any], y: np.ndarray[Any, Any] | None, weight: np.ndarray[Any, Any]) -> None:
-        self.X, self.y, self.weight = X, y, weight
+    def __init__(
+        self,
+        X: np.ndarray[Any, Any],
+        y: np.ndarray[Any, Any] | None,
+        weight: np.ndarray[Any, Any],
+        validation: Table | None = None,
+    ) -> None:
+        self.X, self.y, self.weight, self.validation = X, y, weight, validation
 
     def fingerprint(self) -> str:
         """BLAKE2b over everything the fit sees."""
-        return fingerprint(self.X, self.y, self.weight)
+        own = fingerprint(self.X, self.y, self.weight)
+        return own if self.validation is None else fingerprint(own, self.validation.fingerprint())
+
+    def take(self, chosen: np.ndarray[Any, Any]) -> Table:
+        """The chosen rows, by a mask or by indices, in a table without validation rows."""
+        return Table(self.X[chosen], None if self.y is None else self.y[chosen], self.weight[chosen])
 
 
 def _model_supports(contract: type) -> Callable[[Any], bool]:
@@ -66,6 +83,11 @@ def _model_supports(contract: type) -> Callable[[Any], bool]:
         return supports(getattr(system, "model_", system.model_class), contract)
 
     return check
+
+
+def _has_columns(system: Any) -> bool:
+    """Whether the model is a density, or a mass, of rows of numbers."""
+    return isinstance(system.domain, Domain) and _model_supports(HasLogProb)(system)
 
 
 class System(BaseEstimator):
@@ -148,12 +170,22 @@ class System(BaseEstimator):
     def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
         shuffle = getattr(self, "batch_size", None) is not None
         batches = Batches(table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle)
-        return Problem(model, batches.shard(group), noise, group, self._objective())
+        rows = getattr(table, "validation", None)
+        judges = None
+        if rows is not None:
+            judges = Batches(rows.X, rows.y, rows.weight, batch_size=VALIDATION_ROWS, shuffle=False).shard(group)
+        return Problem(model, batches.shard(group), noise, group, self._objective(), judges)
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any = None, *, sample_weight: Any = None, run: str | os.PathLike[str] | RunFolder | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        run: str | os.PathLike[str] | RunFolder | None = None,
     ) -> Self:
         """Fit to data.
 
@@ -165,6 +197,9 @@ class System(BaseEstimator):
             Labels, where the system predicts them.
         sample_weight : array of shape (n,), optional
             Weights of the rows, >= 0.
+        validation : tuple (X, y), optional
+            Rows that judge every epoch and do not train: for ``early_stopping``, for a schedule that watches the loss,
+            and for the history. Only systems with early stopping take them.
         run : path, optional
             A new folder for checkpoints, history and the fitted model; ``gnomon.resume`` goes on from it.
 
@@ -182,6 +217,8 @@ class System(BaseEstimator):
         self._check_parameters()
         with self._all_or_nothing():
             table = self._ingest(X, y, sample_weight)
+            if validation is not None:
+                table.validation = self._judges(validation, table)
             return self._fit(table, self._open(run, table))
 
     @contextmanager
@@ -195,6 +232,36 @@ class System(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    def _judges(self, validation: Any, table: Any) -> Table:
+        """Validation rows, in the columns and classes of the training rows."""
+        if "early_stopping" not in self.slots:
+            raise UserValueError(f"{self.name} takes no validation rows", "validation", "leave them out")
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise UserTypeError("validation is no pair", "validation", "give (X, y)")
+        self.arguments_ = self._arguments(table)
+        try:
+            rows = self._rows(validation[0])
+            return Table(rows, self._known(validation[1], rows), row_weights(None, len(rows), rows.dtype))
+        except UserError as error:
+            raise type(error)(error.what, f"validation: {error.where}", error.remedy) from None
+
+    def _known(self, y: Any, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """What the system predicts, of rows that came after the training rows, in the form of ``Table.y``."""
+        return None
+
+    def _divide(self, table: Any, noise: Noise) -> Any:
+        """Hold out the share of the rows that early stopping asks for, unless validation rows were given."""
+        if "early_stopping" not in self.slots or table.validation is not None:
+            return table
+        share = self._recipe("early_stopping").share
+        if not share:
+            return table
+        codes = table.y if table.y is not None and table.y.dtype.kind == "i" else None
+        chosen = held_out(len(table.X), share, noise, codes, table.weight)
+        train = table.take(~chosen)
+        train.validation = table.take(chosen)
+        return train
+
     def _check_parameters(self) -> None:
         check_parameters(self, self.get_params(deep=False))
         for slot in self.slots:
@@ -205,6 +272,7 @@ class System(BaseEstimator):
         seed = run.config["seed"] if run else seed_of(self.random_state)
         seed = _agreed(seed, group)
         noise = Stream(seed, "fit")
+        table = self._divide(table, noise.child("validation"))
         arguments = self._arguments(table)
         model = self._allocate(**arguments)
         self._initialize(model, table, noise.child("initial"))
@@ -304,6 +372,23 @@ class System(BaseEstimator):
         """Exact log probability (or density) of each row in nats, shape (n,)."""
         rows = self._rows(X)
         return self.model_.log_prob(rows)
+
+    @available_if(_model_supports(HasLogProb))
+    def anomaly_score(self, X: Any) -> Array:
+        """Surprise -log p(x) of each row in nats, shape (n,): the higher, the odder.
+
+        ``gnomon.evaluation.anomaly.threshold`` says from where on a row is to be called odd.
+        """
+        return -self.log_prob(X)
+
+    @available_if(_has_columns)
+    def bits_per_dim(self, X: Any) -> Score:
+        """Mean of -log2 p(x) per column, lower is better; of a density it depends on the columns' units."""
+        values = np.asarray(self.log_prob(X), dtype=np.float64) / (-np.log(2) * self.n_features_in_)
+        space = getattr(self, "outcomes", self.domain).space(self.n_features_in_)
+        return Score.from_pointwise(
+            values, name="bits_per_dim", unit="bits per column", data_space=space, kind="exact", higher_is_better=False
+        )
 
     @available_if(_model_supports(HasEnergy))
     def energy(self, X: Any) -> Array:

@@ -44,7 +44,9 @@ class Exchange:
         self.divisor = 1.0
         for parameter in self.parameters:
             parameter.grad = None
-        shares: list[Any] = [term.scale / weights[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
+        # rows whose weights are all 0 ask for no step
+        factors = {name: term.scale / weights[name] if weights[name] else 0.0 for name, term in loss.terms.items()}
+        shares: list[Any] = [factors[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
         sum(shares[1:], start=shares[0]).backward()
         self.arrays = []
         for parameter in self.parameters:
@@ -62,15 +64,26 @@ class Exchange:
             parameter.grad = torch.from_numpy(array)
             self.arrays.append(array)
 
-    def finish(self) -> float:
-        """Sum the gradients over the processes, divide closed forms by their weight; the norm of the result."""
+    def finish(self, clip: float | None = None) -> float:
+        """Sum the gradients over the processes, divide closed forms by their weight; the norm of the result.
+
+        Parameters
+        ----------
+        clip : float, optional
+            Longer gradients are shortened to this norm (Pascanu, Mikolov and Bengio 2013); what is returned is the
+            norm before.
+        """
         if self.group.size > 1:
             for array in self.arrays:
                 array[...] = self.group.sum(array)
-        scale, squares = 1.0 / self.divisor, 0.0
+        scale, squares = 1.0 / self.divisor if self.divisor else 0.0, 0.0
         for array in self.arrays:
             squares += _scale_and_square(array.reshape(-1), scale)
-        return math.sqrt(squares)
+        norm = math.sqrt(squares)
+        if clip is not None and norm > clip:
+            for array in self.arrays:
+                array *= clip / norm
+        return norm
 
     def state(self) -> Mapping[str, Array]:
         """Nothing is kept between updates."""

@@ -32,6 +32,8 @@ class Problem:
     group : Group
     objective : Objective or None
         None for counting, EM and closed forms.
+    validation : Batches or None
+        This process's part of the rows that judge epochs and do not train.
     """
 
     model: Any
@@ -39,6 +41,7 @@ class Problem:
     noise: Noise
     group: Group
     objective: Any = None
+    validation: Batches | Any = None
 
 
 @dataclass(frozen=True, slots=True)

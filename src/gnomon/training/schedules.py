@@ -1,0 +1,287 @@
+"""How the learning rate changes during a fit: the slot ``schedule``.
+
+A schedule says by what factor the system's learning rate is multiplied at time t, which counts epochs, or updates where
+``per="update"``, from 0. Floors are factors too: ``Linear(floor=0.01)`` ends at a hundredth of the learning rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from gnomon.recipes import Recipe
+
+__all__ = ["Constant", "Cosine", "Exponential", "InverseTime", "Linear", "Plateau", "Polynomial", "Schedule", "Step"]
+
+
+@dataclass(frozen=True)
+class Schedule(Recipe):
+    """Base of the recipes of the slot ``schedule``.
+
+    Parameters
+    ----------
+    per : {"epoch", "update"}, default "epoch"
+        What t counts.
+    warmup : int in [0, inf), default 0
+        So many epochs (updates) come before, in which the factor rises in equal steps: (t + 1) / (warmup + 1).
+    """
+
+    slot: ClassVar[str] = "schedule"
+    per: Literal["epoch", "update"] = "epoch"
+    warmup: Annotated[int, "[0, inf)"] = 0
+
+    def at(self, t: int, total: int) -> float:
+        """The factor at time t of `total`, after the warm-up.
+
+        Parameters
+        ----------
+        t : int >= 0
+        total : int >= 1
+            Epochs (updates) of the whole fit, less the warm-up.
+        """
+        raise NotImplementedError
+
+    def factor(self, t: int, total: int) -> float:
+        """The factor at time t of `total`, warm-up included.
+
+        Examples
+        --------
+        >>> [Linear(floor=0.0, warmup=1).factor(t, 5) for t in range(5)]
+        [0.5, 1.0, 0.75, 0.5, 0.25]
+        """
+        if t < self.warmup:
+            return (t + 1) / (self.warmup + 1)
+        return self.at(t - self.warmup, max(1, total - self.warmup))
+
+    def build(self) -> Clock:
+        """What a fit keeps of it."""
+        return Clock(self)
+
+
+class Clock:
+    """A schedule within a fit; only one that looks at the loss has something to remember.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+
+    def factor(self, epoch: int, epochs: int, update: int, updates: int) -> float:
+        """The factor of this update of this epoch."""
+        if self.schedule.per == "update":
+            return self.schedule.factor(update, updates)
+        return self.schedule.factor(epoch, epochs)
+
+    def observe(self, loss: float) -> None:
+        """Take note of an epoch's loss: on the validation rows where there are any, else on the training rows."""
+
+    def state(self) -> dict[str, Any]:
+        """What `load` goes on from, as JSON values."""
+        return {}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """The learning rate as it is: factor 1."""
+
+    short: ClassVar[str] = "constant"
+
+    def at(self, t: int, total: int) -> float:
+        """1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class InverseTime(Schedule):
+    """Factor 1 / (1 + rate * t): the sum over t diverges and that of its square does not (Robbins and Monro 1951).
+
+    Parameters
+    ----------
+    rate : float in [0, inf), default 0.1
+        How fast it falls: to a half at t = 1 / rate.
+    """
+
+    short: ClassVar[str] = "inverse-time"
+    rate: Annotated[float, "[0, inf)"] = 0.1
+
+    def at(self, t: int, total: int) -> float:
+        """1 / (1 + rate * t)."""
+        return 1.0 / (1.0 + self.rate * t)
+
+
+@dataclass(frozen=True)
+class Exponential(Schedule):
+    """Factor gamma^t.
+
+    Parameters
+    ----------
+    gamma : float in (0, 1], default 0.95
+        Factor from one epoch (update) to the next.
+    """
+
+    short: ClassVar[str] = "exponential"
+    gamma: Annotated[float, "(0, 1]"] = 0.95
+
+    def at(self, t: int, total: int) -> float:
+        """gamma^t."""
+        return float(self.gamma**t)
+
+
+@dataclass(frozen=True)
+class Step(Schedule):
+    """Factor gamma^floor(t / every): a constant rate that falls now and then.
+
+    Parameters
+    ----------
+    every : int in [1, inf), default 30
+        Epochs (updates) of one rate.
+    gamma : float in (0, 1], default 0.1
+        Factor from one rate to the next.
+    """
+
+    short: ClassVar[str] = "step"
+    every: Annotated[int, "[1, inf)"] = 30
+    gamma: Annotated[float, "(0, 1]"] = 0.1
+
+    def at(self, t: int, total: int) -> float:
+        """gamma^floor(t / every)."""
+        return float(self.gamma ** (t // self.every))
+
+
+@dataclass(frozen=True)
+class _Descending(Schedule):
+    """From 1 to a floor over a stretch of time, constant thereafter.
+
+    Parameters
+    ----------
+    floor : float in [0, 1], default 0
+        The last factor.
+    length : int in [1, inf) or None, default None
+        Epochs (updates) until the floor is reached; None takes the whole fit.
+    """
+
+    floor: Annotated[float, "[0, 1]"] = 0.0
+    length: Annotated[int, "[1, inf)"] | None = None
+
+    def at(self, t: int, total: int) -> float:
+        """floor + (1 - floor) * (what is left)."""
+        return self.floor + (1.0 - self.floor) * self._left(min(1.0, t / (self.length or total)))
+
+    def _left(self, share: float) -> float:
+        """From 1 at share 0 to 0 at share 1."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Linear(_Descending):
+    """Straight from 1 to the floor, then constant (Goodfellow, Bengio and Courville 2016, section 8.3.1).
+
+    Examples
+    --------
+    >>> round(0.1 * Linear(floor=0.01, length=10).factor(5, 100), 6)
+    0.0505
+    """
+
+    short: ClassVar[str] = "linear"
+
+    def _left(self, share: float) -> float:
+        return 1.0 - share
+
+
+@dataclass(frozen=True)
+class Polynomial(_Descending):
+    """From 1 to the floor as (1 - t / length)^power.
+
+    Parameters
+    ----------
+    power : float in (0, inf), default 2
+        1 is a straight line.
+    """
+
+    short: ClassVar[str] = "polynomial"
+    power: Annotated[float, "(0, inf)"] = 2.0
+
+    def _left(self, share: float) -> float:
+        return float((1.0 - share) ** self.power)
+
+
+@dataclass(frozen=True)
+class Cosine(_Descending):
+    """From 1 to the floor as (1 + cos(pi t / length)) / 2 (Loshchilov and Hutter 2017, without restarts)."""
+
+    short: ClassVar[str] = "cosine"
+
+    def _left(self, share: float) -> float:
+        return 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+@dataclass(frozen=True)
+class Plateau(Schedule):
+    """Multiply the rate by a factor each time the loss has not improved for some epochs.
+
+    The loss is that of the validation rows where there are any, else that of the training rows.
+
+    Parameters
+    ----------
+    shrink : float in (0, 1), default 0.5
+        The factor.
+    patience : int in [1, inf), default 5
+        Epochs without improvement before it acts; torch's ``ReduceLROnPlateau(patience=k)`` waits for k + 1.
+    min_delta : float in [0, inf), default 1e-4
+        An epoch has improved when its loss is below the best by more than this.
+    cooldown : int in [0, inf), default 0
+        Epochs after a cut that are not counted.
+    floor : float in [0, 1], default 0
+        The smallest factor.
+    """
+
+    short: ClassVar[str] = "plateau"
+    shrink: Annotated[float, "(0, 1)"] = 0.5
+    patience: Annotated[int, "[1, inf)"] = 5
+    min_delta: Annotated[float, "[0, inf)"] = 1e-4
+    cooldown: Annotated[int, "[0, inf)"] = 0
+    floor: Annotated[float, "[0, 1]"] = 0.0
+
+    def at(self, t: int, total: int) -> float:
+        """1: time alone changes nothing."""
+        return 1.0
+
+    def build(self) -> Clock:
+        """What a fit keeps of it."""
+        return _Plateau(self)
+
+
+class _Plateau(Clock):
+    schedule: Plateau
+
+    def __init__(self, schedule: Plateau) -> None:
+        super().__init__(schedule)
+        self.best, self.bad, self.rest, self.cut = math.inf, 0, 0, 1.0
+
+    def factor(self, epoch: int, epochs: int, update: int, updates: int) -> float:
+        return self.cut * super().factor(epoch, epochs, update, updates)
+
+    def observe(self, loss: float) -> None:
+        improved = loss < self.best - self.schedule.min_delta
+        self.bad = 0 if improved else self.bad + 1
+        if improved:
+            self.best = loss
+        if self.rest:
+            self.rest, self.bad = self.rest - 1, 0
+        if self.bad >= self.schedule.patience:
+            self.cut = max(self.schedule.floor, self.cut * self.schedule.shrink)
+            self.bad, self.rest = 0, self.schedule.cooldown
+
+    def state(self) -> dict[str, Any]:
+        return {"best": self.best, "bad": self.bad, "rest": self.rest, "cut": self.cut}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.best, self.bad, self.rest, self.cut = (state[name] for name in ("best", "bad", "rest", "cut"))
