@@ -1,0 +1,462 @@
+"""Steps that are fitted to the training rows and applied to all: the slot ``preprocess``.
+
+A recipe builds a step; the step learns its statistics with ``fit``, or chunk by chunk with ``partial_fit``, from the
+training rows alone, is merged with those of other chunks or processes without loss, and is saved as arrays by name.
+Numbers are computed in float64 and answered in the dtype of what came in: at 1e6, float32 has two digits after the
+point.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+
+from gnomon.contracts import Group, State
+from gnomon.distributions.arrays import Floats, row_weights
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
+from gnomon.recipes import Recipe
+
+__all__ = ["AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged"]
+
+_CELLS = 1 << 20
+_SEEN = 4096
+"""Rows that are looked at for values that scaling has made equal."""
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Step:
+    """Base of the fitted steps. NaN is a missing value: statistics pass over it, and it stays."""
+
+    n_inputs: int | None = None
+
+    def fit(self, X: Any, weight: Any = None) -> Self:
+        """Forget what was learned, learn from these rows, and warn where their values would be lost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The training rows, never validation or test rows. Not changed.
+        weight : array of shape (n,), optional
+            Weights of the rows; one of weight 0 is as if it were not there.
+        """
+        self.reset()
+        self.partial_fit(X, weight)
+        self._warn_of_lost_values(X)
+        return self
+
+    def reset(self) -> None:
+        """Forget everything."""
+        raise NotImplementedError
+
+    def partial_fit(self, X: Any, weight: Any = None) -> Self:
+        """Learn from more rows; chunks of any size give what all rows at once give."""
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> Self:
+        """Take in what another step of this kind has learned from other rows."""
+        raise NotImplementedError
+
+    def over(self, group: Group) -> Self:
+        """Take in what the other processes have learned from their rows, in order of rank."""
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Floats:
+        """The step applied to rows."""
+        raise NotImplementedError
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The rows that `transform` made these of."""
+        raise NotImplementedError
+
+    def log_jacobian(self) -> float:
+        """log abs det of the map, in nats per row: a log density of transformed rows plus this belongs to the rows."""
+        raise NotImplementedError
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns after the step."""
+        return self._columns()
+
+    def state(self) -> dict[str, Any]:
+        """What was learned, as arrays by name."""
+        raise NotImplementedError
+
+    def load(self, state: State) -> None:
+        """Take over what `state` gave."""
+        raise NotImplementedError
+
+    def _rows(self, X: Any, *, learning: bool = False) -> Floats:
+        """A table of finite numbers or NaN with the columns of the fit."""
+        rows = Real(allow_missing=True, largest=1e100).check(X)
+        if learning and self.n_inputs is None:
+            self.n_inputs = rows.shape[1]
+        if rows.shape[1] != self._columns():
+            what = f"{rows.shape[1]} columns where {self._columns()} were fitted"
+            raise UserValueError(what, "X", "give the columns of the fit")
+        return rows
+
+    def _columns(self) -> int:
+        if self.n_inputs is None:
+            raise UserValueError(f"the {type(self).__name__} was fitted to nothing", "preprocess", "call fit first")
+        return self.n_inputs
+
+    def _warn_of_lost_values(self, X: Any) -> None:
+        """Say where rounding made more than one in twenty distinct values equal: one outlier can do that."""
+
+
+class _Columnwise(Step):
+    """A map of each column by itself, x -> (x - shift) / unit * span + low."""
+
+    span, low = 1.0, 0.0
+
+    def _map(self) -> tuple[Floats, Floats]:
+        """Shift and unit of each column."""
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Floats:
+        """Rows in the dtype of X."""
+        shift, unit = self._map()
+        return _by_blocks(self._rows(X), lambda block: (block - shift) / unit * self.span + self.low)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows in the columns' own units; a constant column gives its constant."""
+        shift, unit = self._map()
+        return _by_blocks(self._rows(X), lambda block: (block - self.low) / self.span * unit + shift)
+
+    def log_jacobian(self) -> float:
+        """Sum over columns of log(span / unit); a constant column has unit 1."""
+        return float((math.log(self.span) - np.log(self._map()[1])).sum())
+
+    def _warn_of_lost_values(self, X: Any) -> None:
+        rows = self._rows(X)
+        seen = rows[:: max(1, len(rows) // _SEEN)]
+        before, after = _distinct(seen), _distinct(self.transform(seen))
+        lost = after < 0.95 * before
+        if lost.any():
+            column = int(lost.argmax())
+            warnings.warn(
+                f"column {column}: {before[column]} distinct values became {after[column]} after scaling in "
+                f"{rows.dtype}; remove outliers, give float64, or turn scaling off",
+                UserWarning, stacklevel=3,
+            )  # fmt: skip
+
+
+class Standardizer(_Columnwise):
+    """z = (x - mean) / spread of each column; spread is the population's (divisor: the sum of the weights).
+
+    A constant column has spread 1 and becomes 0 exactly: moments are taken about the column's first value, whose
+    rounding scikit-learn's StandardScaler would leave (1e-6 for a thousand rows of 1e8 + 0.1).
+
+    Examples
+    --------
+    >>> step = Standardizer().fit([[0.0, 5.0], [2.0, 5.0]])
+    >>> step.transform([[0.0, 5.0], [2.0, 5.0]])
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.n_inputs = None
+        self._moments: dict[str, Any] = {}
+
+    def partial_fit(self, X: Any, weight: Any = None) -> Self:
+        """Learn from more rows."""
+        rows = self._rows(X, learning=True)
+        weights = None if weight is None else row_weights(weight, len(rows), np.float64)
+        for place in _blocks(rows):
+            self._take(_moments(rows[place].astype(np.float64), None if weights is None else weights[place]))
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Take in the moments of other rows (Chan, Golub and LeVeque 1979)."""
+        if other.n_inputs is None:
+            return self
+        _same_columns(self, other)
+        self.n_inputs = other.n_inputs
+        return self._take(other.state())
+
+    def over(self, group: Group) -> Self:
+        """Merge the processes' statistics in order of rank."""
+        found = group.gather(np.stack([self.state()[name] for name in ("count", "mean", "variance")])[None])
+        self._moments = {}
+        for count, mean, variance in found:
+            self._take({"count": count, "mean": mean, "variance": variance})
+        return self
+
+    def state(self) -> dict[str, Any]:
+        """``count`` (sum of weights), ``mean`` and ``variance`` of each column, float64; zeros before any value."""
+        d = self._columns()
+        return {name: self._moments.get(name, np.zeros(d)).copy() for name in ("count", "mean", "variance")}
+
+    def load(self, state: State) -> None:
+        """Take moments over."""
+        self.n_inputs = len(state["mean"])
+        self._moments = {name: np.array(state[name], np.float64) for name in ("count", "mean", "variance")}
+
+    def _take(self, new: State) -> Self:
+        self._moments = _merged(self._moments, new) if self._moments else dict(new)
+        return self
+
+    def _map(self) -> tuple[Floats, Floats]:
+        found = self.state()
+        _refuse_empty(found["count"] == 0)
+        spread = np.sqrt(found["variance"])
+        return found["mean"], np.where(spread > 16 * _EPSILON * abs(found["mean"]), spread, 1.0)
+
+
+class Rescaler(_Columnwise):
+    """x' = low + (x - min) (high - low) / (max - min) of each column: the training rows fill [low, high].
+
+    A constant column becomes low. Rows outside the training range land outside [low, high], unless `clip`. The
+    difference is taken before the product, so that large offsets keep their digits.
+
+    Parameters
+    ----------
+    low, high : float, default 0 and 1
+    clip : bool, default False
+        Whether what lands outside is put on the nearest end; then it cannot be inverted.
+
+    Raises
+    ------
+    UserValueError
+        low is not below high.
+
+    Examples
+    --------
+    >>> Rescaler(-1, 1).fit([[2.0], [4.0], [3.0]]).transform([[2.0], [3.5]])
+    array([[-1. ],
+           [ 0.5]])
+    """
+
+    def __init__(self, low: float = 0.0, high: float = 1.0, clip: bool = False) -> None:
+        if not -math.inf < low < high < math.inf:
+            raise UserValueError(f"low = {low} is not below high = {high}", "low", "give two ends of an interval")
+        self.low, self.high, self.span, self.clip = float(low), float(high), float(high) - float(low), clip
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.n_inputs = None
+        self._minimum: Any = np.empty(0)
+        self._maximum: Any = np.empty(0)
+
+    def partial_fit(self, X: Any, weight: Any = None) -> Self:
+        """Learn from more rows."""
+        rows = self._rows(X, learning=True)
+        if weight is not None:
+            rows = rows[row_weights(weight, len(rows), np.float64) > 0]
+        return self._take(np.fmin.reduce(rows, 0, initial=np.inf), np.fmax.reduce(rows, 0, initial=-np.inf))
+
+    def merge(self, other: Self) -> Self:
+        """The smaller minimum and the larger maximum."""
+        if other.n_inputs is None:
+            return self
+        _same_columns(self, other)
+        self.n_inputs = other.n_inputs
+        return self._take(other._minimum, other._maximum)
+
+    def over(self, group: Group) -> Self:
+        """Extremes over the processes."""
+        found = group.gather(np.stack([self._minimum, self._maximum])[None])
+        return self._take(found[:, 0].min(0), found[:, 1].max(0))
+
+    def transform(self, X: Any) -> Floats:
+        """Rows in the dtype of X."""
+        rows = super().transform(X)
+        return np.clip(rows, self.low, self.high) if self.clip else rows
+
+    def state(self) -> dict[str, Any]:
+        """``minimum`` and ``maximum`` of each column, float64."""
+        self._columns()
+        return {"minimum": self._minimum.copy(), "maximum": self._maximum.copy()}
+
+    def load(self, state: State) -> None:
+        """Take the extremes over."""
+        self.reset()
+        self.n_inputs = len(state["minimum"])
+        self._take(np.asarray(state["minimum"]), np.asarray(state["maximum"]))
+
+    def _take(self, minimum: Floats, maximum: Floats) -> Self:
+        minimum, maximum = minimum.astype(np.float64), maximum.astype(np.float64)
+        known = len(self._minimum) > 0
+        self._minimum = np.minimum(self._minimum, minimum) if known else minimum
+        self._maximum = np.maximum(self._maximum, maximum) if known else maximum
+        return self
+
+    def _map(self) -> tuple[Floats, Floats]:
+        self._columns()
+        _refuse_empty(self._minimum > self._maximum)
+        size = self._maximum - self._minimum
+        return self._minimum, np.where(size > 0, size, 1.0)
+
+
+class Unchanged(Step):
+    """No step: rows as they are."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the number of columns."""
+        self.n_inputs = None
+
+    def partial_fit(self, X: Any, weight: Any = None) -> Self:
+        """Note the number of columns."""
+        self._rows(X, learning=True)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Nothing to merge."""
+        return self
+
+    def over(self, group: Group) -> Self:
+        """Nothing to merge."""
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """The rows."""
+        return self._rows(X)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """The rows."""
+        return self._rows(X)
+
+    def log_jacobian(self) -> float:
+        """0."""
+        return 0.0
+
+    def state(self) -> dict[str, Any]:
+        """``columns``, their number."""
+        return {"columns": np.asarray(self._columns())}
+
+    def load(self, state: State) -> None:
+        """Take the number of columns over."""
+        self.n_inputs = int(state["columns"])
+
+
+@dataclass(frozen=True)
+class Preprocess(Recipe):
+    """Base of the recipes of the slot ``preprocess``."""
+
+    slot: ClassVar[str] = "preprocess"
+
+    def build(self) -> Step:
+        """A step that has learned nothing yet."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Standardize(Preprocess):
+    """Bring every column to mean 0 and spread 1 over the training rows; constant columns become 0."""
+
+    short: ClassVar[str] = "standardize"
+
+    def build(self) -> Standardizer:
+        """The step."""
+        return Standardizer()
+
+
+@dataclass(frozen=True)
+class MinMax(Preprocess):
+    """Stretch every column to [low, high] over the training rows; constant columns become low.
+
+    Parameters
+    ----------
+    low : float in (-inf, inf), default 0
+    high : float in (-inf, inf), default 1
+    clip : bool, default False
+        Whether rows outside the training range are put on the nearest end.
+    """
+
+    short: ClassVar[str] = "min-max"
+    low: Annotated[float, "(-inf, inf)"] = 0.0
+    high: Annotated[float, "(-inf, inf)"] = 1.0
+    clip: bool = False
+
+    def build(self) -> Rescaler:
+        """The step."""
+        return Rescaler(self.low, self.high, self.clip)
+
+
+@dataclass(frozen=True)
+class AsIs(Preprocess):
+    """Leave the columns as they are."""
+
+    short: ClassVar[str] = "none"
+
+    def build(self) -> Unchanged:
+        """The step."""
+        return Unchanged()
+
+
+# --- helpers --------------------------------------------------------------------------------------------------------
+
+
+def _blocks(rows: Floats) -> list[slice]:
+    step = max(1, _CELLS // max(1, rows.shape[1]))
+    return [slice(start, start + step) for start in range(0, len(rows), step)]
+
+
+def _by_blocks(rows: Floats, function: Callable[[Floats], Floats]) -> Floats:
+    """A function of float64 rows, in the dtype of the rows, without a float64 copy of everything."""
+    out = np.empty_like(rows)
+    for place in _blocks(rows):
+        with np.errstate(over="ignore"):
+            out[place] = function(rows[place].astype(np.float64))
+    return out
+
+
+def _distinct(rows: Floats) -> Any:
+    """Distinct values of each column."""
+    ordered = np.sort(rows, axis=0)
+    return 1 + (ordered[1:] > ordered[:-1]).sum(0)
+
+
+def _refuse_empty(empty: Any) -> None:
+    if empty.any():
+        raise UserValueError(
+            "no training row has a value", f"column {int(empty.argmax())}", "leave the column out or fill it"
+        )
+
+
+def _same_columns(step: Step, other: Step) -> None:
+    if step.n_inputs not in (None, other.n_inputs):
+        what = f"{other.n_inputs} columns where {step.n_inputs} were fitted"
+        raise UserValueError(what, "merge", "merge steps of the same columns")
+
+
+def _moments(rows: Floats, weight: Floats | None) -> dict[str, Any]:
+    """Sum of weights, mean and variance of each column about its first value, over what is not missing."""
+    missing = np.isnan(rows)
+    first = rows[missing.argmin(0), np.arange(rows.shape[1])]
+    first = np.where(np.isnan(first), 0.0, first)
+    d = rows - first
+    if weight is None and not missing.any():
+        mean = d.mean(0)
+        return {"count": np.full(len(mean), float(len(d))), "mean": first + mean, "variance": ((d - mean) ** 2).mean(0)}
+    share = ~missing * (np.ones(len(d)) if weight is None else weight)[:, None]
+    count = share.sum(0)
+    safe, d = np.where(count > 0, count, 1), np.where(missing, 0.0, d)
+    mean = (share * d).sum(0) / safe
+    variance = (share * (d - mean) ** 2).sum(0) / safe
+    return {"count": count, "mean": np.where(count > 0, first + mean, 0.0), "variance": variance}
+
+
+def _merged(one: State, two: State) -> dict[str, Any]:
+    total = one["count"] + two["count"]
+    safe, gap = np.where(total > 0, total, 1), two["mean"] - one["mean"]
+    part = two["count"] / safe
+    # the mean of the larger part moves, so that one of no weight changes nothing
+    mean = np.where(part < 0.5, one["mean"] + gap * part, two["mean"] - gap * (one["count"] / safe))
+    squares = one["count"] * one["variance"] + two["count"] * two["variance"] + gap**2 * one["count"] * part
+    return {"count": total, "mean": mean, "variance": squares / safe}
