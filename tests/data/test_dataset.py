@@ -13,6 +13,7 @@ import pytest
 import gnomon
 from gnomon.data import Dataset, fingerprint, load, names, split
 from gnomon.data.dataset import split_rows
+from gnomon.data.names import PACKAGED
 from gnomon.errors import UserError, UserValueError
 from gnomon.tasks.compare import compare
 
@@ -29,7 +30,8 @@ def test_built_in_tables(name):
 
 
 def test_every_name_loads_and_every_set_has_a_line():
-    assert set(SHAPES) | {"python-reference"} == set(names())
+    assert set(SHAPES) | {"linnerud", "python-reference"} == set(names()) - set(PACKAGED)
+    assert set(PACKAGED) < set(names())
     assert all(len(line) > 20 and "\n" not in line for line in names().values())
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.names import BUILTIN
+from gnomon.data.names import BUILTIN, PACKAGED
 from gnomon.errors import UserValueError
 
 __all__ = ["builtin", "python_reference"]
 
 _LOADERS = {
     "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "digits": "load_digits", "iris": "load_iris",
-    "wine": "load_wine",
+    "linnerud": "load_linnerud", "wine": "load_wine",
 }  # fmt: skip
 _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "cf.", "vs.", "resp.")
 _PART = re.compile(r"\w+(?:['\u2019.\-]\w+)*|[^\w\s]")
@@ -41,6 +41,10 @@ def builtin(name: str) -> Dataset:
     """
     if name not in BUILTIN:
         raise UserValueError(f"no built-in data set {name!r}", "", f"choose from {', '.join(BUILTIN)}")
+    if name in PACKAGED:
+        from gnomon.data.packages import packaged
+
+        return packaged(name)
     if name == "python-reference":
         return Dataset(name, text=python_reference(), source={"name": name})
     return _table(name)
@@ -52,7 +56,7 @@ def _table(name: str) -> Dataset:
 
     random.setstate(drawn)
     bunch = getattr(datasets, _LOADERS[name])()
-    digits, numeric = name == "digits", name == "diabetes"
+    digits, numeric = name == "digits", name in ("diabetes", "linnerud")
     return Dataset(
         name,
         X=np.ascontiguousarray(bunch.data, np.float32 if digits else np.float64),
