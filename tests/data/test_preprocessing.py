@@ -426,3 +426,10 @@ def test_unchanged_rows():
     step = Unchanged().fit(DATA)
     np.testing.assert_array_equal(step.inverse_transform(step.transform(DATA)), DATA)
     assert step.log_jacobian() == 0
+
+
+def test_steps_are_names_of_the_room():
+    import gnomon.data as room
+
+    assert (room.Standardizer, room.Rescaler, room.Indicators) == (Standardizer, Rescaler, Indicators)
+    assert {"Standardizer", "Rescaler", "Indicators"} <= set(dir(room))

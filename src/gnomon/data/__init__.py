@@ -8,13 +8,14 @@ from typing import Any
 from gnomon.data.names import names
 
 _WHERE = {
-    "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "fingerprint": "dataset",
+    "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
+    "Rescaler": "preprocessing", "Standardizer": "preprocessing", "fingerprint": "dataset",
     "load": "loading", "read": "readers", "sentences": "text", "split": "dataset", "tokenize": "text",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Dataset", "Vocabulary", "fingerprint", "load", "names", "read", "sentences", "split",
-    "tokenize",
+    "Batch", "Batches", "Dataset", "Indicators", "Rescaler", "Standardizer", "Vocabulary", "fingerprint",
+    "load", "names", "read", "sentences", "split", "tokenize",
 ]  # fmt: skip
 
 

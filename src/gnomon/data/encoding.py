@@ -14,7 +14,6 @@ from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["Indicators", "OneHot"]
 
-Unseen = Literal["error", "zeros"]
 Column = np.ndarray[Any, Any]
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 
@@ -30,7 +29,7 @@ class OneHot(Preprocess):
     """
 
     short: ClassVar[str] = "one-hot"
-    unseen: Unseen = "error"
+    unseen: Literal["error", "zeros"] = "error"
 
     def build(self) -> Indicators:
         """The step."""
@@ -67,7 +66,7 @@ class Indicators(Step):
     [['B'], ['A']]
     """
 
-    def __init__(self, unseen: Unseen = "error") -> None:
+    def __init__(self, unseen: Literal["error", "zeros"] = "error") -> None:
         if unseen not in ("error", "zeros"):
             raise UserValueError(f"{unseen!r} is not allowed", "unseen", "choose from 'error', 'zeros'")
         self.unseen = unseen
