@@ -16,10 +16,15 @@ from gnomon.training.driver import drive
 from gnomon.training.exchange import Exchange
 from gnomon.training.gradient import Gradient
 from gnomon.training.group import Group
-from gnomon.training.optimizers import SGD, Adam
+from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop
 from oracles.tasks import Duel, Line, Squares, problem, table
 
 PLAIN = SGD()
+OPTIMIZERS = [
+    SGD(), SGD(momentum=0.9), SGD(momentum=0.5, nesterov=True, weight_decay=0.1), Adam(), Adam(beta1=0.0, epsilon=1e-3),
+    Adam(bias_correction=False, amsgrad=True), AdamW(), Adagrad(inside=True), RMSprop(momentum=0.5, centered=True),
+    Adadelta(),
+]  # fmt: skip
 CONFIG = {"kind": "fit", "system": "line", "where": "none:Line", "parameters": {}}
 
 
@@ -119,7 +124,7 @@ def test_tolerance_ends_the_fit() -> None:
     assert np.allclose([task.model.a.item(), task.model.b.item()], best, atol=1e-5)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), SGD(momentum=0.9), Adam(), Adam(beta1=0.0, epsilon=1e-3)], ids=repr)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
 @pytest.mark.parametrize(
     "make", [Squares, lambda: Squares(0.3, closed=True), Duel], ids=["autograd", "closed", "phases"]
 )
@@ -171,6 +176,34 @@ def test_adam_and_momentum_by_hand() -> None:
             parameter.grad = torch.from_numpy(g.copy())
             optimizer.step()
         np.testing.assert_allclose(parameter.detach(), end, rtol=1e-12)
+
+
+@pytest.mark.spec("DLN-79")
+@pytest.mark.parametrize("batch_size", [1, 5, 22, 23, None])
+def test_an_epoch_is_so_many_steps(batch_size: int | None) -> None:
+    """ceil(n / size), the last one shorter; all rows at once are one step of gradient descent."""
+    _, outcome = fit(Squares(), epochs=2, batch_size=batch_size)
+    assert outcome.steps == 2 * -(-23 // (batch_size or 23))
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("clip", [0.5, 1e9])
+def test_long_gradients_are_shortened(closed: bool, clip: float) -> None:
+    """The step has norm rate * min(clip, norm); the record has the norm before."""
+    task = problem(Squares(closed=closed), batch_size=None)
+    outcome = drive(Gradient(SGD(), 0.1, 1, clip=clip), task)
+    norm = outcome.records[0]["gradient_norm"]
+    moved = np.array([task.model.a.item(), task.model.b.item() - 1.0])
+    assert norm > 1
+    assert np.linalg.norm(moved) == pytest.approx(0.1 * min(clip, norm), rel=1e-12)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_batch_whose_rows_have_no_weight_asks_for_no_step(closed: bool) -> None:
+    task = problem(Squares(closed=closed))
+    task.batches.weight = np.zeros_like(task.batches.weight)
+    drive(Gradient(SGD(), 0.1, 1), task)
+    assert (task.model.a.item(), task.model.b.item()) == (0.0, 1.0)
 
 
 def test_a_term_that_costs_is_computed_once_an_epoch() -> None:
