@@ -252,7 +252,7 @@ def test_single_precision_is_computed_in_double():
 
 
 def test_blocks_are_seamless(monkeypatch):
-    monkeypatch.setattr("gnomon.data.preprocessing._CELLS", 35)
+    monkeypatch.setattr("gnomon.data.steps._CELLS", 35)
     step = Standardizer().fit(DATA, WEIGHT)
     blocks = step.transform(DATA)
     monkeypatch.undo()

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from gnomon.contracts import Group, State
-from gnomon.data.preprocessing import Preprocess, Step
+from gnomon.data.preprocessing import Preprocess
+from gnomon.data.steps import Step
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserTypeError, UserValueError
 

@@ -9,145 +9,23 @@ point.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from gnomon.contracts import Group, State
+from gnomon.data.steps import Columnwise, Step, Unchanged, blocks, refuse_empty, same_columns
 from gnomon.distributions.arrays import Floats, row_weights
-from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.recipes import Recipe
 
 __all__ = ["AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged"]
 
-_CELLS = 1 << 20
-_SEEN = 4096
-"""Rows that are looked at for values that scaling has made equal."""
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-class Step:
-    """Base of the fitted steps. NaN is a missing value: statistics pass over it, and it stays."""
-
-    n_inputs: int | None = None
-
-    def fit(self, X: Any, weight: Any = None) -> Self:
-        """Forget what was learned, learn from these rows, and warn where their values would be lost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The training rows, never validation or test rows. Not changed.
-        weight : array of shape (n,), optional
-            Weights of the rows; one of weight 0 is as if it were not there.
-        """
-        self.reset()
-        self.partial_fit(X, weight)
-        self._warn_of_lost_values(X)
-        return self
-
-    def reset(self) -> None:
-        """Forget everything."""
-        raise NotImplementedError
-
-    def partial_fit(self, X: Any, weight: Any = None) -> Self:
-        """Learn from more rows; chunks of any size give what all rows at once give."""
-        raise NotImplementedError
-
-    def merge(self, other: Self) -> Self:
-        """Take in what another step of this kind has learned from other rows."""
-        raise NotImplementedError
-
-    def over(self, group: Group) -> Self:
-        """Take in what the other processes have learned from their rows, in order of rank."""
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Floats:
-        """The step applied to rows."""
-        raise NotImplementedError
-
-    def inverse_transform(self, X: Any) -> Any:
-        """The rows that `transform` made these of."""
-        raise NotImplementedError
-
-    def log_jacobian(self) -> float:
-        """log abs det of the map, in nats per row: a log density of transformed rows plus this belongs to the rows."""
-        raise NotImplementedError
-
-    @property
-    def n_outputs(self) -> int:
-        """Columns after the step."""
-        return self._columns()
-
-    def state(self) -> dict[str, Any]:
-        """What was learned, as arrays by name."""
-        raise NotImplementedError
-
-    def load(self, state: State) -> None:
-        """Take over what `state` gave."""
-        raise NotImplementedError
-
-    def _rows(self, X: Any, *, learning: bool = False) -> Floats:
-        """A table of finite numbers or NaN with the columns of the fit."""
-        rows = Real(allow_missing=True, largest=1e100).check(X)
-        if learning and self.n_inputs is None:
-            self.n_inputs = rows.shape[1]
-        if rows.shape[1] != self._columns():
-            what = f"{rows.shape[1]} columns where {self._columns()} were fitted"
-            raise UserValueError(what, "X", "give the columns of the fit")
-        return rows
-
-    def _columns(self) -> int:
-        if self.n_inputs is None:
-            raise UserValueError(f"the {type(self).__name__} was fitted to nothing", "preprocess", "call fit first")
-        return self.n_inputs
-
-    def _warn_of_lost_values(self, X: Any) -> None:
-        """Say where rounding made more than one in twenty distinct values equal: one outlier can do that."""
-
-
-class _Columnwise(Step):
-    """A map of each column by itself, x -> (x - shift) / unit * span + low."""
-
-    span, low = 1.0, 0.0
-
-    def _map(self) -> tuple[Floats, Floats]:
-        """Shift and unit of each column."""
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Floats:
-        """Rows in the dtype of X."""
-        shift, unit = self._map()
-        return _by_blocks(self._rows(X), lambda block: (block - shift) / unit * self.span + self.low)
-
-    def inverse_transform(self, X: Any) -> Floats:
-        """Rows in the columns' own units; a constant column gives its constant."""
-        shift, unit = self._map()
-        return _by_blocks(self._rows(X), lambda block: (block - self.low) / self.span * unit + shift)
-
-    def log_jacobian(self) -> float:
-        """Sum over columns of log(span / unit); a constant column has unit 1."""
-        return float((math.log(self.span) - np.log(self._map()[1])).sum())
-
-    def _warn_of_lost_values(self, X: Any) -> None:
-        rows = self._rows(X)
-        seen = rows[:: max(1, len(rows) // _SEEN)]
-        before, after = _distinct(seen), _distinct(self.transform(seen))
-        lost = after < 0.95 * before
-        if lost.any():
-            column = int(lost.argmax())
-            warnings.warn(
-                f"column {column}: {before[column]} distinct values became {after[column]} after scaling in "
-                f"{rows.dtype}; remove outliers, give float64, or turn scaling off",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
-
-
-class Standardizer(_Columnwise):
+class Standardizer(Columnwise):
     """z = (x - mean) / spread of each column; spread is the population's (divisor: the sum of the weights).
 
     A constant column has spread 1 and becomes 0 exactly: moments are taken about the column's first value, whose
@@ -173,7 +51,7 @@ class Standardizer(_Columnwise):
         """Learn from more rows."""
         rows = self._rows(X, learning=True)
         weights = None if weight is None else row_weights(weight, len(rows), np.float64)
-        for place in _blocks(rows):
+        for place in blocks(rows):
             self._take(_moments(rows[place].astype(np.float64), None if weights is None else weights[place]))
         return self
 
@@ -181,7 +59,7 @@ class Standardizer(_Columnwise):
         """Take in the moments of other rows (Chan, Golub and LeVeque 1979)."""
         if other.n_inputs is None:
             return self
-        _same_columns(self, other)
+        same_columns(self, other)
         self.n_inputs = other.n_inputs
         return self._take(other.state())
 
@@ -209,12 +87,12 @@ class Standardizer(_Columnwise):
 
     def _map(self) -> tuple[Floats, Floats]:
         found = self.state()
-        _refuse_empty(found["count"] == 0)
+        refuse_empty(found["count"] == 0)
         spread = np.sqrt(found["variance"])
         return found["mean"], np.where(spread > 16 * _EPSILON * abs(found["mean"]), spread, 1.0)
 
 
-class Rescaler(_Columnwise):
+class Rescaler(Columnwise):
     """x' = low + (x - min) (high - low) / (max - min) of each column: the training rows fill [low, high].
 
     A constant column becomes low. Rows outside the training range land outside [low, high], unless `clip`. The
@@ -261,7 +139,7 @@ class Rescaler(_Columnwise):
         """The smaller minimum and the larger maximum."""
         if other.n_inputs is None:
             return self
-        _same_columns(self, other)
+        same_columns(self, other)
         self.n_inputs = other.n_inputs
         return self._take(other._minimum, other._maximum)
 
@@ -295,53 +173,9 @@ class Rescaler(_Columnwise):
 
     def _map(self) -> tuple[Floats, Floats]:
         self._columns()
-        _refuse_empty(self._minimum > self._maximum)
+        refuse_empty(self._minimum > self._maximum)
         size = self._maximum - self._minimum
         return self._minimum, np.where(size > 0, size, 1.0)
-
-
-class Unchanged(Step):
-    """No step: rows as they are."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the number of columns."""
-        self.n_inputs = None
-
-    def partial_fit(self, X: Any, weight: Any = None) -> Self:
-        """Note the number of columns."""
-        self._rows(X, learning=True)
-        return self
-
-    def merge(self, other: Self) -> Self:
-        """Nothing to merge."""
-        return self
-
-    def over(self, group: Group) -> Self:
-        """Nothing to merge."""
-        return self
-
-    def transform(self, X: Any) -> Floats:
-        """The rows."""
-        return self._rows(X)
-
-    def inverse_transform(self, X: Any) -> Floats:
-        """The rows."""
-        return self._rows(X)
-
-    def log_jacobian(self) -> float:
-        """0."""
-        return 0.0
-
-    def state(self) -> dict[str, Any]:
-        """``columns``, their number."""
-        return {"columns": np.asarray(self._columns())}
-
-    def load(self, state: State) -> None:
-        """Take the number of columns over."""
-        self.n_inputs = int(state["columns"])
 
 
 @dataclass(frozen=True)
@@ -399,51 +233,19 @@ class AsIs(Preprocess):
         return Unchanged()
 
 
-# --- helpers --------------------------------------------------------------------------------------------------------
-
-
-def _blocks(rows: Floats) -> list[slice]:
-    step = max(1, _CELLS // max(1, rows.shape[1]))
-    return [slice(start, start + step) for start in range(0, len(rows), step)]
-
-
-def _by_blocks(rows: Floats, function: Callable[[Floats], Floats]) -> Floats:
-    """A function of float64 rows, in the dtype of the rows, without a float64 copy of everything."""
-    out = np.empty_like(rows)
-    for place in _blocks(rows):
-        with np.errstate(over="ignore"):
-            out[place] = function(rows[place].astype(np.float64))
-    return out
-
-
-def _distinct(rows: Floats) -> Any:
-    """Distinct values of each column."""
-    ordered = np.sort(rows, axis=0)
-    return 1 + (ordered[1:] > ordered[:-1]).sum(0)
-
-
-def _refuse_empty(empty: Any) -> None:
-    if empty.any():
-        raise UserValueError(
-            "no training row has a value", f"column {int(empty.argmax())}", "leave the column out or fill it"
-        )
-
-
-def _same_columns(step: Step, other: Step) -> None:
-    if step.n_inputs not in (None, other.n_inputs):
-        what = f"{other.n_inputs} columns where {step.n_inputs} were fitted"
-        raise UserValueError(what, "merge", "merge steps of the same columns")
-
-
 def _moments(rows: Floats, weight: Floats | None) -> dict[str, Any]:
     """Sum of weights, mean and variance of each column about its first value, over what is not missing."""
+    if weight is None:
+        d = rows - rows[0]
+        mean = d.mean(0)
+        if not np.isnan(mean).any():
+            d -= mean
+            variance = np.square(d, out=d).mean(0)
+            return {"count": np.full(len(mean), float(len(d))), "mean": rows[0] + mean, "variance": variance}
     missing = np.isnan(rows)
     first = rows[missing.argmin(0), np.arange(rows.shape[1])]
     first = np.where(np.isnan(first), 0.0, first)
     d = rows - first
-    if weight is None and not missing.any():
-        mean = d.mean(0)
-        return {"count": np.full(len(mean), float(len(d))), "mean": first + mean, "variance": ((d - mean) ** 2).mean(0)}
     share = ~missing * (np.ones(len(d)) if weight is None else weight)[:, None]
     count = share.sum(0)
     safe, d = np.where(count > 0, count, 1), np.where(missing, 0.0, d)
