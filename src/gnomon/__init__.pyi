@@ -13,6 +13,8 @@ from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as BernoulliMixture
+from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
+from gnomon.systems.mixtures.kmeans import KMeans as KMeans
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.tasks.compare import compare as compare
 from gnomon.training.context import context as context

@@ -85,6 +85,19 @@ ENTRIES: tuple[Entry, ...] = (
         {"n_components": 2, "max_iter": 30},
     ),
     Entry(
+        "gaussian-mixture", "Gaussian mixture", "高斯混合模型", "model",
+        ("density", "cluster"), "gnomon.systems.mixtures.gaussian_mixture:GaussianMixture",
+        "Pearson 1894; Dempster, Laird and Rubin 1977",
+        ("BAY-50", "BAY-52", "BAY-75", "REP-120"),
+        {"n_components": 2, "max_iter": 30},
+    ),
+    Entry(
+        "kmeans", "K-means clustering", "k 均值聚类", "model",
+        ("cluster",), "gnomon.systems.mixtures.kmeans:KMeans", "Lloyd 1982; Arthur and Vassilvitskii 2007",
+        ("BAY-52",),
+        {"n_clusters": 3, "n_init": 3},
+    ),
+    Entry(
         "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
         ("density",), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
         (

@@ -19,10 +19,11 @@ from gnomon.training.launch import launch
 pytestmark = pytest.mark.filterwarnings("ignore:too little text")
 
 NAMES = [one.name for one in gnomon.catalog()]
-ARRAYS = ["softmax-regression", "ppca", "bernoulli-mixture", "rbm"]
+ARRAYS = ["softmax-regression", "ppca", "bernoulli-mixture", "rbm", "gaussian-mixture", "kmeans"]
 RECIPES = {
     "softmax-regression, mini-batches": ("softmax-regression", {"batch_size": 7, "epochs": 4, "optimizer": "sgd"}),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
+    "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
@@ -256,6 +257,8 @@ WEIGHTED = {
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12, "tol": 0.0}),
     "ppca, missing values": ("ppca", {"max_iter": 12, "tol": 0.0}),
     "bernoulli-mixture": ("bernoulli-mixture", {"max_iter": 12, "tol": 0.0}),
+    "gaussian-mixture, full": ("gaussian-mixture", {"max_iter": 12, "tol": 0.0}),
+    "gaussian-mixture, spherical": ("gaussian-mixture", {"covariance": "spherical", "max_iter": 12, "tol": 0.0}),
     "rbm, exact": ("rbm", {"objective": "exact", "batch_size": None, "epochs": 5}),
     "rbm, PCD-2": ("rbm", {"objective": PCD(k=2, n_chains=7), "batch_size": None, "epochs": 5}),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from gnomon.contracts import Array
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["EM", "ClosedForm"]
+__all__ = ["EM", "ClosedForm", "Restarts"]
 
 
 @dataclass
@@ -83,6 +84,65 @@ class EM(ClosedForm):
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
         return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=climbed)
+
+
+@dataclass
+class _Several(_State):
+    start: int = 0
+    highest: float = -math.inf
+    best: dict[str, Array] = field(default_factory=dict)
+
+
+class Restarts(EM):
+    """Expectation maximization from each of the model's ``starts`` (states) in turn; the best end is kept.
+
+    A record also carries the number of its start; its ``objective`` is the best of all starts so far.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations per start at most.
+    tol : float
+        As in `EM`, for every start.
+    """
+
+    def start(self, problem: Problem) -> _State:
+        """The model at the first of its starts."""
+        problem.model.load(problem.model.starts[0])
+        return _Several(problem)
+
+    def step(self, state: _State) -> tuple[_State, Info]:
+        """One iteration; after the last of a start, on to the next."""
+        assert isinstance(state, _Several)
+        state, info = super().step(state)
+        assert isinstance(state, _Several)
+        reached = {"objective": max(info.watched, state.highest), "start": state.start}
+        record, model = (info.record or {}) | reached, state.problem.model
+        if not info.done:
+            return state, Info(record=record, watched=info.watched)
+        if info.watched > state.highest:
+            state.highest = info.watched
+            state.best = {name: np.array(value) for name, value in model.state().items()}
+        state.start, state.iteration, state.last = state.start + 1, 0, None
+        done = state.start == len(model.starts)
+        model.load(state.best if done else model.starts[state.start])
+        return state, Info(done=done, record=record, watched=info.watched)
+
+    def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The model, and the best end so far under names that begin with ``best.``."""
+        assert isinstance(state, _Several)
+        arrays, facts = super().save(state)
+        best = {f"best.{name}": value for name, value in state.best.items()}
+        highest = state.highest if state.best else None
+        return arrays | best, facts | {"start": state.start, "highest": highest}
+
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
+        """Exactly the state that was saved."""
+        begun = super().load(problem, arrays, facts)
+        names = problem.model.state()
+        best = {name: np.array(arrays[f"best.{name}"]) for name in names} if facts["highest"] is not None else {}
+        highest = -math.inf if facts["highest"] is None else facts["highest"]
+        return _Several(problem, begun.iteration, begun.last, facts["start"], highest, best)
 
 
 def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
-from sklearn.base import ClusterMixin
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
-from gnomon.system import System, Table
+from gnomon.system import Table
+from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
-from gnomon.training.group import current as current_group
 
 __all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
 
@@ -26,7 +24,7 @@ CHUNK_NUMBERS = 1 << 22
 """Numbers that one chunk of rows may take in the expectation step: 32 MB in float64."""
 
 
-class BernoulliMixtureModel:
+class BernoulliMixtureModel(MixtureModel):
     r"""p(x) = sum_k weights_k prod_j means_kj^x_j (1 - means_kj)^(1 - x_j).
 
     Parameters
@@ -45,7 +43,7 @@ class BernoulliMixtureModel:
     """
 
     def __init__(self, weights: Array, means: Array, smoothing: float = 0.0) -> None:
-        self.weights = _shares(weights)
+        self.weights = shares(weights)
         given = np.array(means, dtype=np.float64)
         if not ((given >= 0) & (given <= 1)).all():
             raise UserValueError("a mean lies outside [0, 1]", "means", "give probabilities of a 1")
@@ -73,18 +71,8 @@ class BernoulliMixtureModel:
     def log_joint(self, x: Array) -> Array:
         """log weights_k p(x | k), shape (n, K)."""
         off = np.log1p(-self.means)
-        with np.errstate(divide="ignore"):
-            constant = np.log(self.weights) + off.sum(1)
+        constant = self.log_weights() + off.sum(1)
         return np.matmul(np.asarray(x, dtype=np.float64), (np.log(self.means) - off).T) + constant
-
-    def log_prob(self, x: Array) -> Array:
-        """Log probability of each row in nats, shape (n,)."""
-        return logsumexp(self.log_joint(x), axis=1)
-
-    def posterior(self, x: Array) -> Array:
-        """Probability of each component given each row, shape (n, K)."""
-        joint = self.log_joint(x)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
     def expect(self, x: Array, weight: Array) -> dict[str, Array]:
         """Expected counts: rows per component, ones per component and column."""
@@ -114,34 +102,11 @@ class BernoulliMixtureModel:
 
     def sample(self, n: int, noise: Noise) -> Array:
         """n rows of 0 and 1: a component by its share, then each column by its mean."""
-        edges = np.cumsum(self.weights)
-        u = noise.child("component").uniform((n, 1), like=self.means)[:, 0] * edges[-1]
-        component = np.minimum(np.searchsorted(edges, u, side="right"), len(edges) - 1)
+        component = self.components(n, noise.child("component"))
         return noise.child("row").bernoulli(self.means[component])
 
 
-def _shares(weights: Array) -> Array:
-    shares = np.array(weights, dtype=np.float64)
-    total = float(shares.sum())
-    if shares.ndim != 1 or not (shares >= 0).all() or not abs(total - 1) <= 1e-6:
-        raise UserValueError(
-            f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum"
-        )
-    return shares / total
-
-
-def _distinct(X: np.ndarray[Any, Any], most: int, block: int = 4096) -> int:
-    """How many different rows of 0 and 1 there are, counted up to `most`; ends early where rows differ."""
-    seen: set[bytes] = set()
-    for start in range(0, len(X), block):
-        packed = np.packbits(X[start : start + block] > 0, axis=1)
-        seen.update(row.tobytes() for row in np.unique(packed, axis=0))
-        if len(seen) >= most:
-            return most
-    return len(seen)
-
-
-class BernoulliMixture(ClusterMixin, System):
+class BernoulliMixture(Mixture):
     r"""Density and clusters of binary rows: a mixture whose components have independent columns.
 
     :math:`p(x) = \sum_k \pi_k \prod_j \mu_{kj}^{x_j} (1 - \mu_{kj})^{1 - x_j}`, fitted by EM. With ``smoothing`` s the
@@ -164,6 +129,7 @@ class BernoulliMixture(ClusterMixin, System):
     Attributes
     ----------
     weights_, means_ : arrays of shape (n_components,), (n_components, n_features)
+        Shares of the components; probabilities of a 1.
     labels_ : array of shape (n,)
         Component of each training row.
     history_ : dict of lists
@@ -202,17 +168,6 @@ class BernoulliMixture(ClusterMixin, System):
         self.smoothing = smoothing
         self.random_state = random_state
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, y, sample_weight)
-        distinct = _distinct(table.X[table.weight > 0], self.n_components)
-        if distinct < self.n_components and current_group().rank == 0:
-            warnings.warn(
-                f"{self.n_components} components, {distinct} distinct rows: some components stay alike or empty; "
-                "use fewer",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
-        return table
-
     def _make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components
         return BernoulliMixtureModel(np.full(k, 1 / k), np.full((k, n_features), 0.5), self.smoothing)
@@ -228,38 +183,3 @@ class BernoulliMixture(ClusterMixin, System):
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_components, self.n_features_in_))
-
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, run: Any = None) -> BernoulliMixture:
-        """Fit to binary rows; see `System.fit`."""
-        super().fit(X, None, sample_weight=sample_weight, run=run)
-        self.labels_ = self.predict(X)
-        return self
-
-    @property
-    def weights_(self) -> Array:
-        """Shares of the components."""
-        return self.model_.weights
-
-    @property
-    def means_(self) -> Array:
-        """Probabilities of a 1."""
-        return self.model_.means
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each component given each row, shape (n, n_components)."""
-        rows = self._rows(X)
-        return self.model_.posterior(rows)
-
-    def predict(self, X: Any) -> Array:
-        """The most probable component of each row."""
-        rows = self._rows(X)
-        return np.argmax(self.model_.log_joint(rows), axis=1)
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion, lower is better: parameters * log n - 2 * log-likelihood."""
-        values = self.log_prob(X)
-        return float(self.model_.n_parameters * np.log(len(values)) - 2 * values.sum())
-
-    def aic(self, X: Any) -> float:
-        """Akaike's information criterion, lower is better: 2 * parameters - 2 * log-likelihood."""
-        return float(2 * self.model_.n_parameters - 2 * self.log_prob(X).sum())

@@ -1,0 +1,96 @@
+"""Compiled loops of `gnomon.distributions.gaussian`: squared distances, posterior shares, weighted moments."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from gnomon.numeric.fast import exp64, log64
+
+__all__ = ["distances", "gather", "shares", "spread", "squares"]
+
+NEGLIGIBLE = 1e-30
+"""A row adds nothing to the scatter of a component that has a smaller part of it: the sum would round it away."""
+
+kernel = numba.njit(cache=True, error_model="numpy")
+summing = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+"""Sums may be reordered into vector registers; the order depends on the length alone, so the bits repeat."""
+
+
+@summing
+def squares(y, shift, out):  # type: ignore[no-untyped-def]
+    """y[i, c] -= shift[c] in place, and out[i, c] = |y[i, c]|^2."""
+    n, k, d = y.shape
+    for i in range(n):
+        for c in range(k):
+            total = 0.0
+            for j in range(d):
+                value = y[i, c, j] - shift[c, j]
+                y[i, c, j] = value
+                total += value * value
+            out[i, c] = total
+
+
+@kernel
+def distances(x, center, precision, out):  # type: ignore[no-untyped-def]
+    """out[i, c] = sum_j (x[i, j] - center[j, c])^2 precision[j, c]."""
+    n, d = x.shape
+    k = center.shape[1]
+    total = np.empty(k)
+    for i in range(n):
+        total[:] = 0.0
+        for j in range(d):
+            value = x[i, j]
+            for c in range(k):
+                gap = value - center[j, c]
+                total[c] += gap * gap * precision[j, c]
+        out[i] = total
+
+
+@kernel
+def shares(field, weight, total):  # type: ignore[no-untyped-def]
+    """In place from log p(x_i, c) to weight[i] p(c | x_i); total[i] = log p(x_i)."""
+    n, k = field.shape
+    for i in range(n):
+        top = field[i, 0]
+        for c in range(1, k):
+            top = max(top, field[i, c])
+        for c in range(k):
+            field[i, c] = exp64(field[i, c] - top)
+        mass = 0.0
+        for c in range(k):
+            mass += field[i, c]
+        factor = weight[i] / mass
+        for c in range(k):
+            field[i, c] *= factor
+        total[i] = top + log64(mass)
+
+
+@kernel
+def gather(y, c, part, out):  # type: ignore[no-untyped-def]
+    """The rows of component c times the root of their share, one after the other; how many there are."""
+    n, _, d = y.shape
+    count = 0
+    for i in range(n):
+        if part[i, c] < NEGLIGIBLE:
+            continue
+        root = np.sqrt(part[i, c])
+        for j in range(d):
+            out[count, j] = root * y[i, c, j]
+        count += 1
+    return count
+
+
+@kernel
+def spread(x, center, part, first, second):  # type: ignore[no-untyped-def]
+    """first[j, c] += sum_i part[i, c] gap, second[j, c] += sum_i part[i, c] gap^2, gap = x[i, j] - center[j, c]."""
+    n, d = x.shape
+    k = center.shape[1]
+    for i in range(n):
+        for j in range(d):
+            value = x[i, j]
+            for c in range(k):
+                gap = value - center[j, c]
+                weighted = part[i, c] * gap
+                first[j, c] += weighted
+                second[j, c] += weighted * gap

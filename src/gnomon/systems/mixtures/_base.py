@@ -1,0 +1,145 @@
+"""What every mixture has: shares, responsibilities, clusters, criteria, and the notice of too few distinct rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import ClusterMixin
+
+from gnomon.contracts import Array, Noise
+from gnomon.errors import UserValueError
+from gnomon.system import System, Table
+from gnomon.training.group import current as current_group
+
+__all__ = ["Mixture", "MixtureModel", "distinct_rows", "shares"]
+
+
+def shares(weights: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Probabilities of the components in float64, summing to 1 to the last bit that division leaves.
+
+    Raises
+    ------
+    UserValueError
+        Weights that are negative or do not sum to 1 within 1e-6.
+
+    Examples
+    --------
+    >>> shares([0.1] * 10).sum()
+    np.float64(1.0)
+    """
+    given = np.array(weights, dtype=np.float64)
+    total = float(given.sum())
+    if given.ndim != 1 or not (given >= 0).all() or not abs(total - 1) <= 1e-6:
+        raise UserValueError(
+            f"weights must be >= 0 and sum to 1 (got {total:.6g})", "weights", "divide them by their sum"
+        )
+    return given / total
+
+
+class MixtureModel:
+    """p(x) = sum_k weights_k p(x | k); a subclass gives `log_joint`.
+
+    Parameters
+    ----------
+    weights : array of shape (K,)
+        Shares of the components, >= 0, summing to 1.
+    """
+
+    weights: Array
+
+    def log_joint(self, x: Array) -> Array:
+        """log weights_k p(x | k), shape (n, K)."""
+        raise NotImplementedError
+
+    def log_prob(self, x: Array) -> Array:
+        """Log probability (or density) of each row in nats, shape (n,)."""
+        return logsumexp(self.log_joint(x), axis=1)
+
+    def posterior(self, x: Array) -> Array:
+        """Probability of each component given each row, shape (n, K)."""
+        joint = self.log_joint(x)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def log_weights(self) -> Array:
+        """Log of the shares, -inf for a component that no row belongs to."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    def components(self, n: int, noise: Noise) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """A component by its share for each of n rows: exactly n, their counts multinomial."""
+        edges = np.cumsum(self.weights)
+        u = noise.uniform((n, 1), like=edges)[:, 0] * edges[-1]
+        return np.minimum(np.searchsorted(edges, u, side="right"), len(edges) - 1)
+
+
+def distinct_rows(X: np.ndarray[Any, Any], most: int, block: int = 4096) -> int:
+    """How many different rows there are, counted up to `most`; ends early where rows differ.
+
+    Examples
+    --------
+    >>> distinct_rows(np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, 1.0]]), 9)
+    2
+    """
+    seen: set[bytes] = set()
+    for start in range(0, len(X), block):
+        rows = np.ascontiguousarray(X[start : start + block] + X.dtype.type(0))  # -0 becomes 0
+        seen.update(row.tobytes() for row in np.unique(rows.view(np.dtype((np.void, rows[0].nbytes)))))
+        if len(seen) >= most:
+            return most
+    return len(seen)
+
+
+class Mixture(ClusterMixin, System):
+    """Base of the mixtures: clusters are the components that rows most probably come from."""
+
+    n_components: int
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, y, sample_weight)
+        distinct = distinct_rows(table.X[table.weight > 0], self.n_components)
+        if distinct < self.n_components and current_group().rank == 0:
+            warnings.warn(self._too_few(distinct), UserWarning, stacklevel=3)
+        return table
+
+    def _too_few(self, distinct: int) -> str:
+        return (
+            f"{self.n_components} components, {distinct} distinct rows: some components stay alike or empty; use fewer"
+        )
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+        """Fit to rows; see `System.fit`."""
+        super().fit(X, None, sample_weight=sample_weight, validation=validation, run=run)
+        self.labels_ = self.predict(X)
+        return self
+
+    @property
+    def weights_(self) -> Array:
+        """Shares of the components."""
+        return self.model_.weights
+
+    @property
+    def means_(self) -> Array:
+        """Mean of each component."""
+        return self.model_.means
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each component given each row, shape (n, n_components)."""
+        rows = self._rows(X)
+        return self.model_.posterior(rows)
+
+    def predict(self, X: Any) -> Array:
+        """The most probable component of each row."""
+        rows = self._rows(X)
+        return np.argmax(self.model_.log_joint(rows), axis=1)
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion, lower is better: parameters * log n - 2 * log-likelihood."""
+        values = self.log_prob(X)
+        return float(self.model_.n_parameters * np.log(len(values)) - 2 * values.sum())
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion, lower is better: 2 * parameters - 2 * log-likelihood."""
+        return float(2 * self.model_.n_parameters - 2 * self.log_prob(X).sum())

@@ -1,0 +1,243 @@
+"""K-means clustering by scikit-learn behind gnomon's verbs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from itertools import count
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.cluster import KMeans as Library
+from sklearn.metrics import euclidean_distances, pairwise_distances_argmin
+
+from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.system import System, Table
+from gnomon.systems.mixtures._base import distinct_rows
+from gnomon.systems.mixtures.seeding import far_apart
+from gnomon.training.em import ClosedForm
+from gnomon.training.group import current as current_group
+from gnomon.training.procedure import Info, Problem
+
+__all__ = ["KMeans", "KMeansModel"]
+
+
+class KMeansModel:
+    """k centers; a row belongs to the nearest.
+
+    Parameters
+    ----------
+    centers : array of shape (k, d)
+    """
+
+    def __init__(self, centers: Array) -> None:
+        self.centers = np.array(centers)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: k d."""
+        return int(self.centers.size)
+
+    def state(self) -> dict[str, Array]:
+        """The centers."""
+        return {"centers": self.centers}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take the centers over."""
+        self.centers = np.array(state["centers"])
+
+    def nearest(self, x: Array) -> Array:
+        """Index of the nearest center, shape (n,)."""
+        return pairwise_distances_argmin(x, self.centers)
+
+    def distances(self, x: Array) -> Array:
+        """Distance from every center, shape (n, k)."""
+        return euclidean_distances(x, self.centers)
+
+    def squared_distance(self, x: Array) -> Array:
+        """Squared distance from the nearest center in float64, shape (n,)."""
+        gap = x - self.centers[self.nearest(x)]
+        return np.einsum("ij,ij->i", gap, gap, dtype=np.float64)
+
+
+class _Library(ClosedForm):
+    """scikit-learn's whole fit as one step, on the first process; the others are told the centers."""
+
+    def __init__(self, table: Table, n_clusters: int, **options: Any) -> None:
+        self.table, self.n_clusters, self.options = table, n_clusters, options
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """The fit."""
+        problem, X, weight = state.problem, self.table.X, self.table.weight
+        model = problem.model
+        centers, inertia = np.zeros_like(model.centers), 0.0
+        if problem.group.rank == 0:
+            found = self._fitted(problem.noise)
+            centers = _means(X, weight, found.labels_, found.cluster_centers_)
+            inertia = float(np.matmul(weight.astype(np.float64), KMeansModel(centers).squared_distance(X)))
+        model.centers, inertia = problem.group.sum((centers, inertia))
+        state.iteration = 1
+        return state, Info(done=True, record={"inertia": inertia})
+
+    def _fitted(self, noise: Noise) -> Library:
+        """scikit-learn's fit, which asks for the seeds of each start."""
+        start = count()
+        weight = self.table.weight.astype(np.float64)
+
+        def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
+            return X[far_apart(X.astype(np.float64), weight, n_clusters, noise.child("seeds").at(next(start)))]
+
+        library = Library(self.n_clusters, init=seeds, random_state=0, **self.options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the system itself tells
+            return library.fit(self.table.X, sample_weight=self.table.weight)
+
+
+def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
+    """Mean of every cluster; of one without rows the center as it is.
+
+    scikit-learn's threads add up in the order in which they end, so that the last bits of its centers may change from
+    fit to fit; its clusters do not.
+    """
+    n, k = len(X), len(centers)
+    members = sparse.csr_array((weight.astype(np.float64), (labels, np.arange(n))), shape=(k, n))
+    rows = members.sum(axis=1)
+    means = (members @ X.astype(np.float64)) / np.where(rows > 0, rows, 1.0)[:, None]
+    return np.where(rows[:, None] > 0, means, centers).astype(X.dtype)
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, System):
+    r"""Clusters around k centers with the smallest sum of squared distances: scikit-learn's ``KMeans``.
+
+    The limit of EM for a mixture of normal distributions with one covariance :math:`\epsilon I` as
+    :math:`\epsilon \to 0`. Columns count in the units they are given in: bring them to one scale first.
+
+    Parameters
+    ----------
+    n_clusters : int in [1, inf), default 8
+        Clusters, at most the number of rows.
+    n_init : int in [1, inf), default 10
+        Starts (k-means++); the one with the smallest inertia is kept.
+    max_iter : int in [1, inf), default 300
+        Iterations per start at most.
+    tol : float in [0, inf), default 1e-4
+        End when the centers move by no more, in units of the columns' mean variance.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_clusters, n_features)
+        Means of the clusters.
+    labels_ : array of shape (n,)
+        Cluster of each training row.
+    inertia_ : float
+        Weighted sum of squared distances of the training rows from the nearest center.
+
+    Notes
+    -----
+    Cost O(n k d) per iteration. The fit runs on the first process alone. Sources: Lloyd (1982); Arthur and
+    Vassilvitskii (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [8.0], [9.0]])
+    >>> sorted(KMeans(n_clusters=2, random_state=0).fit(X).cluster_centers_[:, 0].tolist())
+    [0.5, 8.5]
+    """
+
+    name: ClassVar[str] = "kmeans"
+    model_class: ClassVar[type] = KMeansModel
+    domain = Real(largest=1e100)
+    primary: ClassVar[str] = "squared_distance"
+
+    def __init__(
+        self,
+        *,
+        n_clusters: Annotated[int, "[1, inf)"] = 8,
+        n_init: Annotated[int, "[1, inf)"] = 10,
+        max_iter: Annotated[int, "[1, inf)"] = 300,
+        tol: Annotated[float, "[0, inf)"] = 1e-4,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, None, sample_weight)
+        n, k = len(table.X), self.n_clusters
+        if n < k:
+            raise UserValueError(f"n_samples={n} with n_clusters={k}", "n_clusters", f"use at most {n}")
+        distinct = distinct_rows(table.X[table.weight > 0], k)
+        if distinct < k and current_group().rank == 0:
+            warnings.warn(
+                f"{k} clusters, {distinct} distinct rows: some clusters stay empty; use fewer",
+                UserWarning,
+                stacklevel=3,
+            )  # fmt: skip
+        return table
+
+    def _make(self, n_features: int, dtype: str) -> KMeansModel:
+        return KMeansModel(np.zeros((self.n_clusters, n_features), dtype))
+
+    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+        self._fitting = table
+        return super()._problem(model, table, noise, group)
+
+    def _procedure(self) -> Procedure:
+        table = self._fitting
+        del self._fitting
+        options = {name: getattr(self, name) for name in ("n_clusters", "n_init", "max_iter", "tol")}
+        return _Library(table, **options)
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+        """Fit to rows; see `System.fit`."""
+        super().fit(X, None, sample_weight=sample_weight, validation=validation, run=run)
+        self.labels_ = self.predict(X)
+        return self
+
+    @property
+    def cluster_centers_(self) -> Array:
+        """Means of the clusters."""
+        return self.model_.centers
+
+    @property
+    def inertia_(self) -> float:
+        """Weighted sum of squared distances of the training rows from the nearest center."""
+        return float(self.history_["inertia"][-1])
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.model_.centers)
+
+    def predict(self, X: Any) -> Array:
+        """The cluster of each row."""
+        rows = self._rows(X)
+        return self.model_.nearest(rows)
+
+    def transform(self, X: Any) -> Array:
+        """Distance from every center, shape (n, n_clusters)."""
+        rows = self._rows(X)
+        return self.model_.distances(rows)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Mean squared distance from the nearest center, lower is better."""
+        rows = self._rows(X)
+        score = Score.from_pointwise(
+            self.model_.squared_distance(rows), name=self.primary, unit="squared units",
+            data_space=f"R^{rows.shape[1]}", higher_is_better=False,
+        )  # fmt: skip
+        return {self.primary: score}
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared distance, so that higher is better (scikit-learn's is the sum)."""
+        return -float(self.evaluate(X)[self.primary].value)

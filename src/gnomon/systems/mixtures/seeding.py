@@ -1,0 +1,83 @@
+"""Where mixtures of real rows begin: rows far from each other (k-means++), and the k-means fit from there."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Noise
+
+__all__ = ["clusters", "far_apart", "representative"]
+
+Floats = NDArray[np.float64]
+
+
+def representative(weight: Floats, most: int, noise: Noise) -> NDArray[np.int64] | None:
+    """Rows for a fit to start from, drawn by weight with replacement; None where all n <= `most` rows will do."""
+    if len(weight) <= most:
+        return None
+    edges = np.cumsum(weight)
+    u = noise.uniform((most, 1), like=edges)[:, 0] * edges[-1]
+    return np.minimum(np.searchsorted(edges, u, side="right"), len(weight) - 1)
+
+
+def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int64]:
+    """k rows, each drawn with probability proportional to weight times squared distance from those before it.
+
+    Of 2 + log k candidates the one is kept that leaves the smallest sum of squared distances (Arthur and Vassilvitskii
+    2007, and its section 7). With fewer distinct rows than k, rows repeat. The choice does not depend on the order of
+    the rows, but for rounding, and a row of weight 2 is two rows.
+
+    Parameters
+    ----------
+    x : array of shape (n, d)
+    weight : array of shape (n,)
+    k : int
+    noise : Noise
+
+    Notes
+    -----
+    Cost O(n d k log k).
+    """
+    trials = 2 + int(np.log(k))
+    norms = (x * x).sum(1)
+    direction = noise.child("direction").normal((x.shape[1],), like=x)
+    order = np.argsort(np.matmul(x, direction), kind="stable")
+
+    def draw(mass: Floats, n: int, number: int) -> NDArray[np.int64]:
+        edges = np.cumsum(mass[order])
+        u = noise.uniform((1, n), number, like=edges)[0] * edges[-1]
+        return order[np.minimum(np.searchsorted(edges, u, side="right"), len(mass) - 1)]
+
+    def squared(rows: NDArray[np.int64]) -> Floats:
+        return np.maximum(norms[:, None] - 2 * np.matmul(x, x[rows].T) + norms[rows], 0.0)
+
+    chosen = draw(weight, 1, 0)
+    nearest = squared(chosen)[:, 0]
+    for c in range(1, k):
+        mass = weight * nearest
+        candidates = draw(mass if mass.any() else weight, trials, c)
+        gaps = np.minimum(nearest[:, None], squared(candidates))
+        best = int(np.argmin(np.matmul(weight, gaps)))
+        chosen, nearest = np.append(chosen, candidates[best]), gaps[:, best]
+    return chosen
+
+
+def clusters(x: Floats, weight: Floats, seeds: Floats, sweeps: int = 20) -> NDArray[np.int64]:
+    """Cluster of each row after some sweeps of k-means from these centers.
+
+    On one thread: with several, scikit-learn adds up in the order in which they end, and a fit would not repeat.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import pairwise_distances_argmin
+    from threadpoolctl import threadpool_limits
+
+    if len(x) < len(seeds):
+        return np.asarray(pairwise_distances_argmin(x, seeds), dtype=np.int64)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the mixture itself tells
+        found: Any = KMeans(len(seeds), init=seeds, n_init=1, max_iter=sweeps).fit(x, sample_weight=weight)
+    return np.asarray(found.labels_, dtype=np.int64)
