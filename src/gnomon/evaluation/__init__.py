@@ -1,1 +1,48 @@
-"""How good a model is and how we know: scores that say whether they are exact, an estimate or a bound."""
+"""How good a model is and how we know: scores that say whether they are exact, an estimate or a bound.
+
+Names are loaded when they are first used: ``gnomon.evaluation.accuracy``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_WHERE = {
+    "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
+    "confusion": ("ConfusionMatrix", "confusion_matrix"),
+    "costs": (
+        "bayes_error", "bayes_error_gaussians", "decide", "optimal_threshold", "plugin_bayes_error", "total_cost",
+    ),
+    "curves": ("PRCurve", "auprc", "average_precision", "pr_area", "pr_curve", "threshold_for"),
+    "decisions": (
+        "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
+    ),
+    "bias_variance": ("decompose",),
+    "information": (
+        "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",
+        "joint_entropy", "js", "kl", "kl_samples", "largest_entropy", "mutual_information", "npmi", "pmi", "ppmi",
+        "self_information", "symmetric_kl",
+    ),
+    "likelihood": ("log_likelihood", "log_partition", "pseudo_log_likelihood"),
+    "perplexity": ("Perplexity", "bits_per_byte"),
+    "ranking": ("Ranking",),
+    "rejection": (
+        "Coverage", "CoverageCurve", "RejectOption", "coverage_at_accuracy", "coverage_curve", "fit_threshold",
+    ),
+    "score": ("Score",),
+    "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
+}  # fmt: skip
+_HOME = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

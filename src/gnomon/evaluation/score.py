@@ -193,6 +193,9 @@ class Score:
             record["reason"] = "; ".join(reasons)
         return record
 
+    def __float__(self) -> float:
+        return float(self.value)
+
     def __str__(self) -> str:
         digits = _decimals(self.stderr, self.error)
         errors = [e for e in (self.stderr, self.error) if e != 0]
