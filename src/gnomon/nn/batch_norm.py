@@ -1,0 +1,103 @@
+"""Batch normalization over all processes: the statistics are those of the global batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from gnomon.contracts import Group
+
+__all__ = ["BatchNorm"]
+
+
+class BatchNorm(nn.Module):
+    r"""(x - mean) / sqrt(variance + epsilon) * gain + shift, for every feature.
+
+    In training mean and variance (divisor n) are those of the global batch, weighted as the rows are, and the running
+    ones move towards them: running <- (1 - momentum) * running + momentum * new, the new variance with divisor n - 1,
+    as in torch. In prediction the running ones are used, so that a row's output does not depend on the others. Whether
+    it is training is said by the group and by nothing else.
+
+    Parameters
+    ----------
+    features : int >= 1
+        On axis 1; further axes (places in an image) count as rows.
+    momentum : float in (0, 1], default 0.1
+        Weight of the NEW value.
+    epsilon : float in (0, inf), default 1e-5
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    With weights w the divisor n - 1 is W - sum(w^2) / W with W = sum(w): n - 1 for equal weights of any size. A global
+    batch of one row has no spread: its output is the shift, and the running variance stays. Two sums over the processes
+    per call, of features numbers each. Source: Ioffe and Szegedy (2015).
+
+    Examples
+    --------
+    >>> from gnomon.training.group import Group
+    >>> BatchNorm(1)(torch.tensor([[1.0], [3.0]]), group=Group()).tolist()
+    [[-0.9999949932098389], [0.9999949932098389]]
+    """
+
+    def __init__(
+        self, features: int, momentum: float = 0.1, epsilon: float = 1e-5, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        self.momentum, self.epsilon = momentum, epsilon
+        self.gain = nn.Parameter(torch.ones(features, dtype=dtype))
+        self.shift = nn.Parameter(torch.zeros(features, dtype=dtype))
+        self.running_mean: torch.Tensor
+        self.running_var: torch.Tensor
+        self.register_buffer("running_mean", torch.zeros(features, dtype=dtype))
+        self.register_buffer("running_var", torch.ones(features, dtype=dtype))
+
+    def forward(self, x: torch.Tensor, weight: torch.Tensor | None = None, group: Group | None = None) -> torch.Tensor:
+        """Normalized x.
+
+        Parameters
+        ----------
+        x : tensor of shape (n, features, ...)
+            This process's part of the global batch; may be empty.
+        weight : tensor of shape (n,), optional
+            Weights of the rows; 1 where left out.
+        group : Group, optional
+            The processes that train together; None predicts.
+        """
+        if group is None:
+            return functional.batch_norm(
+                x, self.running_mean, self.running_var, self.gain, self.shift, False, 0.0, self.epsilon
+            )
+        if group.size == 1 and weight is None and x.numel() > x.shape[1]:
+            return functional.batch_norm(
+                x, self.running_mean, self.running_var, self.gain, self.shift, True, self.momentum, self.epsilon
+            )
+        return self._over_processes(x, weight, group)
+
+    def _over_processes(self, x: torch.Tensor, weight: torch.Tensor | None, group: Group) -> torch.Tensor:
+        rows = x.movedim(1, -1)
+        flat = rows.reshape(-1, x.shape[1])
+        each = torch.ones(len(x), dtype=x.dtype) if weight is None else weight.to(x.dtype)
+        each = each.repeat_interleave(flat.shape[0] // max(1, len(x)))[:, None]
+        total, squares, first = group.sum((each.sum(), each.square().sum(), (each * flat).sum(0)))
+        share = 1 / total if total > 0 else torch.zeros_like(total)
+        mean = first * share
+        centered = flat - mean
+        variance = group.sum((each * centered.square()).sum(0)) * share
+        self._remember(mean.detach(), variance.detach(), total, squares)
+        out = centered * (variance + self.epsilon).rsqrt() * self.gain + self.shift
+        return out.reshape(rows.shape).movedim(-1, 1)
+
+    @torch.no_grad()
+    def _remember(self, mean: torch.Tensor, variance: torch.Tensor, total: torch.Tensor, squares: torch.Tensor) -> None:
+        if not total > 0:
+            return
+        freedom = 1 - squares / total**2  # the share (n - 1) / n
+        self.running_mean.lerp_(mean, self.momentum)
+        if freedom > 1e-9:
+            self.running_var.lerp_(variance / freedom, self.momentum)
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"{len(self.gain)}, momentum={self.momentum}, epsilon={self.epsilon}"
