@@ -167,9 +167,16 @@ class System(BaseEstimator):
     def _batch_size(self) -> int | None:
         return getattr(self, "batch_size", None)
 
+    def _least_batch(self) -> int:
+        """Rows of the smallest batch that the model can learn from."""
+        return 1
+
     def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
         shuffle = getattr(self, "batch_size", None) is not None
-        batches = Batches(table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle)
+        batches = Batches(
+            table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle,
+            least=self._least_batch(),
+        )  # fmt: skip
         rows = getattr(table, "validation", None)
         judges = None
         if rows is not None:
@@ -284,7 +291,7 @@ class System(BaseEstimator):
         self._publish(model, outcome)
         finished = limit is None or outcome.steps < limit
         if run is not None and finished and group.rank == 0:
-            run.write_model(model.state(), self._facts(outcome))
+            self._write(run, model, outcome)
         return self
 
     def _allocate(self, **arguments: Any) -> Any:
@@ -438,11 +445,15 @@ class System(BaseEstimator):
         check_is_fitted(self)
         run = RunFolder.create(folder, self._config("model") | {"seed": self.seed_})
         try:
-            run.write_model(self.model_.state(), self._facts(self.outcome_))
+            self._write(run, self.model_, self.outcome_)
         except BaseException:
             run.discard()
             raise
         return run.path
+
+    def _write(self, run: RunFolder, model: Any, outcome: Outcome) -> None:
+        """Put the fitted model down; a System made of Systems gives each a folder of its own first."""
+        run.write_model(model.state(), self._facts(outcome))
 
     def _restore(self, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Self:
         model = self._make(**facts["arguments"])
@@ -486,7 +497,16 @@ def how_many(n: Any, name: str = "n") -> int:
 
 
 def _plain(value: Any) -> Any:
-    """A generator object is spent by the fit; what is saved is that there was one (the seed it gave stands beside)."""
-    if value is None or isinstance(value, str | int | float | bool | tuple | list | dict | Recipe | np.generic):
+    """A generator object is spent by the fit; what is saved is that there was one (the seed it gave stands beside).
+
+    A System inside becomes what `gnomon.saving` makes it from: name, place, hyper-parameters.
+    """
+    if isinstance(value, System):
+        inside = {name: _plain(one) for name, one in value.get_params(deep=False).items()}
+        where = f"{type(value).__module__}:{type(value).__qualname__}"
+        return {"__system__": {"system": value.name, "where": where, "parameters": inside}}
+    if isinstance(value, tuple | list):
+        return type(value)(_plain(one) for one in value)
+    if value is None or isinstance(value, str | int | float | bool | dict | Recipe | np.generic):
         return value
     return None if hasattr(value, "integers") or hasattr(value, "randint") else value

@@ -88,3 +88,33 @@ def test_mistakes():
         Batches(X, batch_size=5)
     with pytest.raises(IndexError):
         make().step(0, 6)
+
+
+@pytest.mark.spec("DLN-89")
+def test_an_epoch_with_replacement_draws_every_row_alike():
+    """6 rows, 3,000 epochs: each row 18,000 / 6 times within 5 standard errors (a false alarm once in 300,000 runs)."""
+    batches = Batches(np.arange(6.0)[:, None], batch_size=2, noise=Noise(0, "fit"), replace=True)
+    epochs = [np.concatenate([batch.rows for batch in batches.epoch(e)]) for e in range(3000)]
+    counts = np.bincount(np.concatenate(epochs), minlength=6)
+    assert np.abs(counts - 3000).max() < 5 * np.sqrt(18_000 * 5 / 36)
+    distinct = np.mean([len(set(rows.tolist())) for rows in epochs])
+    assert abs(distinct - 6 * (1 - (5 / 6) ** 6)) < 0.1
+    # with replacement the means of two rows vary as s^2 / 2, without it as s^2 / 2 * (6 - 2) / 5
+    means = np.array([rows.reshape(3, 2).mean(1) for rows in epochs])
+    spread = np.arange(6.0).var()
+    assert means.var() == pytest.approx(spread / 2, rel=0.06)
+    apart = Batches(np.arange(6.0)[:, None], batch_size=2, noise=Noise(0, "fit"))
+    means = np.array([[batch.rows.mean() for batch in apart.epoch(e)] for e in range(3000)])
+    assert means.var() == pytest.approx(spread / 2 * 4 / 5, rel=0.06)
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(9, [4, 5]), (10, [4, 4, 2]), (8, [4, 4]), (1, [1]), (5, [5])])
+def test_a_batch_that_is_too_small_joins_the_one_before(n, sizes):
+    batches = Batches(np.arange(float(n))[:, None], batch_size=4, noise=Noise(0, "fit"), least=2)
+    found = list(batches.epoch(3))
+    assert [len(batch) for batch in found] == sizes and batches.steps == len(sizes)
+    assert sorted(np.concatenate([batch.rows for batch in found])) == list(range(n))
+    assert [batch.positions.tolist() for batch in found] == [list(range(size)) for size in sizes]
+    for rank in (0, 1):
+        part = list(batches.shard(Group(rank, 2)).epoch(3))
+        assert [len(p) for p in part] == [(rank + 1) * m // 2 - rank * m // 2 for m in sizes]

@@ -59,6 +59,10 @@ class Batches:
         Where the order comes from; needed when `shuffle`.
     shuffle : bool, default True
         Whether every epoch has an order of its own. Without it batches are views, in the order of the data.
+    replace : bool, default False
+        Whether the n rows of an epoch are drawn with replacement instead, from `noise` as well.
+    least : int >= 1, default 1
+        A last batch of fewer rows than this joins the one before.
     group : Group, optional
         The processes to share with; see `shard`.
 
@@ -92,6 +96,8 @@ class Batches:
         batch_size: int | None = None,
         noise: Noise | None = None,
         shuffle: bool = True,
+        replace: bool = False,
+        least: int = 1,
         group: Group | None = None,
     ) -> None:
         self.n = len(X)
@@ -100,17 +106,20 @@ class Batches:
         for name, part in (("y", y), ("weight", weight)):
             if part is not None and len(part) != self.n:
                 raise UserValueError(f"{len(part)} values for {self.n} rows", name, "give one per row")
-        if shuffle and noise is None:
+        if (shuffle or replace) and noise is None:
             raise TypeError("shuffled batches need noise")
         self.data = {"X": X} if y is None else {"X": X, "y": y}
         self.weight = np.ones(self.n, X.dtype if X.dtype.kind == "f" else np.float32) if weight is None else weight
         self.total_weight = float(self.weight.sum(dtype=np.float64))
         self.batch_size = max(1, self.n if batch_size is None else min(batch_size, self.n))
         self.steps = -(-self.n // self.batch_size)
-        self._order: Any = noise.child("order") if noise is not None and shuffle else None
+        if self.steps > 1 and self.n - (self.steps - 1) * self.batch_size < least:
+            self.steps -= 1
+        self._order: Any = noise.child("order") if noise is not None and (shuffle or replace) else None
+        self._replace = replace
         self._rank, self._size = (0, 1) if group is None else (group.rank, group.size)
         self._epoch, self._rows = -1, np.arange(self.n)
-        self._positions = np.arange(self.batch_size)
+        self._positions = np.arange(self.batch_size + least)
         self._fixed: dict[int, Batch] = {}
 
     def shard(self, group: Group) -> Batches:
@@ -144,7 +153,7 @@ class Batches:
         if not 0 <= i < self.steps:
             raise IndexError(f"batch {i} of {self.steps}")
         start = i * self.batch_size
-        m = min(self.batch_size, self.n - start)
+        m = self.batch_size if i + 1 < self.steps else self.n - start
         low, high = self._rank * m // self._size, (self._rank + 1) * m // self._size
         return start + low, start + high, low
 
@@ -156,5 +165,7 @@ class Batches:
 
     def _visit(self, e: int) -> Ints:
         if e != self._epoch:
-            self._rows, self._epoch = np.asarray(self._order.at(e).order(self.n), np.int64), e
+            noise = self._order.at(e)
+            rows = noise.integers(self.n, (self.n,)) if self._replace else noise.order(self.n)
+            self._rows, self._epoch = np.asarray(rows, np.int64), e
         return self._rows
