@@ -22,6 +22,10 @@ def system_of(config: dict[str, Any]) -> System:
     UserValueError
         A system that is neither in the catalog nor installed.
     """
+    return _unfitted(config, {key: decode(value) for key, value in config["parameters"].items()})
+
+
+def _unfitted(config: dict[str, Any], parameters: dict[str, Any]) -> System:
     module, _, name = config["where"].partition(":")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -32,12 +36,22 @@ def system_of(config: dict[str, Any]) -> System:
     if not (isinstance(cls, type) and issubclass(cls, System)):
         raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
     try:
-        system: System = cls(**{key: decode(value) for key, value in config["parameters"].items()})
+        system: System = cls(**{key: _revived(value) for key, value in parameters.items()})
     except (TypeError, KeyError) as error:
         raise UserValueError(
             f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged"
         ) from None
     return system
+
+
+def _revived(value: Any) -> Any:
+    """A decoded parameter, with the Systems in it."""
+    if isinstance(value, dict) and value.keys() == {"__system__"}:
+        inside = value["__system__"]
+        return _unfitted(inside, inside["parameters"])
+    if isinstance(value, list | tuple):
+        return type(value)(_revived(one) for one in value)
+    return value
 
 
 def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
@@ -58,7 +72,8 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     system = system_of(run.config)
     found = run.read_model()
     if found is not None:
-        return _restore(system, *found, run)
+        members = {name: load(path) for name, path in run.members().items()}
+        return _restore(system, *found, run, {"members": members} if members else {})
     checkpoint = run.read_checkpoint()
     if not unfinished or checkpoint is None or "system" not in checkpoint[1]:
         remedy = f"gnomon resume {folder}" + ("" if checkpoint is None else ", or load(..., unfinished=True)")
@@ -70,9 +85,11 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     return system
 
 
-def _restore(system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder) -> System:
+def _restore(
+    system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder, inside: dict[str, Any] | None = None
+) -> System:
     try:
-        return system._restore(arrays, facts)
+        return system._restore(arrays, facts, **(inside or {}))
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # arrays of another model: names or shapes differ

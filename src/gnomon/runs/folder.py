@@ -24,6 +24,7 @@ FORMAT = 1
 
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.jsonl"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
+MEMBERS = "members"
 TEMPORARY = ".tmp-"
 NEEDED = {"system": str, "where": str, "parameters": dict}
 
@@ -210,6 +211,16 @@ class RunFolder:
     def read_model(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts of the fitted model, None while the run is not finished."""
         return self._read(self.path / MODEL)
+
+    def members(self) -> dict[str, Path]:
+        """Folders of the Systems that this one is made of, by name."""
+        inside = self.path / MEMBERS
+        return {path.name: path for path in sorted(inside.glob("[!.]*"))} if inside.is_dir() else {}
+
+    def new_member(self, name: str, config: Mapping[str, Any]) -> RunFolder:
+        """An empty folder for a System inside; what a killed process left of one gives way."""
+        shutil.rmtree(self.path / MEMBERS / name, ignore_errors=True)
+        return RunFolder.create(self.path / MEMBERS / name, config)
 
     def _read(self, file: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
         from gnomon.runs.codecs import unpack
