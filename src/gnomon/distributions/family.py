@@ -1,0 +1,301 @@
+"""What the families share: densities by torch.distributions, numbers by Noise, answers in the kind that is asked.
+
+A family is a batch of independent variables. Its parameters broadcast to ``batch_shape``; ``event_shape`` is the shape
+of one outcome. Parameters given as tensors make every answer a tensor, with gradients; otherwise NumPy arrays are
+answered unless the argument is a tensor. Python numbers are taken as float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.errors import UserTypeError, UserValueError
+
+__all__ = ["Family", "kl_divergence", "normal", "uniform"]
+
+Floats = NDArray[np.float64]
+
+_CHECKS: dict[str, tuple[str, Callable[[Floats], NDArray[np.bool_]]]] = {
+    "real": ("finite", np.isfinite),
+    "positive": ("positive and finite", lambda x: np.isfinite(x) & (x > 0)),
+    "nonnegative": ("at least 0 and finite", lambda x: np.isfinite(x) & (x >= 0)),
+    "unit": ("inside (0, 1)", lambda x: (x > 0) & (x < 1)),
+    "probability": ("in [0, 1]", lambda x: (x >= 0) & (x <= 1)),
+    "count": ("a whole number of at least 0", lambda x: np.isfinite(x) & (x >= 0) & (x == np.floor(x))),
+}
+
+
+class Family:
+    """Base of the families. A subclass names its parameters with their ranges and says law, support and inverse CDF."""
+
+    parameters: ClassVar[dict[str, str]] = {}
+    """Name of each parameter and its range, one of ``_CHECKS``."""
+
+    def __init__(self, **parameters: Any) -> None:
+        tensors = any(_is_tensor(value) for value in parameters.values())
+        self.tensors = tensors
+        values = _tensors(parameters) if tensors else _arrays(parameters)
+        for name, value in values.items():
+            _check(name, value.detach().cpu().numpy() if tensors else value, self.parameters[name])
+        self.batch_shape: tuple[int, ...] = np.broadcast_shapes(*(tuple(value.shape) for value in values.values()))
+        for name, value in values.items():
+            if tensors:
+                setattr(self, name, value.expand(self.batch_shape))
+            else:
+                setattr(self, name, np.broadcast_to(value, self.batch_shape))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self.parameters)
+        return f"{type(self).__name__}({inside})"
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one outcome."""
+        return ()
+
+    # --- what a subclass says -----------------------------------------------------------------------------------
+
+    def _law(self) -> Any:
+        """The torch.distributions object over `_own`."""
+        raise NotImplementedError
+
+    def _support(self, x: Any) -> Any:
+        """Mask of the outcomes (a tensor) that can occur."""
+        raise NotImplementedError
+
+    def _inside(self) -> Any:
+        """An outcome that can occur, to stand in for those that cannot: a number or a tensor."""
+        raise NotImplementedError
+
+    def _cdf(self, x: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _icdf(self, u: Floats) -> Floats:
+        raise NotImplementedError
+
+    # --- parameters in the kinds that the parts need ----------------------------------------------------------------
+
+    def _own(self, name: str) -> Any:
+        """A parameter as a tensor."""
+        import torch
+
+        value = getattr(self, name)
+        return value if self.tensors else torch.from_numpy(np.array(value))
+
+    def _plain(self, name: str) -> Floats:
+        """A parameter as a float64 array."""
+        value = getattr(self, name)
+        return np.asarray(value.detach().cpu().numpy() if self.tensors else value, np.float64)
+
+    @cached_property
+    def law(self) -> Any:
+        """The torch.distributions object behind the family."""
+        return self._law()
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        value = getattr(self, next(iter(self.parameters)))
+        return np.dtype(str(value.dtype).removeprefix("torch.")) if self.tensors else value.dtype
+
+    def _answer(self, value: Any, tensor: bool = False) -> Any:
+        """A tensor or an array in the kind that is asked, in the dtype of the parameters."""
+        import torch
+
+        if self.tensors or tensor:
+            own = getattr(self, next(iter(self.parameters))) if self.tensors else torch.empty(0)
+            return torch.as_tensor(value, dtype=_torch_dtype(self._dtype), device=own.device)
+        value = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
+            return np.asarray(value, self._dtype)
+
+    # --- verbs ------------------------------------------------------------------------------------------------------
+
+    def log_prob(self, x: Any) -> Any:
+        """Log density (or probability) in nats; -inf outside the support, NaN where `x` is.
+
+        Parameters
+        ----------
+        x : array or tensor, broadcast against ``batch_shape + event_shape``
+
+        Returns
+        -------
+        array or tensor, shape of the broadcast without the event's axes
+        """
+        import torch
+
+        asked = _is_tensor(x)
+        like = self._own(next(iter(self.parameters)))
+        values = torch.as_tensor(np.asarray(x) if not asked else x, dtype=like.dtype, device=like.device)
+        shape = np.broadcast_shapes(tuple(values.shape), self.batch_shape + self.event_shape)
+        values = values.expand(shape)
+        possible = self._support(values)
+        inner = torch.as_tensor(self._inside(), dtype=like.dtype, device=like.device)
+        mask = possible[(..., *(None,) * len(self.event_shape))]
+        found = self._log_density(torch.where(mask, values, inner))
+        event = tuple(range(-len(self.event_shape), 0))
+        missing = torch.isnan(values).any(dim=event) if event else torch.isnan(values)
+        outside = torch.where(missing, torch.nan, -torch.inf).to(like.dtype)
+        return self._answer(torch.where(possible, found, outside), asked)
+
+    def _log_density(self, x: Any) -> Any:
+        return self.law.log_prob(x)
+
+    @property
+    def mean(self) -> Any:
+        """Expected value; infinite or NaN where there is none."""
+        return self._answer(self.law.mean)
+
+    @property
+    def variance(self) -> Any:
+        """Variance; infinite or NaN where there is none."""
+        return self._answer(self.law.variance)
+
+    def entropy(self) -> Any:
+        """Entropy in nats, in closed form.
+
+        Raises
+        ------
+        UserTypeError
+            A family without one.
+        """
+        try:
+            return self._answer(self._entropy())
+        except NotImplementedError:
+            name = type(self).__name__
+            remedy = "estimate it: gnomon.evaluation.information"
+            raise UserTypeError(f"the entropy of {name} has no closed form", name, remedy) from None
+
+    def _entropy(self) -> Any:
+        return self.law.entropy()
+
+    def cdf(self, x: Any) -> Any:
+        """P(X <= x), without gradient."""
+        values = np.asarray(x.detach().cpu().numpy() if _is_tensor(x) else x, np.float64)
+        return self._answer(self._cdf(values), _is_tensor(x))
+
+    def icdf(self, u: Any) -> Any:
+        """The value that u of the mass lies below, 0 < u < 1: inverse of `cdf`, without gradient."""
+        values = np.asarray(u.detach().cpu().numpy() if _is_tensor(u) else u, np.float64)
+        return self._answer(self._icdf(values), _is_tensor(u))
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Draws at the address of `noise` and `draw`, by inversion of the CDF; no gradient.
+
+        Parameters
+        ----------
+        noise : Noise
+            Its rows are the first axis of the answer.
+        draw : int
+            Number of this call within the step.
+        shape : tuple of int, default ()
+            Axes before those of the batch.
+
+        Returns
+        -------
+        array or tensor of shape ``shape + batch_shape + event_shape``
+
+        References
+        ----------
+        Devroye (1986), section 2.2.
+        """
+        return self._answer(self._icdf(uniform(noise, (*shape, *self.batch_shape), draw)))
+
+
+def uniform(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
+    """float64 uniform numbers of any shape, the empty one too."""
+    numbers: Floats = noise.uniform(shape or (1,), draw, dtype=np.float64)
+    return numbers.reshape(shape)
+
+
+def normal(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
+    """float64 standard normal numbers of any shape, the empty one too."""
+    numbers: Floats = noise.normal(shape or (1,), draw, dtype=np.float64)
+    return numbers.reshape(shape)
+
+
+def kl_divergence(p: Any, q: Any) -> Any:
+    """KL(p || q) in nats in closed form, shape of the broadcast batches.
+
+    Parameters
+    ----------
+    p, q : Family
+        A pair that torch.distributions has a closed form for, or of a family that has its own (``kl(other)``).
+
+    Raises
+    ------
+    UserTypeError
+        A pair without a closed form: `gnomon.evaluation.information.kl_samples` estimates it.
+
+    Examples
+    --------
+    >>> from gnomon.distributions.real import Normal
+    >>> round(float(kl_divergence(Normal(0, 1), Normal(1, 2))), 7)
+    0.4431472
+    """
+    import torch
+
+    own = getattr(p, "_kl", None)
+    if own is not None and type(p) is type(q):
+        return p._answer(own(q), q.tensors)
+    try:
+        found = torch.distributions.kl_divergence(p.law, q.law)
+    except NotImplementedError:
+        pair = f"{type(p).__name__} and {type(q).__name__}"
+        remedy = "estimate it from draws: gnomon.evaluation.information.kl_samples"
+        raise UserTypeError(f"the divergence of {pair} has no closed form here", "p, q", remedy) from None
+    return p._answer(found, q.tensors)
+
+
+def _is_tensor(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] == "torch" or hasattr(x, "requires_grad")
+
+
+def _torch_dtype(dtype: np.dtype[Any]) -> Any:
+    import torch
+
+    return torch.float32 if dtype == np.float32 else torch.float64
+
+
+def _tensors(parameters: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    given = [value for value in parameters.values() if _is_tensor(value)]
+    like = next((value for value in given if value.is_floating_point()), torch.empty(0, dtype=torch.float64))
+    return {name: torch.as_tensor(v, dtype=like.dtype, device=like.device) for name, v in parameters.items()}
+
+
+def _arrays(parameters: dict[str, Any]) -> dict[str, Any]:
+    arrays = {}
+    for name, value in parameters.items():
+        try:
+            arrays[name] = np.asarray(value)
+            arrays[name].astype(np.float64)
+        except (TypeError, ValueError):
+            raise UserTypeError(f"{name} is no number: {value!r}", name, "give a number or an array") from None
+    single = [a for a in arrays.values() if a.dtype == np.float32]
+    others = [a for a in arrays.values() if a.dtype != np.float32 and a.ndim]
+    dtype = np.float32 if single and not others else np.float64
+    return {name: np.asarray(a, dtype) for name, a in arrays.items()}
+
+
+def _check(name: str, value: Any, kind: str) -> None:
+    words, allowed = _CHECKS[kind]
+    values = np.asarray(value, np.float64)
+    bad = ~allowed(values)
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f"{name}[{', '.join(map(str, at))}]" if at else name
+        raise UserValueError(f"{name} must be {words}, got {values[at]}", where, f"choose values {words}")
+
+
+def _short(value: Any) -> str:
+    values = np.asarray(value.detach().cpu().numpy() if _is_tensor(value) else value)
+    if values.ndim == 0:
+        return f"{float(values):g}"
+    return f"array{values.shape}" if math.prod(values.shape) > 4 else str(values.tolist())

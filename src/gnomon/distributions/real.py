@@ -1,0 +1,144 @@
+"""Families on all real numbers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special, stats
+
+from gnomon.distributions.family import Family, Floats, normal
+
+__all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
+
+
+class _Line(Family):
+    """A family on all real numbers."""
+
+    def _support(self, x: Any) -> Any:
+        return x.isfinite()
+
+    def _inside(self) -> Any:
+        return 0.0
+
+
+class Normal(_Line):
+    r"""Normal density :math:`(2 \pi s^2)^{-1/2} \exp(-(x - m)^2 / (2 s^2))`.
+
+    Parameters
+    ----------
+    loc : array, real
+        The mean m.
+    scale : array, positive
+        The standard deviation s (neither the variance nor the precision).
+
+    Examples
+    --------
+    >>> round(float(Normal(0, 1).log_prob(0.0)), 6)
+    -0.918939
+    """
+
+    parameters: ClassVar[dict[str, str]] = {"loc": "real", "scale": "positive"}
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc=loc, scale=scale)
+
+    def _law(self) -> Any:
+        from torch.distributions import Normal
+
+        return Normal(self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return special.ndtr((x - self._plain("loc")) / self._plain("scale"))
+
+    def _icdf(self, u: Floats) -> Floats:
+        return self._plain("loc") + self._plain("scale") * special.ndtri(u)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Draws at the address of `noise` and `draw` by the normal numbers of Noise; no gradient."""
+        z = normal(noise, (*shape, *self.batch_shape), draw)
+        return self._answer(self._plain("loc") + self._plain("scale") * z)
+
+
+class Laplace(_Line):
+    r"""Laplace density :math:`\exp(-|x - m| / b) / (2 b)`.
+
+    Parameters
+    ----------
+    loc : array, real
+    scale : array, positive
+        b; the variance is 2 b^2.
+    """
+
+    parameters: ClassVar[dict[str, str]] = {"loc": "real", "scale": "positive"}
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc=loc, scale=scale)
+
+    def _law(self) -> Any:
+        from torch.distributions import Laplace
+
+        return Laplace(self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return stats.laplace.cdf(x, self._plain("loc"), self._plain("scale"))
+
+    def _icdf(self, u: Floats) -> Floats:
+        side = np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+        return self._plain("loc") + self._plain("scale") * side
+
+
+class Cauchy(_Line):
+    r"""Cauchy density :math:`1 / (\pi s (1 + ((x - m) / s)^2))`: neither mean nor variance (NaN and infinite).
+
+    Parameters
+    ----------
+    loc : array, real
+    scale : array, positive
+    """
+
+    parameters: ClassVar[dict[str, str]] = {"loc": "real", "scale": "positive"}
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        super().__init__(loc=loc, scale=scale)
+
+    def _law(self) -> Any:
+        from torch.distributions import Cauchy
+
+        return Cauchy(self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return stats.cauchy.cdf(x, self._plain("loc"), self._plain("scale"))
+
+    def _icdf(self, u: Floats) -> Floats:
+        side = np.minimum(u, 1 - u)  # the tangent of a number near pi / 2 has no digits
+        return self._plain("loc") + self._plain("scale") * np.sign(u - 0.5) / np.tan(np.pi * side)
+
+
+class StudentT(_Line):
+    """Student's t around `loc`: the predictive of a normal with unknown variance.
+
+    Parameters
+    ----------
+    df : array, positive
+        Degrees of freedom; no mean for df <= 1 (NaN), infinite variance for df <= 2.
+    loc : array, real, default 0
+    scale : array, positive, default 1
+        Not the standard deviation: the variance is scale^2 df / (df - 2).
+    """
+
+    parameters: ClassVar[dict[str, str]] = {"df": "positive", "loc": "real", "scale": "positive"}
+
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> None:
+        super().__init__(df=df, loc=loc, scale=scale)
+
+    def _law(self) -> Any:
+        from torch.distributions import StudentT
+
+        return StudentT(self._own("df"), self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return special.stdtr(self._plain("df"), (x - self._plain("loc")) / self._plain("scale"))
+
+    def _icdf(self, u: Floats) -> Floats:
+        return self._plain("loc") + self._plain("scale") * special.stdtrit(self._plain("df"), u)

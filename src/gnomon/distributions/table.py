@@ -1,0 +1,251 @@
+"""Finite laws: categories, and whole joint tables of discrete variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.errors import UserValueError
+
+__all__ = ["Categorical", "Table"]
+
+LARGEST = 1 << 26
+"""Entries that a joint table may have: 512 MB."""
+
+Floats = NDArray[np.float64]
+
+
+class Categorical:
+    """One of k categories 0 ... k - 1; the last axis of `logits` runs over them.
+
+    Parameters
+    ----------
+    logits : array or tensor of shape (..., k)
+        Log weights; a constant may be added, -inf is a category that never comes. A row needs a finite entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.exp(Categorical(np.log([1.0, 3.0])).log_prob(1)).round(2)
+    np.float64(0.75)
+    """
+
+    def __init__(self, logits: Any) -> None:
+        self.logits = logits
+
+    @classmethod
+    def of(cls, probs: ArrayLike) -> Categorical:
+        """From probabilities that sum to 1 along the last axis, to 1e-6.
+
+        Raises
+        ------
+        UserValueError
+            Negative entries or another sum.
+        """
+        p = np.asarray(probs, np.float64)
+        total = p.sum(-1)
+        if (p < 0).any() or not (abs(total - 1) <= 1e-6).all():
+            told = float(total.ravel()[np.argmax(~(abs(total.ravel() - 1) <= 1e-6))])
+            raise UserValueError(f"probabilities must be >= 0 and sum to 1 (got {told:g})", "probs", "normalize them")
+        with np.errstate(divide="ignore"):
+            return cls(np.log(p))
+
+    @property
+    def log_probs(self) -> Any:
+        """Normalized log probabilities."""
+        from gnomon.numeric.ops import log_softmax
+
+        return log_softmax(self.logits)
+
+    @property
+    def mean(self) -> Any:
+        """Probabilities: the expected indicators of the categories."""
+        log_p = self.log_probs
+        return np.exp(log_p) if isinstance(log_p, np.ndarray) else log_p.exp()
+
+    def log_prob(self, x: Any) -> Any:
+        """Log probability in nats of the categories `x`, shape of x broadcast against the batch."""
+        log_p = self.log_probs
+        if not isinstance(log_p, np.ndarray):
+            import torch
+
+            places = torch.as_tensor(x, dtype=torch.int64, device=log_p.device)
+            shape = np.broadcast_shapes(tuple(places.shape), tuple(log_p.shape[:-1]))
+            rows = log_p.expand(*shape, log_p.shape[-1])
+            return rows.gather(-1, places.expand(shape)[..., None])[..., 0]
+        codes = np.asarray(x, np.int64)
+        if codes.size and not (codes.min() >= 0 and codes.max() < log_p.shape[-1]):
+            bad = codes[(codes < 0) | (codes >= log_p.shape[-1])].flat[0]
+            raise UserValueError(f"category {bad} is outside [0, {log_p.shape[-1]})", "x", "encode them as 0, 1, ...")
+        shape = np.broadcast_shapes(codes.shape, log_p.shape[:-1])
+        rows = np.broadcast_to(log_p, (*shape, log_p.shape[-1]))
+        return np.take_along_axis(rows, np.broadcast_to(codes, shape)[..., None], -1)[..., 0]
+
+    def entropy(self) -> Any:
+        """Entropy in nats."""
+        log_p, p = self.log_probs, self.mean
+        if isinstance(p, np.ndarray):
+            return -(p * np.where(p > 0, log_p, 0)).sum(-1)
+        return -(p * log_p.masked_fill(p == 0, 0)).sum(-1)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Categories, int64, of shape ``shape + batch``: one uniform number each, against the running sum."""
+        from gnomon.distributions.family import uniform
+
+        p = self.mean
+        plain = np.asarray(p if isinstance(p, np.ndarray) else p.detach().cpu().numpy(), np.float64)
+        u = uniform(noise, (*shape, *plain.shape[:-1]), draw)
+        codes = _search(plain, u)
+        if isinstance(p, np.ndarray):
+            return codes
+        import torch
+
+        return torch.from_numpy(codes).to(p.device)
+
+
+def _search(p: Floats, u: Floats) -> NDArray[np.int64]:
+    """The first category whose running sum exceeds u of the whole; never one of probability 0."""
+    total = np.cumsum(p, -1)
+    u = u * total[..., -1]
+    codes = (total <= u[..., None]).sum(-1)
+    last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)  # rounding may carry u to the end
+    return np.minimum(codes, last).astype(np.int64)
+
+
+class Table:
+    """Joint law of discrete variables as one array: the exact reference for everything small.
+
+    Marginals and conditionals are sums over axes, so everything costs the product of the variables' sizes.
+
+    Parameters
+    ----------
+    probabilities : array of shape (k_1, ..., k_n)
+        Not negative; their sum must be 1 to 1e-6, and is made 1.
+    names : sequence of str, optional
+        Names of the variables; ``x0, x1 ...`` where left out.
+
+    Raises
+    ------
+    UserValueError
+        Negative entries, another sum, more than 2^26 entries.
+
+    Examples
+    --------
+    >>> rain = Table([[0.4, 0.1], [0.1, 0.4]], names=("rain", "wet"))
+    >>> rain.conditional("rain", wet=1).probabilities.tolist()
+    [0.2, 0.8]
+    """
+
+    def __init__(self, probabilities: ArrayLike, names: Sequence[str] | None = None) -> None:
+        p = np.asarray(probabilities, np.float64)
+        _check_size(p.shape)
+        if not (np.isfinite(p).all() and (p >= 0).all()):
+            raise UserValueError("an entry is negative or not finite", "probabilities", "give numbers >= 0")
+        if abs(p.sum() - 1) > 1e-6:
+            raise UserValueError(f"the entries sum to {p.sum():g}, not to 1", "probabilities", "normalize them")
+        self.probabilities: Floats = p / p.sum()
+        self.names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(p.ndim))
+        if len(self.names) != p.ndim or len(set(self.names)) != p.ndim:
+            raise UserValueError(f"{len(self.names)} names for {p.ndim} variables", "names", "one for each, all unlike")
+
+    @classmethod
+    def from_counts(
+        cls, rows: ArrayLike, sizes: Sequence[int], *, alpha: float = 0.0, names: Sequence[str] | None = None
+    ) -> Self:
+        """Shares of the rows of codes, with `alpha` added to every entry's count (Laplace 1812: alpha = 1).
+
+        Parameters
+        ----------
+        rows : int array of shape (n, len(sizes))
+            Codes in [0, sizes[j]).
+        sizes : sequence of int
+            Values of each variable.
+        alpha : float >= 0, default 0
+        """
+        codes, shape = np.asarray(rows, np.int64), tuple(int(size) for size in sizes)
+        _check_size(shape)
+        if codes.ndim != 2 or codes.shape[1] != len(shape) or not (alpha >= 0 and len(codes) + alpha > 0):
+            what = f"codes of shape {codes.shape} for {len(shape)} variables, alpha = {alpha}"
+            raise UserValueError(what, "rows", "give (n, variables), and n > 0 or alpha > 0")
+        bad = np.argwhere((codes < 0) | (codes >= np.array(shape)))
+        if bad.size:
+            row, column = map(int, bad[0])
+            what = f"code {codes[row, column]} is outside [0, {shape[column]})"
+            raise UserValueError(what, f"row {row}, column {column}", "encode values as 0, 1, ...")
+        counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape), minlength=math.prod(shape)) + alpha
+        return cls((counts / counts.sum()).reshape(shape), names)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free numbers: entries less one."""
+        return self.probabilities.size - 1
+
+    def _axis(self, name: str) -> int:
+        if name not in self.names:
+            raise UserValueError(f"no variable {name!r}", "names", f"choose from {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def prob(self, rows: ArrayLike) -> Floats:
+        """Probability of each row of codes, shape (n,)."""
+        return self.probabilities[tuple(np.asarray(rows, np.int64).T)]
+
+    def log_prob(self, rows: ArrayLike) -> Floats:
+        """Log probability of each row of codes in nats; -inf where it cannot come."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.prob(rows))
+
+    def marginal(self, *names: str) -> Table:
+        """Law of some variables, in the order given."""
+        kept = [self._axis(name) for name in names]
+        left = tuple(axis for axis in range(len(self.names)) if axis not in kept)
+        summed = self.probabilities.sum(left)
+        order = np.argsort(np.argsort(kept))
+        return Table(np.transpose(summed, order), names)
+
+    def conditional(self, *names: str, **given: int) -> Table:
+        """Law of some variables given values of others; variables in neither are summed out.
+
+        Raises
+        ------
+        UserValueError
+            A condition of probability 0, an unknown variable, or one that is asked and given.
+        """
+        both = [name for name in names if name in given]
+        if both:
+            raise UserValueError(f"{both[0]} is asked for and given", "names", "leave it out of one of them")
+        sliced = self.probabilities[self._index(given)]
+        rest = [name for name in self.names if name not in given]
+        if not sliced.sum() > 0:
+            raise UserValueError(f"the condition {dict(given)} has probability 0", "given", "condition on what can be")
+        return Table(sliced / sliced.sum(), rest).marginal(*names)
+
+    def _index(self, given: Mapping[str, int]) -> tuple[Any, ...]:
+        index: list[Any] = [slice(None)] * len(self.names)
+        for name, value in given.items():
+            index[self._axis(name)] = value
+        return tuple(index)
+
+    def sample(self, n: int, noise: Any) -> NDArray[np.int64]:
+        """n rows of codes: one uniform number each, looked up in the running sum of all entries (inversion).
+
+        Cost O(entries + n log entries). Entries of probability 0 never come.
+        """
+        return self._rows(noise.uniform((n,), dtype=np.float64))
+
+    def _rows(self, u: Floats) -> NDArray[np.int64]:
+        flat = self.probabilities.ravel()
+        total = np.cumsum(flat)
+        entry = np.searchsorted(total, u * total[-1], side="right")
+        entry = np.minimum(entry, int(np.flatnonzero(flat)[-1]))  # rounding may carry u to the end
+        return np.stack(np.unravel_index(entry, self.probabilities.shape), -1).astype(np.int64)
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    entries = math.prod(shape)
+    if entries > LARGEST or not entries:
+        what = f"a table of {' x '.join(map(str, shape))} has {entries:.3g} entries ({8 * entries:.2g} bytes)"
+        raise UserValueError(what, "probabilities", f"at most {LARGEST} entries fit, and every variable has a value")
