@@ -148,7 +148,7 @@ def test_list_finds_words_in_both_languages_and_tasks(capsys: pytest.CaptureFixt
         for word in ("玻尔兹曼", "BOLTZMANN", "GEN-005", "--task cluster", "nothing-like-it")
     }
     assert found["玻尔兹曼"] == found["BOLTZMANN"] == found["GEN-005"] == ["rbm"]
-    assert found["--task cluster"] == ["bernoulli-mixture"]
+    assert found["--task cluster"] == ["bernoulli-mixture", "gaussian-mixture", "kmeans"]
     assert found["nothing-like-it"] == []
 
 
