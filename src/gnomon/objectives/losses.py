@@ -75,11 +75,9 @@ class NegativeLogLikelihood(Criterion):
         return torch.tensor(self.class_weight, dtype=like.dtype, device=like.device)
 
     def _count(self, labels: torch.Tensor, weight: torch.Tensor | None) -> Count:
-        if weight is None and self.ignore_index is None:
-            return 1
-        kept = (
-            labels != self.ignore_index if self.ignore_index is not None else torch.ones_like(labels, dtype=torch.bool)
-        )
+        if self.ignore_index is None:
+            return 1 if weight is None else weight[labels]
+        kept = labels != self.ignore_index
         return kept if weight is None else weight[labels.where(kept, 0)] * kept
 
 
