@@ -16,8 +16,8 @@ from gnomon.errors import UserTypeError, UserValueError, nearest
 
 __all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
 
-View = Literal["binary", "density", "table", "labels", "text"]
-VIEWS = ("binary", "density", "table", "labels", "text")
+View = Literal["binary", "density", "images", "table", "labels", "target", "text"]
+VIEWS = ("binary", "density", "images", "table", "labels", "target", "text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +91,17 @@ class Dataset:
 
         Parameters
         ----------
-        kind : {"binary", "density", "table", "labels", "text"}
+        kind : {"binary", "density", "images", "table", "labels", "target", "text"}
             ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences.
+            ``target``: `y` as float64 numbers, which whole numbers are too.
             ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
             (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
             ``density``: images become X + u with u uniform on (0, 1), one grey level, which keeps a density on them
             bounded. u is the middle of one of 2^15 cells, so that no sum is rounded; it comes from
             ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
             same every time and in every split. Any other table is taken as it is.
+            ``images``: images with L grey levels become arrays (n, rows, columns) with pixels level / (L - 1), in
+            [0, 1]. Any other table is taken as it is: flat rows, whose shape the system must be told.
 
         Returns
         -------
@@ -116,9 +119,15 @@ class Dataset:
             return self._need("text")
         if kind == "labels":
             return self._need("y")
+        if kind == "target":
+            from gnomon.distributions.targets import Target
+
+            return Target().check(self._need("y"), name=self.name)
         X = self._need("X")
         if kind == "table":
             return X
+        if kind == "images":
+            return self._images(X)
         return self._binary(X) if kind == "binary" else self._density(X)
 
     def _need(self, part: str) -> Any:
@@ -127,7 +136,7 @@ class Dataset:
             return value
         what, remedy = {
             "X": ("this is a text, not a table", "choose a table"),
-            "y": ("this data has no labels", "name the column of the labels with target"),
+            "y": ("this data has no labels and no target", "name their column with target"),
             "text": ("this is a table, not a text", "choose a text"),
         }[part]
         raise UserValueError(what, self.name, remedy)
@@ -148,6 +157,11 @@ class Dataset:
         u = Noise(0, "dequantize").rows(rows).uniform(X.shape)
         u = (np.floor(u * 2**15) + 0.5) / 2**15  # X + u is exact in float32 up to 256 levels, so floor(X + u) is X
         return np.add(X, u, dtype=X.dtype)
+
+    def _images(self, X: NDArray[Any]) -> NDArray[Any]:
+        if self.levels is not None:
+            X = np.divide(X, self.levels - 1, dtype=X.dtype)
+        return X if self.images is None else X.reshape(len(X), *self.images)
 
     def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:
         """The set with these rows (or sentences) only; `part` and `facts` go into the source."""

@@ -7,18 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin
 
 from gnomon.contracts import Array, Noise, Procedure
-from gnomon.distributions.arrays import row_weights
-from gnomon.distributions.domains import Labels, Real
-from gnomon.errors import UserValueError
-from gnomon.evaluation.score import Score
+from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
 from gnomon.objectives.likelihood import CrossEntropy
+from gnomon.prediction import Classifier
 from gnomon.recipes import Recipe
-from gnomon.system import System, Table
+from gnomon.system import Table
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
@@ -48,7 +45,7 @@ class SoftmaxRegressionModel(Module):
         return torch.addmm(self.bias, (x - self.shift) / self.scale, self.weight)
 
 
-class SoftmaxRegression(ClassifierMixin, System):
+class SoftmaxRegression(Classifier):
     r"""Linear classifier of any number of classes, fitted by maximum likelihood.
 
     The scores are o = W^T x + b, the probabilities softmax(o), the loss the mean cross-entropy
@@ -102,7 +99,6 @@ class SoftmaxRegression(ClassifierMixin, System):
     model_class: ClassVar[type] = SoftmaxRegressionModel
     domain = Real(largest=1e100)
     slots: ClassVar[tuple[str, ...]] = ("optimizer",)
-    primary: ClassVar[str] = "accuracy"
 
     def __init__(
         self,
@@ -127,18 +123,6 @@ class SoftmaxRegression(ClassifierMixin, System):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, None, sample_weight)
-        self.classes_, codes = Labels().encode(y, n=len(table.X))
-        if len(self.classes_) < 2:
-            raise UserValueError(
-                f"only one class, {self.classes_.tolist()[0]!r}", "y", "a classifier needs at least 2 classes"
-            )
-        return Table(table.X, codes, table.weight)
-
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        return super()._arguments(table) | {"n_classes": len(self.classes_)}
-
     def _make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
         return SoftmaxRegressionModel(n_features, n_classes, getattr(torch, dtype))
 
@@ -161,50 +145,21 @@ class SoftmaxRegression(ClassifierMixin, System):
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, shape (n, n_classes); with two classes the second's minus the first's, shape (n,)."""
-        scores = self._scores(X)
+        scores = self._scores(self._rows(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _scores(self, X: Any) -> np.ndarray[Any, Any]:
-        rows = self._rows(X)
+    def _scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         state = self.model_.state()
         return np.matmul((rows - state["shift"]) / state["scale"], state["weight"]) + state["bias"]
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
-        return softmax(self._scores(X), 1)
+    def _log_proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return log_softmax(self._scores(rows), 1)
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Log probabilities of the classes, shape (n, n_classes)."""
-        return log_softmax(self._scores(X), 1)
+    def _proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return softmax(self._scores(rows), 1)
 
-    def predict(self, X: Any) -> Array:
-        """The class with the highest score; ties go to the first."""
-        best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Accuracy and mean log-likelihood of the labels (nats per row); a class unknown to the fit counts as wrong."""
-        scores = self._scores(X)
-        known, codes = Labels().locate(y, self.classes_, n=len(scores))
-        right = known & (np.argmax(scores, axis=1) == codes)
-        log_p = log_softmax(scores.astype(np.float64), 1)[np.arange(len(scores)), codes]
-        chosen = np.where(known, log_p, -np.inf)
-        space = Labels().space(len(self.classes_))
-        return {
-            "accuracy": Score.from_pointwise(
-                right.astype(float), name="accuracy", unit="share", data_space=space, kind="exact"
-            ),
-            "log_likelihood": Score.from_pointwise(
-                chosen, name="log_likelihood", unit="nats", data_space=space, kind="exact"
-            ),
-        }
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy; a class unknown to the fit counts as wrong."""
-        scores = self._scores(X)
-        known, codes = Labels().locate(y, self.classes_, n=len(scores))
-        right = known & (np.argmax(scores, axis=1) == codes)
-        return float(np.average(right, weights=row_weights(sample_weight, len(right), np.float64)))
+    def _codes(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.argmax(self._scores(rows), axis=1)
 
     @property
     def coef_(self) -> Array:

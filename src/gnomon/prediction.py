@@ -1,0 +1,265 @@
+"""Systems that predict y from X: classifiers and regressors, with their verbs and scores in one place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.contracts import Array
+from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.domains import Labels
+from gnomon.distributions.targets import Target
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.numeric.ops import log_softmax
+from gnomon.system import System, Table
+
+__all__ = ["Classifier", "Regressor", "asked"]
+
+Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+
+def asked(method: Any, rows: Floats) -> Floats:
+    """What a model's method answers to rows, as a NumPy array, whether it computes in torch or in NumPy.
+
+    Parameters
+    ----------
+    method : bound method of a model
+        Takes and gives tensors where the model is a torch module, arrays elsewhere.
+    rows : array of shape (n, ...)
+
+    Examples
+    --------
+    >>> class Twice:
+    ...     def scores(self, x):
+    ...         return 2 * x
+    >>> asked(Twice().scores, np.ones((1, 2)))
+    array([[2., 2.]])
+    """
+    import torch
+
+    if not isinstance(getattr(method, "__self__", None), torch.nn.Module):
+        return np.asarray(method(rows))
+    with torch.no_grad():
+        answer: torch.Tensor = method(torch.tensor(rows))  # a copy: rows may be read-only
+    return answer.numpy()
+
+
+def _has_probabilities(system: Any) -> bool:
+    return bool(system.has_probabilities)
+
+
+class Classifier(ClassifierMixin, System):
+    """Base of the systems that predict a class. ``Table.y`` holds the place of each label in ``classes_``.
+
+    A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities; or the subclass
+    says `_log_proba` (and `_proba`, `_codes` where these are not its exponential and its arg max). `_make` is given
+    ``n_classes`` beside ``n_features`` and ``dtype``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Labels, sorted, in the dtype in which they were given.
+    """
+
+    primary: ClassVar[str] = "accuracy"
+    has_probabilities: bool = True
+    """Whether the system has probabilities; one without them says `_codes`."""
+    classes_: np.ndarray[Any, Any]
+
+    # --- what a subclass may say --------------------------------------------------------------------------------
+
+    def _log_proba(self, rows: Floats) -> Floats:
+        """Log probabilities of the classes, shape (n, n_classes)."""
+        return log_softmax(asked(self.model_.scores, rows), 1)
+
+    def _proba(self, rows: Floats) -> Floats:
+        """Probabilities of the classes, shape (n, n_classes)."""
+        proba: Floats = np.exp(self._log_proba(rows))
+        return proba
+
+    def _codes(self, rows: Floats) -> np.ndarray[Any, Any]:
+        """Places of the predicted classes, shape (n,); ties go to the first."""
+        return np.argmax(self._log_proba(rows), axis=1)
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, None, sample_weight)
+        self.classes_, codes = Labels().encode(y, n=len(table.X))
+        if len(self.classes_) < 2:
+            raise UserValueError(
+                f"only one class, {self.classes_.tolist()[0]!r}", "y", "a classifier needs at least 2 classes"
+            )
+        return Table(table.X, codes, table.weight)
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        return super()._arguments(table) | {"n_classes": len(self.classes_)}
+
+    def _known(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
+        known, codes = Labels().locate(y, self.classes_, n=len(rows))
+        if not known.all():
+            what = _unknown(y, known).removesuffix(", count as wrong")
+            raise UserValueError(what, "y", "give rows of the training rows' classes")
+        return codes
+
+    def _known(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
+        known, codes = Labels().locate(y, self.classes_, n=len(rows))
+        if not known.all():
+            label, row = _first_label(y, known)
+            raise UserValueError(f"class {label!r} is in no training row", f"row {row}", "add rows of it, or drop it")
+        return codes
+
+    # --- verbs --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each row, shape (n,); ties go to the first."""
+        codes = self._codes(self._rows(X))
+        return self.classes_[codes]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
+        return self._proba(self._rows(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Log probabilities of the classes, shape (n, n_classes)."""
+        return self._log_proba(self._rows(X))
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Accuracy and mean log-likelihood of the labels (nats per row), the latter where there are probabilities.
+
+        A class unknown to the fit counts as wrong, has no probability, and is named in the scores' note.
+        """
+        rows = self._rows(X)
+        known, codes = Labels().locate(y, self.classes_, n=len(rows))
+        space, note = Labels().space(len(self.classes_)), _unknown(y, known)
+        right = (known & (self._codes(rows) == codes)).astype(np.float64)
+        scores = [Score.from_pointwise(right, name="accuracy", unit="share", data_space=space, note=note)]
+        if self.has_probabilities:
+            log_p = self._log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
+            scores.append(Score.from_pointwise(np.where(known, log_p, -np.inf), data_space=space, note=note))
+        return {score.name: score for score in scores}
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy; a class unknown to the fit counts as wrong."""
+        rows = self._rows(X)
+        known, codes = Labels().locate(y, self.classes_, n=len(rows))
+        right = known & (self._codes(rows) == codes)
+        return float(np.average(right, weights=row_weights(sample_weight, len(right), np.float64)))
+
+
+def _unknown(y: Any, known: np.ndarray[Any, Any]) -> str:
+    """What a score says of labels that the fit has not seen."""
+    if known.all():
+        return ""
+    label, row = _first_label(y, known)
+    return f"{int((~known).sum())} row(s) of a class unknown to the fit, first {label!r} in row {row}, count as wrong"
+
+
+def _first_label(y: Any, known: np.ndarray[Any, Any]) -> tuple[Any, int]:
+    """The first label that is not known, and its row."""
+    row = int(known.argmin())
+    return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y).ravel()[row : row + 1].tolist()[0], row
+
+
+class Regressor(RegressorMixin, System):
+    """Base of the systems that predict numbers. ``Table.y`` holds them in float64, shape (n,) or (n, t).
+
+    A subclass's model has ``predict(x)``, shape (n,) or (n, t); or the subclass says `_predict`. One that takes several
+    outputs sets `several`; its `_make` is given ``n_outputs``, None where y has shape (n,).
+    """
+
+    primary: ClassVar[str] = "squared_error"
+    several: ClassVar[bool] = False
+    """Whether y may have several columns."""
+    target: ClassVar[Target] = Target()
+
+    def _predict(self, rows: Floats) -> Floats:
+        """Predicted numbers, shape (n,) or (n, t)."""
+        return asked(self.model_.predict, rows)
+
+    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super()._ingest(X, None, sample_weight)
+        y = self.target.check(y, n=len(table.X), dtype=table.X.dtype, several=self.several)
+        return Table(table.X, y, table.weight)
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        arguments = super()._arguments(table)
+        if self.several:
+            assert table.y is not None
+            arguments["n_outputs"] = None if table.y.ndim == 1 else table.y.shape[1]
+        return arguments
+
+    def _known(self, y: Any, rows: Floats) -> Floats:
+        return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
+
+    def _known(self, y: Any, rows: Floats) -> Floats:
+        return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
+
+    def predict(self, X: Any) -> Array:
+        """Predicted numbers, shape (n,), or (n, t) where y had t columns."""
+        return self._predict(self._rows(X))
+
+    def _pair(self, X: Any, y: Any) -> tuple[Floats, Floats]:
+        """The target and its prediction in float64."""
+        rows = self._rows(X)
+        y = self.target.check(y, n=len(rows), several=self.several)
+        found = np.asarray(self._predict(rows), np.float64)
+        if found.shape != y.shape:
+            raise UserValueError(
+                f"targets of shape {y.shape} for predictions of shape {found.shape}", "y", "give the columns of the fit"
+            )
+        return y, found
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        r"""Squared error, absolute error and R^2.
+
+        The errors are means over rows, and over outputs where there are several. R^2 is the mean over outputs of
+        :math:`1 - \sum_i (y_i - f_i)^2 / \sum_i (y_i - \bar y)^2`; its standard error is that of the ratio by its first
+        derivatives. It is undefined (NaN, null in JSON) for one row and for a target that does not vary.
+        """
+        y, found = self._pair(X, y)
+        residual = (y - found).reshape(len(y), -1)
+        space = self.target.space(residual.shape[1])
+        squared = Score.from_pointwise(
+            (residual**2).mean(1), name="squared_error", unit="squared units of y", data_space=space,
+            higher_is_better=False,
+        )  # fmt: skip
+        absolute = Score.from_pointwise(
+            np.abs(residual).mean(1), name="absolute_error", unit="units of y", data_space=space, higher_is_better=False
+        )
+        return {"squared_error": squared, "absolute_error": absolute, "r2": _r2(y.reshape(len(y), -1), residual, space)}
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2, as scikit-learn's regressors; NaN with a warning for one row."""
+        y, found = self._pair(X, y)
+        weight = None if sample_weight is None else row_weights(sample_weight, len(y), np.float64)
+        return float(r2_score(y, found, sample_weight=weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.several
+        return tags
+
+
+def _r2(y: Floats, residual: Floats, space: str) -> Score:
+    """R^2 with the error of its linearization: (e_i^2 - (1 - R^2) d_i^2) / mean(d^2) varies over rows."""
+    n = len(y)
+    squares = (y - y.mean(0)) ** 2
+    total = squares.mean(0)
+    facts: dict[str, Any] = {"unit": "share", "data_space": space, "name": "r2", "n": n}
+    if n < 2:
+        return Score(math.nan, math.nan, note="R^2 is undefined for one row", **facts)
+    if not total.all():
+        return Score(math.nan, math.nan, note="R^2 is undefined: the target does not vary", **facts)
+    lost = (residual**2).mean(0) / total
+    spread = ((residual**2 - lost * squares) / total).mean(1)
+    return Score(float(1 - lost.mean()), float(spread.std(ddof=1) / math.sqrt(n)), **facts)
