@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-import gnomon.data.readers as readers
+import gnomon.data.sources as sources
 from gnomon.data import load, read
 from gnomon.errors import UserError, UserValueError
 
@@ -90,7 +90,7 @@ def test_headers_and_shapes(write, content, name, columns, X):
         ('a,b\n1,"2\n', ["line 2"]),
         ("", ["empty"]),
         (" \n\n", ["empty"]),
-        (b"a,b\n1,\xff\n", ["not UTF-8", "byte 6"]),
+        (b"a,b\n1,\xff\n", ["not UTF-8", "0xff", "line 2, column 3"]),
         ("a,b\n1,2\n3,\0\n", ["NUL", "line 3, column 3"]),
         (PLAIN.decode().encode("utf-16-le"), ["looks like UTF-16"]),
         (b"\xff\xfea", ["not UTF-16"]),
@@ -236,12 +236,12 @@ def test_arrays_that_cannot_be_used(write, name, content, parts):
 
 def test_size_limit_holds_for_text_too(write, monkeypatch):
     path = write(PLAIN)
-    monkeypatch.setattr(readers, "MAX_BYTES", 5)
+    monkeypatch.setattr(sources, "MAX_BYTES", 5)
     with pytest.raises(UserValueError, match="limit"):
         read(path)
 
 
 def test_size_limit_holds_for_all_arrays_of_an_archive_together(write, monkeypatch):
     path = write(archive(X=np.zeros((10, 10)), y=np.zeros(10), z=np.zeros((10, 10))), "many.npz")
-    monkeypatch.setattr(readers, "MAX_BYTES", 2000)
+    monkeypatch.setattr(sources, "MAX_BYTES", 2000)
     told(lambda: read(path), "many.npz, all arrays together", "limit")

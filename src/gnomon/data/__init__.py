@@ -9,13 +9,14 @@ from gnomon.data.names import names
 
 _WHERE = {
     "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
-    "Rescaler": "preprocessing", "Standardizer": "preprocessing", "fingerprint": "dataset",
-    "load": "loading", "read": "readers", "sentences": "text", "split": "dataset", "tokenize": "text",
+    "Ratings": "pairs", "Rescaler": "preprocessing", "Standardizer": "preprocessing", "Triples": "pairs",
+    "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
+    "sentences": "text", "split": "dataset", "tokenize": "text", "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Dataset", "Indicators", "Rescaler", "Standardizer", "Vocabulary", "fingerprint",
-    "load", "names", "read", "sentences", "split", "tokenize",
+    "Batch", "Batches", "Dataset", "Indicators", "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary",
+    "fingerprint", "load", "names", "open", "ratings", "read", "sentences", "split", "tokenize", "triples",
 ]  # fmt: skip
 
 

@@ -7,12 +7,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
+
+if TYPE_CHECKING:
+    from gnomon.data.pairs import Ratings, Triples
 
 __all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
 
@@ -37,7 +40,7 @@ class Dataset:
     text : tuple of str, optional
         Sentences, where the set is a text.
     images : tuple of int, optional
-        Height and width, where a row of `X` is an image.
+        Height and width, where a row of `X` is an image; with a third number, the channels, which change fastest.
     levels : int, optional
         Number of grey levels 0, 1 ... levels - 1 of the images.
     classes : tuple of str, optional
@@ -46,6 +49,10 @@ class Dataset:
         JSON facts from which the same data is read again: name or path, target, columns, split.
     rows : int64 array, optional
         Numbers of the rows (or sentences) in the whole set, after a split.
+    ratings : Ratings, optional
+        Who met what, where the set is that.
+    triples : Triples, optional
+        Statements of a knowledge graph, where the set is that.
 
     Examples
     --------
@@ -59,14 +66,16 @@ class Dataset:
     y: NDArray[Any] | None = None
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] | None = None
-    images: tuple[int, int] | None = None
+    images: tuple[int, ...] | None = None
     levels: int | None = None
     classes: tuple[str, ...] | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     rows: NDArray[np.int64] | None = field(default=None, repr=False)
+    ratings: Ratings | None = None
+    triples: Triples | None = None
 
     def __len__(self) -> int:
-        for part in (self.X, self.text, self.y):
+        for part in (self.X, self.text, self.y, self.ratings, self.triples):
             if part is not None:
                 return len(part)
         return 0
@@ -79,12 +88,14 @@ class Dataset:
             parts.append(f"{len(self.text)} sentences")
         if self.y is not None:
             parts.append("with labels" if self.y.dtype.kind != "f" else "with a target")
+        parts += [repr(part) for part in (self.ratings, self.triples) if part is not None]
         return f"Dataset({', '.join(parts)})"
 
     @cached_property
     def fingerprint(self) -> str:
-        """BLAKE2b over table, labels and text; the same for the same values on every machine."""
-        return fingerprint(self.X, self.y, self.text)
+        """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
+        ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
+        return fingerprint(self.X, self.y, self.text, *ids)
 
     def view(self, kind: View) -> Any:
         """The data in the form that a task takes.
@@ -171,6 +182,8 @@ class Dataset:
             X=None if self.X is None else self.X[rows],
             y=None if self.y is None else self.y[rows],
             text=None if self.text is None else tuple(self.text[i] for i in rows.tolist()),
+            ratings=None if self.ratings is None else self.ratings.take(rows),
+            triples=None if self.triples is None else self.triples.take(rows),
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )
@@ -253,7 +266,7 @@ def split(data: list[Any], *, test: float = 0.2, seed: int = 0) -> tuple[list[An
 
 
 def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
-    """Cut data in a training and a test part, by `split_rows`; a text is cut by sentences.
+    """Cut data in a training and a test part, by `split_rows`; a text is cut by sentences, ratings by pairs.
 
     Parameters
     ----------
@@ -283,7 +296,10 @@ def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
     (8, 2, True)
     """
     if isinstance(data, Dataset):
-        train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
+        if data.ratings is None:
+            train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
+        else:
+            train_rows, test_rows = data.ratings.split_rows(test=test, seed=seed)
         train, held = (
             data.take(rows, part, test=test, split_seed=seed)
             for rows, part in ((train_rows, "train"), (test_rows, "test"))

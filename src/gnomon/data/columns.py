@@ -1,0 +1,311 @@
+"""Columns of a file as numbers, labels or ids: kinds are kept, and what does not fit is said with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gnomon.errors import UserValueError, nearest
+
+__all__ = ["EXACT", "MISSING", "Part", "features", "ids", "kind_of", "labels", "numbers", "place_of", "unique_names"]
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
+"""Fields of a text file that mean: not there, in a column of numbers. In a column of text only the empty one does."""
+
+EXACT = 2**53
+"""Whole numbers up to this one are all float64 numbers."""
+
+_WHOLE = r"^(?:0|-?[1-9][0-9]{0,18})$"
+"""A whole number as it is usually written: no plus sign, no leading zero; such an id may be kept as a number."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table, as they were read.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for messages.
+    frame : polars frame
+        Strings stripped of blanks where the file is text; columns that are known to be clean numbers as Float64.
+    word : {"line", "row"}
+        What the file's rows are called.
+    first : int
+        Number of the first row of the part, where they have no gaps.
+    numbers : int array, optional
+        Number of every row.
+    clean : bool, default False
+        Whether its columns of Float64 are known to be finite or missing, and not rounded.
+    typed : bool, default False
+        Whether the file itself says what is a number and what is text, so that ``"1"`` and ``"NA"`` are texts.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    word: str
+    first: int
+    numbers: NDArray[np.int64] | None = None
+    clean: bool = False
+    typed: bool = False
+
+    def where(self, row: int, column: str) -> str:
+        """The place of a cell, for messages."""
+        number = self.first + row if self.numbers is None else int(self.numbers[row])
+        return f"{self.name}, {self.word} {number}, column {column!r}"
+
+
+def unique_names(header: Sequence[str], name: str) -> list[str]:
+    """Names of columns; an empty one becomes ``column_<place>``.
+
+    Raises
+    ------
+    UserValueError
+        A name that stands twice, with both places.
+    """
+    names = [cell.strip() or f"column_{i}" for i, cell in enumerate(header, 1)]
+    seen: dict[str, int] = {}
+    for i, column in enumerate(names, 1):
+        if column in seen:
+            where = f"{name}, columns {seen[column]} and {i}"
+            raise UserValueError(f"duplicate column name {column!r}", where, "rename one of them")
+        seen[column] = i
+    return names
+
+
+def place_of(column: str | int, columns: Sequence[str], name: str, parameter: str) -> int:
+    """Place of a column that is given by name, or by place (from 0; negative from the end; digits where no name is so).
+
+    Raises
+    ------
+    UserValueError
+        No such column, with the nearest names.
+    """
+    if isinstance(column, str) and column in columns:
+        return columns.index(column)
+    try:
+        place = int(column)
+    except ValueError:
+        close = nearest(str(column), list(columns)) or list(columns[:6])
+        remedy = f"did you mean {', '.join(map(repr, close))}?"
+        raise UserValueError(f"no column {column!r}", f"{name}, {parameter}", remedy) from None
+    if not -len(columns) <= place < len(columns):
+        remedy = f"choose from 0 ... {len(columns) - 1}"
+        raise UserValueError(f"no column number {place}", f"{name}, {parameter}", remedy)
+    return place % len(columns)
+
+
+def features(part: Part, columns: Sequence[str], *, missing: bool = True) -> NDArray[np.float64]:
+    """Columns of numbers, shape (rows, columns), C order; NaN where missing.
+
+    Parameters
+    ----------
+    part : Part
+    columns : sequence of str
+    missing : bool, default True
+        Whether a value may be missing.
+
+    Raises
+    ------
+    UserValueError
+        A field that is no finite number, a whole number that float64 would round, a missing one where there must be
+        none, a column of another kind: line or row, column, value.
+    """
+    frame = part.frame.select(columns)
+    if not part.clean or any(dtype != pl.Float64 for dtype in frame.dtypes):
+        frame = pl.DataFrame([numbers(part, column) for column in columns])
+    X = frame.fill_null(float("nan")).to_numpy(order="c")
+    if not missing and np.isnan(X).any():
+        row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
+        remedy = "fill it in or drop the row"
+        raise UserValueError("the value is missing", part.where(row, columns[column]), remedy)
+    return X
+
+
+def numbers(part: Part, column: str) -> pl.Series:
+    """One column as Float64, null or NaN where missing; see `features` for what is refused."""
+    cells = part.frame.get_column(column)
+    if part.clean and cells.dtype == pl.Float64:
+        return cells
+    if cells.dtype == pl.String and not part.typed:
+        return _parsed(part, cells, column)
+    told = _no_numbers(cells.dtype)
+    if told:
+        where = f"{part.name}, column {column!r} of type {str(cells.dtype).lower()}"
+        remedy = "turn it into numbers, or leave the column out (columns, or target if it holds the labels)"
+        raise UserValueError(f"the column holds {told}, not numbers", where, remedy)
+    values = cells.cast(pl.Float64)
+    if cells.dtype.is_integer():
+        rounded = (cells.cast(pl.Int128).abs() > EXACT) & (
+            values.cast(pl.Int128, strict=False) != cells.cast(pl.Int128)
+        )
+        if rounded.any():
+            _refuse_rounding(part, column, int(rounded.arg_max() or 0), cells)
+    _refuse_infinite(part, column, values, cells)
+    return values
+
+
+def _no_numbers(dtype: pl.DataType) -> str:
+    """What a column holds that cannot be numbers; empty where it can."""
+    if dtype == pl.String:
+        return "text"
+    if dtype.is_temporal():
+        return "dates or times"
+    if dtype.is_nested():
+        return "lists or records"
+    return "" if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null) else "bytes or objects"
+
+
+def _parsed(part: Part, cells: pl.Series, column: str) -> pl.Series:
+    """Strings as numbers."""
+    values = cells.cast(pl.Float64, strict=False)
+    bad = values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        remedy = "correct it, or leave the column out (columns, or target if it holds the labels)"
+        raise UserValueError(f"value {_short(cells[row])} is no number", part.where(row, column), remedy)
+    large = (values.abs() >= EXACT) & values.is_finite()
+    if large.any():
+        for row in large.arg_true().to_list():
+            digits = cells[row].lstrip("+-")
+            if digits.isdigit() and int(digits) != abs(int(values[row])):
+                _refuse_rounding(part, column, row, cells)
+    _refuse_infinite(part, column, values, cells)
+    return values
+
+
+def _refuse_infinite(part: Part, column: str, values: pl.Series, cells: pl.Series) -> None:
+    infinite = values.is_infinite()
+    if infinite.any():
+        row = int(infinite.arg_max() or 0)
+        told = f"value {_short(cells[row])} is not finite"
+        raise UserValueError(told, part.where(row, column), "correct it, or leave the field empty if it is missing")
+
+
+def _refuse_rounding(part: Part, column: str, row: int, cells: pl.Series) -> None:
+    remedy = "leave the column out if it is an id, else write it with a decimal point"
+    told = f"value {_short(cells[row])} has more digits than a float64 holds"
+    raise UserValueError(told, part.where(row, column), remedy)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 43 else f"{text[:40]}...{text[0]}"
+
+
+def labels(parts: Sequence[Part], column: str) -> NDArray[Any]:
+    """A target: whole numbers as int64, other numbers as float64, text as it stands.
+
+    In a text file a column is text when a field is neither a number nor one of ``MISSING``, has a leading zero
+    (``007``) or is a whole number beyond int64. In a column of text ``NA`` and ``null`` are words.
+
+    Raises
+    ------
+    UserValueError
+        A missing label, with its line or row; a column of lists, dates or objects.
+    """
+    cells = pl.concat([part.frame.get_column(column) for part in parts])
+    if cells.dtype == pl.String and parts[0].typed:
+        _refuse_missing(parts, cells.is_null(), column)
+        return np.array(cells.to_list())
+    if cells.dtype != pl.String:
+        return _typed_labels(parts, cells, column)
+    text = _is_text(cells)
+    missing = (cells == "") | cells.is_null() if text else cells.is_in(list(MISSING)) | cells.is_null()
+    _refuse_missing(parts, missing, column)
+    if text:
+        return np.array(cells.to_list())
+    whole = cells.cast(pl.Int64, strict=False)
+    if not whole.is_null().any():
+        return whole.to_numpy()
+    values = cells.cast(pl.Float64).to_numpy()
+    if np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < EXACT:
+        return values.astype(np.int64)
+    return values
+
+
+def _typed_labels(parts: Sequence[Part], cells: pl.Series, column: str) -> NDArray[Any]:
+    missing = cells.is_null() | (cells.is_nan() if cells.dtype.is_float() else False)
+    _refuse_missing(parts, missing, column)
+    if cells.dtype.is_integer() and cells.max() <= np.iinfo(np.int64).max:  # type: ignore[operator]
+        return cells.cast(pl.Int64).to_numpy()
+    if cells.dtype == pl.Boolean:
+        return cells.cast(pl.Int64).to_numpy()
+    values = pl.concat([numbers(part, column) for part in parts]).to_numpy()
+    if (values == np.rint(values)).all() and np.abs(values).max() < EXACT:
+        return values.astype(np.int64)
+    return values
+
+
+def _refuse_missing(parts: Sequence[Part], missing: pl.Series, column: str) -> None:
+    if not missing.any():
+        return
+    row = int(missing.arg_max() or 0)
+    for part in parts:
+        if row < part.frame.height:
+            raise UserValueError("the label is missing", part.where(row, column), "fill it in or drop the row")
+        row -= part.frame.height
+
+
+def _is_text(cells: pl.Series) -> bool:
+    """Whether a column of strings holds words, or numbers that only strings keep as they are."""
+    values = cells.cast(pl.Float64, strict=False)
+    if (values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()).any():
+        return True
+    zeros = cells.str.contains(r"^[+-]?0[0-9]+$")
+    beyond = cells.str.contains(r"^[+-]?[0-9]+$") & cells.cast(pl.Int64, strict=False).is_null()
+    return bool((zeros | beyond).any())
+
+
+def ids(parts: Sequence[Part], column: str) -> NDArray[Any]:
+    """Names of things: int64 where every field is a whole number in its usual form, else text as it stands.
+
+    So ``7`` and ``007`` stay apart, and ``NA`` is a name like others.
+
+    Raises
+    ------
+    UserValueError
+        A missing id, with its line.
+    """
+    cells = pl.concat([part.frame.get_column(column) for part in parts])
+    if cells.dtype.is_integer():
+        _refuse_missing(parts, cells.is_null(), column)
+        return cells.cast(pl.Int64).to_numpy() if cells.max() < 2**63 else np.array(cells.cast(pl.String).to_list())  # type: ignore[operator]
+    if cells.dtype != pl.String:
+        where = f"{parts[0].name}, column {column!r} of type {str(cells.dtype).lower()}"
+        raise UserValueError("the column holds no ids", where, "give whole numbers or text")
+    _refuse_missing(parts, (cells == "") | cells.is_null(), column)
+    if not parts[0].typed and cells.str.contains(_WHOLE).all():
+        whole = cells.cast(pl.Int64, strict=False)
+        if not whole.is_null().any():
+            return whole.to_numpy()
+    return np.array(cells.to_list())
+
+
+def kind_of(cells: pl.Series, *, typed: bool = False) -> str:
+    """What a column holds: whole numbers, numbers, text, truth values, nothing, or the name of another type.
+
+    Examples
+    --------
+    >>> [kind_of(pl.Series(c)) for c in (["1", "2"], ["1.5", "NA"], ["007"], ["a", "NA"], ["", ""])]
+    ['whole numbers', 'numbers', 'text', 'text', 'nothing']
+    """
+    if cells.dtype == pl.String:
+        if typed or _is_text(cells):
+            return "text"
+        seen = cells.filter(~cells.is_in(list(MISSING)) & cells.is_not_null())
+        if seen.is_empty():
+            return "nothing"
+        return "numbers" if seen.cast(pl.Int64, strict=False).is_null().any() else "whole numbers"
+    if cells.dtype == pl.Null:
+        return "nothing"
+    if cells.dtype == pl.Boolean:
+        return "truth values"
+    if cells.dtype.is_numeric():
+        return "whole numbers" if cells.dtype.is_integer() else "numbers"
+    return str(cells.dtype).lower()
