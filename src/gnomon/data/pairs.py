@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["Ratings", "Triples", "ratings", "triples"]
+__all__ = ["Ratings", "Triples", "columns_of", "ratings", "triples"]
 
 Repeats = Literal["last", "sum", "count"]
 REPEATS = ("last", "sum", "count")
@@ -270,7 +270,7 @@ def ratings(
             ((user, _USER, "user"), (item, _ITEM, "item"), (value, _VALUE, "value"), (time, _TIME, "time"))
         )
     ]
-    users, items, values, times = _read(table, places, ids_of=(0, 1))
+    users, items, values, times = columns_of(table, places, ids_of=(0, 1))
     if times is not None and (times == np.rint(times)).all():
         times = times.astype(np.int64)
     return Ratings(users, items, values, times, name=table.name)
@@ -324,7 +324,7 @@ def triples(
             zip((head, relation, tail), names, ("head", "relation", "tail"), strict=True)
         )
     ]
-    heads, relations, tails = _read(table, places, ids_of=(0, 1, 2))
+    heads, relations, tails = columns_of(table, places, ids_of=(0, 1, 2))
     if heads.dtype != tails.dtype and "U" in (heads.dtype.kind, tails.dtype.kind):
         heads, tails = heads.astype(np.str_), tails.astype(np.str_)
     return Triples(heads, relations, tails, name=table.name)
@@ -384,8 +384,14 @@ def _column(
     return None
 
 
-def _read(table: Any, places: Sequence[str | None], ids_of: Sequence[int]) -> list[Any]:
-    """The parts, each as ids or numbers."""
+def columns_of(table: Any, places: Sequence[str | None], ids_of: Sequence[int]) -> list[Any]:
+    """Columns of an opened table: those at the places `ids_of` as ids, the others as numbers; None where there is none.
+
+    Raises
+    ------
+    UserValueError
+        A column that stands for two things, a missing id, a value that is no number.
+    """
     from gnomon.data.columns import features, ids
 
     chosen = [place for place in places if place is not None]
