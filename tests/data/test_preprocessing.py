@@ -102,6 +102,15 @@ def test_a_constant_column_becomes_zero(constant, dtype):
         np.testing.assert_allclose(step.inverse_transform(z), X, rtol=1e-6, atol=1e-5)
 
 
+def test_units_are_what_a_model_needs_to_scale_by_itself():
+    X = DATA.copy()
+    X[:, 4] = 2.5
+    for step, low, span in ((Standardizer(), 0, 1), (Rescaler(-1, 2), -1, 3)):
+        shift, unit = step.fit(X).units()
+        np.testing.assert_allclose((X - shift) / unit * span + low, step.transform(X), atol=1e-7)
+        assert unit[4] == 1
+
+
 def test_far_columns_keep_their_spread():
     """Mean 1e9 and spread 1: a sum of squares would lose it."""
     X = 1e9 + RANDOM.normal(size=(500, 1))

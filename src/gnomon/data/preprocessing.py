@@ -85,7 +85,8 @@ class Standardizer(Columnwise):
         self._moments = _merged(self._moments, new) if self._moments else dict(new)
         return self
 
-    def _map(self) -> tuple[Floats, Floats]:
+    def units(self) -> tuple[Floats, Floats]:
+        """Mean and spread of each column, 1 in place of the spread of a constant one; float64."""
         found = self.state()
         refuse_empty(found["count"] == 0)
         spread = np.sqrt(found["variance"])
@@ -171,7 +172,8 @@ class Rescaler(Columnwise):
         self._maximum = np.maximum(self._maximum, maximum) if known else maximum
         return self
 
-    def _map(self) -> tuple[Floats, Floats]:
+    def units(self) -> tuple[Floats, Floats]:
+        """Minimum and range of each column, 1 in place of the range of a constant one; float64."""
         self._columns()
         refuse_empty(self._minimum > self._maximum)
         size = self._maximum - self._minimum

@@ -107,13 +107,13 @@ class Columnwise(Step):
 
     span, low = 1.0, 0.0
 
-    def _map(self) -> tuple[Floats, Floats]:
+    def units(self) -> tuple[Floats, Floats]:
         """Shift and unit of each column."""
         raise NotImplementedError
 
     def transform(self, X: Any) -> Floats:
         """Rows in the dtype of X."""
-        shift, unit = self._map()
+        shift, unit = self.units()
 
         def forward(block: Floats) -> None:
             block -= shift
@@ -126,7 +126,7 @@ class Columnwise(Step):
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in the columns' own units; a constant column gives its constant."""
-        shift, unit = self._map()
+        shift, unit = self.units()
 
         def backward(block: Floats) -> None:
             if (self.span, self.low) != (1, 0):
@@ -139,7 +139,7 @@ class Columnwise(Step):
 
     def log_jacobian(self) -> float:
         """Sum over columns of log(span / unit); a constant column has unit 1."""
-        return float((math.log(self.span) - np.log(self._map()[1])).sum())
+        return float((math.log(self.span) - np.log(self.units()[1])).sum())
 
     def _warn_of_lost_values(self, X: Any) -> None:
         rows = self._rows(X)
