@@ -9,6 +9,8 @@ import importlib
 from typing import Any
 
 _WHERE = {
+    "anomaly": ("threshold",),
+    "bias_variance": ("decompose",),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "confusion": ("ConfusionMatrix", "confusion_matrix"),
     "costs": (
@@ -18,13 +20,14 @@ _WHERE = {
     "decisions": (
         "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
     ),
-    "bias_variance": ("decompose",),
+    "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "information": (
         "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",
         "joint_entropy", "js", "kl", "kl_samples", "largest_entropy", "mutual_information", "npmi", "pmi", "ppmi",
         "self_information", "symmetric_kl",
     ),
     "likelihood": ("log_likelihood", "log_partition", "pseudo_log_likelihood"),
+    "overfit": ("OverfitReport", "overfit_tiny"),
     "perplexity": ("Perplexity", "bits_per_byte"),
     "ranking": ("Ranking",),
     "rejection": (
