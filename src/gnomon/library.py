@@ -1,0 +1,235 @@
+"""Systems that wrap an estimator of scikit-learn: fitted in one step, by one process, saved without pickle."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+
+from gnomon.contracts import Array, Group, Noise
+from gnomon.errors import UserError, UserValueError
+from gnomon.prediction import Classifier, Regressor
+from gnomon.runs.estimators import dumps, loads
+from gnomon.training.context import current as current_context
+from gnomon.training.procedure import Info, Problem
+
+__all__ = ["Importances", "Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor", "OneFit"]
+
+SEEDS = 1 << 31
+"""Seeds that scikit-learn takes from every system of gnomon."""
+
+
+class LibraryModel:
+    """A scikit-learn estimator as a model: its state is one array of bytes.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        Not fitted.
+    types : collection of str
+        ``module.Class`` of everything that the fitted estimator consists of; a file that names another is refused.
+
+    Notes
+    -----
+    The bytes are those of `gnomon.runs.estimators`: skops's format, the same for the same estimator. Loading them
+    builds objects of the named types alone and runs nothing that the file brings along.
+    """
+
+    def __init__(self, estimator: Any, types: Collection[str]) -> None:
+        self.estimator, self.types = estimator, tuple(types)
+        self._content: np.ndarray[Any, Any] | None = None
+
+    def fit(self, X: Array, y: Array | None, weight: Array, seed: int) -> None:
+        """Fit the estimator here.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : array of shape (n,) or (n, t), or None
+        weight : array of shape (n,)
+            A row of weight 0 is no row.
+        seed : int in [0, 2**31)
+
+        Raises
+        ------
+        UserValueError
+            Data that the library refuses, in its words, in one line.
+        """
+        there = weight > 0
+        if not there.all():
+            X, y, weight = X[there], None if y is None else y[there], weight[there]
+        _require_two_classes(self.estimator, y)
+        # weights that are all 1 change nothing but the path through the library
+        options = {} if (weight == 1).all() else {"sample_weight": weight.astype(np.float64)}
+        circumstances: dict[str, Any] = {"random_state": seed, "n_jobs": current_context().threads}
+        known = self.estimator.get_params()
+        self.estimator.set_params(**{name: value for name, value in circumstances.items() if name in known})
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                self.estimator.fit(X, y, **options)
+            except ValueError as error:
+                raise UserValueError(
+                    " ".join(str(error).split())[:200], "fit", "change the data or the parameters"
+                ) from None
+        if "n_jobs" in known:
+            self.estimator.set_params(n_jobs=None)  # what is saved and predicted depends on no thread
+        _tell(told)
+        self._content = None
+
+    def state(self) -> dict[str, Array]:
+        """The estimator as an array of bytes; nothing before the fit."""
+        if self._content is None:
+            if not hasattr(self.estimator, "n_features_in_"):
+                return {}
+            self._content = np.frombuffer(dumps(self.estimator), np.uint8)
+        return {"estimator": self._content}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take over an estimator of this kind; bytes of another are refused."""
+        content = np.ascontiguousarray(state["estimator"])
+        if content.dtype != np.uint8 or content.ndim != 1:
+            raise ValueError(f"estimator is {content.dtype} of shape {content.shape}, not bytes")
+        estimator = loads(content.tobytes(), self.types)
+        if type(estimator) is not type(self.estimator):
+            raise UserValueError(
+                f"estimator is a {type(estimator).__name__}, not a {type(self.estimator).__name__}", "estimator",
+                "the file is foreign: fit again",
+            )  # fmt: skip
+        self.estimator, self._content = estimator, content
+
+
+def _require_two_classes(estimator: Any, y: Array | None) -> None:
+    if y is not None and is_classifier(estimator) and (y == y[0]).all():
+        raise UserValueError(
+            "only one class is left among the rows whose weight is not 0", "sample_weight",
+            "a classifier needs at least 2 classes",
+        )  # fmt: skip
+
+
+def _tell(told: list[warnings.WarningMessage]) -> None:
+    """Pass warnings on, each in one line; what only a developer of the library would change stays unsaid."""
+    for one in told:
+        if issubclass(one.category, DeprecationWarning | PendingDeprecationWarning):
+            continue
+        text = " ".join(str(one.message).split())
+        if issubclass(one.category, ConvergenceWarning):
+            text = f"the fit stopped before it converged: {text[:120]}"
+        warnings.warn(text, one.category, stacklevel=2)
+
+
+class OneFit:
+    """The procedure of a library: one step, done by the first process, whose result the others take over.
+
+    The problem's batches are the whole `Table` on every process. A fit that was stopped before its step ended is
+    repeated from its seed.
+    """
+
+    def start(self, problem: Problem) -> Problem:
+        """Nothing is known before the step."""
+        return problem
+
+    def step(self, problem: Problem) -> tuple[Problem, Info]:
+        """The whole fit."""
+        model, group = problem.model, problem.group
+        table: Any = problem.batches
+        failure: BaseException | None = None
+        if group.rank == 0:
+            try:
+                model.fit(table.X, table.y, table.weight, seed_for(problem.noise))
+            except Exception as error:
+                failure = error
+        _share(model, group, failure)
+        return problem, Info(done=True)
+
+    def save(self, problem: Problem) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The fitted model."""
+        return problem.model.state(), {}
+
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Problem:
+        """The fitted model again."""
+        problem.model.load(arrays)
+        return problem
+
+
+def seed_for(noise: Noise) -> int:
+    """A seed that the library takes, from the address ``library`` of the fit."""
+    return int(noise.child("library").integers(SEEDS, (1,))[0])
+
+
+def _share(model: LibraryModel, group: Group, failure: BaseException | None) -> None:
+    """Give every process the first one's model, or let all of them fail."""
+    if group.size > 1:
+        nothing = np.zeros(0, np.uint8)
+        content = group.gather(nothing if group.rank or failure else model.state()["estimator"])
+        if failure is None and not len(content):
+            failure = UserError("the first process could not fit", "fit", "see its error")
+        if group.rank and failure is None:
+            model.load({"estimator": content})
+    if failure is not None:
+        raise failure
+
+
+class Library:
+    """Mixin of a System that wraps an estimator; it stands before `Classifier` or `Regressor` among the bases.
+
+    A subclass says `_estimator`, the unfitted estimator with its hyper-parameters, and `types`, what it is saved as.
+    """
+
+    model_class: ClassVar[type] = LibraryModel
+    types: ClassVar[tuple[str, ...]] = ()
+    model_: Any
+
+    def _estimator(self, n_features: int) -> Any:
+        """The unfitted estimator of scikit-learn."""
+        raise NotImplementedError
+
+    def _make(self, *_: Any, **arguments: Any) -> LibraryModel:
+        return LibraryModel(self._estimator(arguments["n_features"]), self.types)
+
+    def _procedure(self) -> OneFit:
+        return OneFit()
+
+    def _problem(self, model: LibraryModel, table: Any, noise: Noise, group: Group) -> Problem:
+        return Problem(model, table, noise, group)
+
+
+class LibraryClassifier(Library, Classifier):
+    """A classifier of scikit-learn that gives probabilities."""
+
+    def _log_proba(self, rows: Array) -> Array:
+        with np.errstate(divide="ignore"):  # a leaf may rule a class out
+            found: Array = np.log(self._proba(rows))
+        return found
+
+    def _proba(self, rows: Array) -> Array:
+        estimator = self.model_.estimator
+        known = np.asarray(estimator.predict_proba(rows)).astype(rows.dtype, copy=False)
+        if known.shape[1] == len(self.classes_):
+            return known
+        # a class all of whose rows have weight 0 is unknown to the library
+        found = np.zeros((len(rows), len(self.classes_)), rows.dtype)
+        found[:, estimator.classes_] = known
+        return found
+
+
+class LibraryRegressor(Library, Regressor):
+    """A regression of scikit-learn."""
+
+    def _predict(self, rows: Array) -> Array:
+        return np.asarray(self.model_.estimator.predict(rows), np.float64)
+
+
+class Importances:
+    """Mixin of trees and of what is made of trees."""
+
+    model_: Any
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decrease of impurity by column, weighted by rows, over all splits; sums to 1, or all 0 without a split."""
+        return self.model_.estimator.feature_importances_

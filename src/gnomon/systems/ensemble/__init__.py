@@ -1,0 +1,1 @@
+"""Systems made of other systems, and forests."""

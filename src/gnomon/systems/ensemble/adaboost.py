@@ -1,0 +1,111 @@
+"""AdaBoost: weak classifiers one after the other, each on what the earlier ones got wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from gnomon.contracts import Array
+from gnomon.distributions.domains import Real
+from gnomon.library import Importances, LibraryClassifier
+
+__all__ = ["AdaBoost"]
+
+
+class AdaBoost(Importances, LibraryClassifier):
+    r"""AdaBoost of small trees.
+
+    For two classes, y = -1 or 1, tree m is fitted to weights w (at first equal, or those of the rows), and
+
+    .. math:: e_m = \sum_i w_i 1[h_m(x_i) \ne y_i], \quad a_m = \tfrac12 \log\frac{1 - e_m}{e_m}, \quad
+              w_i \leftarrow w_i e^{-a_m y_i h_m(x_i)} / Z_m
+
+    The sign of :math:`\sum_m a_m h_m(x)` decides; the share of training rows that it gets wrong is at most
+    :math:`\prod_m Z_m`, :math:`Z_m = 2 \sqrt{e_m (1 - e_m)}`. With K classes ``2 a_m`` gains log(K - 1) (SAMME). A tree
+    without error ends the fit, and so does one that is no better than chance.
+
+    Parameters
+    ----------
+    n_trees : int in [1, inf), default 50
+        Trees at most.
+    max_depth : int in [1, inf), default 1
+        Depth of each tree; 1 is a stump.
+    learning_rate : float in (0, inf), default 1.0
+        Factor of every a_m.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the order in which columns are tried (ties).
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    alphas_ : array of shape (n_trees,)
+        a_m, half of scikit-learn's ``estimator_weights_``.
+    errors_ : array of shape (n_trees,)
+        e_m.
+    feature_importances_ : array of shape (n_features,)
+
+    Notes
+    -----
+    Cost O(n_trees * d * n log n * max_depth). A library-backed system: scikit-learn's AdaBoostClassifier underneath.
+    Source: Freund and Schapire (1997); Zhu, Zou, Rosset and Hastie (2009).
+
+    Examples
+    --------
+    >>> X, y = [[i] for i in range(10)], [1, 1, 1, -1, -1, -1, 1, 1, 1, -1]
+    >>> AdaBoost(n_trees=3).fit(X, y).alphas_.round(4)
+    array([0.4236, 0.6496, 0.752 ])
+    """
+
+    name: ClassVar[str] = "adaboost"
+    types: ClassVar[tuple[str, ...]] = (
+        "sklearn.ensemble._weight_boosting.AdaBoostClassifier", "sklearn.tree._classes.DecisionTreeClassifier",
+        "sklearn.tree._tree.Tree",
+    )  # fmt: skip
+    domain = Real(largest=3e38)
+
+    def __init__(
+        self,
+        *,
+        n_trees: Annotated[int, "[1, inf)"] = 50,
+        max_depth: Annotated[int, "[1, inf)"] = 1,
+        learning_rate: Annotated[float, "(0, inf)"] = 1.0,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _estimator(self, n_features: int) -> AdaBoostClassifier:
+        weak = DecisionTreeClassifier(max_depth=self.max_depth)
+        return AdaBoostClassifier(weak, n_estimators=self.n_trees, learning_rate=self.learning_rate)
+
+    def decision_function(self, X: Any) -> Array:
+        """Weighted votes over the sum of the weights, (n,) in [-1, 1] for two classes, else (n, n_classes)."""
+        rows = self._rows(X)
+        return self.model_.estimator.decision_function(rows)
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """The prediction after each tree, each of shape (n,)."""
+        rows = self._rows(X)
+        for codes in self.model_.estimator.staged_predict(rows):
+            yield self.classes_[codes]
+
+    @property
+    def alphas_(self) -> Array:
+        """Weight a_m of each tree."""
+        trees = len(self.model_.estimator.estimators_)
+        return self.model_.estimator.estimator_weights_[:trees] / 2
+
+    @property
+    def errors_(self) -> Array:
+        """Weighted error e_m of each tree."""
+        trees = len(self.model_.estimator.estimators_)
+        return self.model_.estimator.estimator_errors_[:trees]

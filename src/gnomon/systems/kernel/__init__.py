@@ -1,0 +1,1 @@
+"""Kernel machines: decisions from inner products in a space of features that is never formed."""

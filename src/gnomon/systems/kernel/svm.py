@@ -1,0 +1,226 @@
+"""Support vector machines: the widest margin between classes, or the narrowest tube around a target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.svm import SVC, SVR
+
+from gnomon.contracts import Array
+from gnomon.distributions.domains import Real
+from gnomon.library import Library, LibraryModel, LibraryRegressor
+from gnomon.prediction import Classifier
+from gnomon.recipes import Recipe
+from gnomon.systems.kernel.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid  # noqa: F401  (recipes of the slot)
+
+__all__ = ["SVM", "SVMModel", "SupportVectorRegression"]
+
+
+class SVMModel(LibraryModel):
+    """f(x) = sum_i a_i k(x_i, x) + b over the support vectors."""
+
+    def fit(self, X: Array, y: Array | None, weight: Array, seed: int) -> None:
+        """Fit the dual; a gamma of None becomes a number; see `LibraryModel.fit`."""
+        if self.estimator.gamma is None:
+            mean = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
+            variance = np.average(((X - mean) ** 2).mean(axis=1, dtype=np.float64), weights=weight)
+            self.estimator.set_params(gamma=1 / (X.shape[1] * variance) if variance > 0 else 1.0)
+        super().fit(X, y, weight, seed)
+        there = np.flatnonzero(weight > 0)
+        self.estimator.support_ = there[self.estimator.support_].astype(np.int32)  # rows as they were given
+
+
+class _SupportVectors(Library):
+    """What a fitted machine shows."""
+
+    model_class: ClassVar[type] = SVMModel
+    kernel: Any
+
+    def _made(self, kind: Any, **options: Any) -> SVMModel:
+        recipe: Kernel = self._recipe("kernel")  # type: ignore[attr-defined]
+        limit = -1 if self.max_iter is None else self.max_iter  # type: ignore[attr-defined]
+        estimator = kind(kernel=recipe.function, max_iter=limit, **recipe.options(), **options)
+        return SVMModel(estimator, self.types)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with the ``gamma`` that the fit used."""
+        recipe: Any = self._recipe("kernel")  # type: ignore[attr-defined]
+        if "gamma" not in recipe.get_params():
+            return recipe
+        return replace(recipe, gamma=float(self.model_.estimator.gamma))
+
+    @property
+    def support_(self) -> Array:
+        """Rows of the training table that are support vectors, shape (m,)."""
+        return self.model_.estimator.support_
+
+    @property
+    def support_vectors_(self) -> Array:
+        """Those rows, shape (m, n_features)."""
+        return self.model_.estimator.support_vectors_
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Multipliers with the sign of their class, shape (1, m); for k classes (k - 1, m), one machine per pair."""
+        return self.model_.estimator.dual_coef_
+
+    @property
+    def intercept_(self) -> Array:
+        """b; for k classes one per pair of classes."""
+        return self.model_.estimator.intercept_
+
+    @property
+    def coef_(self) -> Array:
+        """w of a linear kernel, shape (1, n_features), or one row per pair of classes."""
+        return self.model_.estimator.coef_
+
+
+class SVM(_SupportVectors, Classifier):
+    r"""Support vector machine.
+
+    For two classes, y = -1 for the first and 1 for the second,
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (w^T \phi(x_i) + b))
+
+    by its dual :math:`\max_a \sum_i a_i - \frac12 \sum_{ij} a_i a_j y_i y_j k(x_i, x_j)`, :math:`0 \le a_i \le C`,
+    :math:`\sum_i a_i y_i = 0`; :math:`f(x) = \sum_i a_i y_i k(x_i, x) + b`, and its sign decides. More classes are
+    separated pair by pair, and the class with the most votes wins, ties by the margins. A decision is no probability,
+    so that there is no ``predict_proba``. Columns should have about the same spread.
+
+    Parameters
+    ----------
+    C : float in (0, inf), default 1.0
+        Price of a row inside the margin; a row's weight multiplies it. It is not divided by the number of rows.
+    kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
+        Inner product of the features.
+    tol : float in (0, inf), default 1e-3
+        Violation of the optimality conditions at which the fit ends.
+    max_iter : int in [1, inf) or None, default None
+        Iterations at most; a kernel that is not positive semidefinite may need a limit.
+    random_state : int, Generator, RandomState or None, default None
+        Taken as every system takes it; the optimum does not depend on it.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32. The fit computes in double precision.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    support_ : int32 array of shape (m,)
+    support_vectors_ : array of shape (m, n_features)
+    dual_coef_ : array of shape (n_classes - 1, m)
+        a_i y_i.
+    intercept_ : array of shape (n_classes * (n_classes - 1) / 2,)
+    coef_ : array of shape (., n_features)
+        w, for the linear kernel alone.
+    kernel_ : recipe
+        The kernel that the fit used; ``kernel_.gram(X, Z)`` is its matrix.
+
+    Notes
+    -----
+    Cost between O(n^2 d) and O(n^3 d). A library-backed system: scikit-learn's SVC (libsvm, sequential minimal
+    optimization with a second-order working set) underneath. Source: Boser, Guyon and Vapnik (1992); Cortes and Vapnik
+    (1995); Fan, Chen and Lin (2005).
+
+    Examples
+    --------
+    >>> SVM(kernel="linear").fit([[0, 0], [2, 2]], ["a", "b"]).coef_
+    array([[0.5, 0.5]])
+    """
+
+    name: ClassVar[str] = "svm"
+    types: ClassVar[tuple[str, ...]] = ("sklearn.svm._classes.SVC",)
+    domain = Real(largest=1e100)
+    slots: ClassVar[tuple[str, ...]] = ("kernel",)
+    has_probabilities = False
+
+    def __init__(
+        self,
+        *,
+        C: Annotated[float, "(0, inf)"] = 1.0,
+        kernel: str | Recipe = "rbf",
+        tol: Annotated[float, "(0, inf)"] = 1e-3,
+        max_iter: Annotated[int, "[1, inf)"] | None = None,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _make(self, *_: Any, **arguments: Any) -> SVMModel:
+        return self._made(SVC, C=self.C, tol=self.tol, break_ties=arguments["n_classes"] > 2)
+
+    def _codes(self, rows: Array) -> Array:
+        return self.model_.estimator.predict(rows)
+
+    def decision_function(self, X: Any) -> Array:
+        """f: positive for the second of two classes, shape (n,); votes with the margins as ties, (n, n_classes)."""
+        rows = self._rows(X)
+        return self.model_.estimator.decision_function(rows)
+
+
+class SupportVectorRegression(_SupportVectors, LibraryRegressor):
+    r"""Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + C \sum_i \max(0, |y_i - w^T \phi(x_i) - b| - \epsilon)
+
+    Parameters
+    ----------
+    C : float in (0, inf), default 1.0
+        Price of a deviation beyond epsilon; a row's weight multiplies it.
+    epsilon : float in [0, inf), default 0.1
+        Half the width of the tube, in units of the target.
+    kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
+        Inner product of the features.
+    tol : float in (0, inf), default 1e-3
+        Violation of the optimality conditions at which the fit ends.
+    max_iter : int in [1, inf) or None, default None
+        Iterations at most.
+    random_state : int, Generator, RandomState or None, default None
+        Taken as every system takes it; the optimum does not depend on it.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32. The fit computes in double precision.
+
+    Notes
+    -----
+    Cost between O(n^2 d) and O(n^3 d). A library-backed system: scikit-learn's SVR (libsvm) underneath. Source:
+    Drucker, Burges, Kaufman, Smola and Vapnik (1997).
+
+    Examples
+    --------
+    >>> SupportVectorRegression(kernel="linear", epsilon=0.0, C=100.0).fit([[0], [2]], [1.0, 5.0]).coef_.round(3)
+    array([[2.]])
+    """
+
+    name: ClassVar[str] = "support-vector-regression"
+    types: ClassVar[tuple[str, ...]] = ("sklearn.svm._classes.SVR",)
+    domain = Real(largest=1e100)
+    slots: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    def __init__(
+        self,
+        *,
+        C: Annotated[float, "(0, inf)"] = 1.0,
+        epsilon: Annotated[float, "[0, inf)"] = 0.1,
+        kernel: str | Recipe = "rbf",
+        tol: Annotated[float, "(0, inf)"] = 1e-3,
+        max_iter: Annotated[int, "[1, inf)"] | None = None,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _make(self, *_: Any, **arguments: Any) -> SVMModel:
+        return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=self.tol)

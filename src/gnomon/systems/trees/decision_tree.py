@@ -1,0 +1,216 @@
+"""Decision trees: axis-parallel splits chosen one after the other."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from gnomon.contracts import Array
+from gnomon.distributions.domains import Real
+from gnomon.library import Importances, LibraryClassifier, LibraryRegressor
+
+__all__ = ["DecisionTree", "RegressionTree"]
+
+TREE = "sklearn.tree._tree.Tree"
+SINGLE = Real(allow_missing=True, largest=3e38)
+"""Trees compare in single precision."""
+
+
+class _Tree(Importances):
+    """What both trees answer."""
+
+    model_: Any
+
+    def apply(self, X: Any) -> Array:
+        """Number of the leaf that each row falls into, int64 of shape (n,)."""
+        rows = self._rows(X)  # type: ignore[attr-defined]
+        return self.model_.estimator.apply(rows)
+
+    @property
+    def depth_(self) -> int:
+        """Splits between the root and the deepest leaf."""
+        return int(self.model_.estimator.get_depth())
+
+    @property
+    def n_leaves_(self) -> int:
+        """Leaves."""
+        return int(self.model_.estimator.get_n_leaves())
+
+    @property
+    def impurity_decrease_(self) -> Array:
+        """Per column, the sum over its splits of (n_i / n) (G_i - n_L / n_i G_L - n_R / n_i G_R), not normalized."""
+        return self.model_.estimator.tree_.compute_feature_importances(normalize=False)
+
+
+class DecisionTree(_Tree, LibraryClassifier):
+    r"""Classification tree.
+
+    Each node asks whether column k is at most a threshold t; (k, t) minimizes
+
+    .. math:: \frac{n_L}{n} G_L + \frac{n_R}{n} G_R
+
+    where G is the Gini impurity :math:`1 - \sum_c p_c^2` or the entropy :math:`-\sum_c p_c \log_2 p_c` of the
+    (weighted) shares of the classes in a child. A leaf predicts its shares. A node is split also where no split lowers
+    the impurity at once (exclusive or), unless ``min_decrease`` asks for more; ties go to a column drawn from the seed.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy"}, default "gini"
+        The impurity.
+    max_depth : int in [1, inf) or None, default None
+        Splits on the way to a leaf at most; None splits until the leaves are pure.
+    max_leaves : int in [2, inf) or None, default None
+        Leaves at most; the split with the largest decrease comes first.
+    min_rows_split : int in [2, inf), default 2
+        Rows that a node must have to be split.
+    min_rows_leaf : int in [1, inf), default 1
+        Rows that each child must have.
+    min_decrease : float in [0, inf), default 0.0
+        Decrease n_i / n (G_i - ...) that a split must bring.
+    pruning : float in [0, inf), default 0.0
+        Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity).
+    max_features : int, float in (0, 1), {"sqrt", "log2"} or None, default None
+        Columns (a number or share of them) drawn anew for every node; None looks at all.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the order in which columns are tried.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    feature_importances_ : array of shape (n_features,)
+        Decrease of impurity by column, summing to 1 (all 0 for a single leaf). It favors columns of many values.
+
+    Notes
+    -----
+    Missing values (NaN) go to the side that lowers the impurity most. Cost O(d n log n) per level. A library-backed
+    system: scikit-learn's DecisionTreeClassifier underneath. Source: Breiman, Friedman, Olshen and Stone (1984).
+
+    Examples
+    --------
+    >>> DecisionTree(random_state=0).fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]).depth_
+    2
+    """
+
+    name: ClassVar[str] = "decision-tree"
+    types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeClassifier", TREE)
+    domain = SINGLE
+
+    def __init__(
+        self,
+        *,
+        criterion: Literal["gini", "entropy"] = "gini",
+        max_depth: Annotated[int, "[1, inf)"] | None = None,
+        max_leaves: Annotated[int, "[2, inf)"] | None = None,
+        min_rows_split: Annotated[int, "[2, inf)"] = 2,
+        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
+        min_decrease: Annotated[float, "[0, inf)"] = 0.0,
+        pruning: Annotated[float, "[0, inf)"] = 0.0,
+        max_features: Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None = None,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_rows_split = min_rows_split
+        self.min_rows_leaf = min_rows_leaf
+        self.min_decrease = min_decrease
+        self.pruning = pruning
+        self.max_features = max_features
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _estimator(self, n_features: int) -> DecisionTreeClassifier:
+        return DecisionTreeClassifier(criterion=self.criterion, **growth(self, n_features))
+
+
+class RegressionTree(_Tree, LibraryRegressor):
+    r"""Regression tree.
+
+    As `DecisionTree`, with the mean squared deviation of the target from the mean of the node as the impurity; a leaf
+    predicts the mean (the median with ``criterion="absolute_error"``) of its rows.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "absolute_error"}, default "squared_error"
+        The impurity: mean squared deviation from the mean, or mean absolute deviation from the median.
+    max_depth : int in [1, inf) or None, default None
+        Splits on the way to a leaf at most; None splits until the leaves are pure.
+    max_leaves : int in [2, inf) or None, default None
+        Leaves at most; the split with the largest decrease comes first.
+    min_rows_split : int in [2, inf), default 2
+        Rows that a node must have to be split.
+    min_rows_leaf : int in [1, inf), default 1
+        Rows that each child must have.
+    min_decrease : float in [0, inf), default 0.0
+        Decrease n_i / n (G_i - ...) that a split must bring.
+    pruning : float in [0, inf), default 0.0
+        Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity).
+    max_features : int, float in (0, 1), {"sqrt", "log2"} or None, default None
+        Columns (a number or share of them) drawn anew for every node; None looks at all.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the order in which columns are tried.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
+
+    Attributes
+    ----------
+    feature_importances_ : array of shape (n_features,)
+        Decrease of impurity by column, summing to 1 (all 0 for a single leaf).
+
+    Notes
+    -----
+    Cost O(d n log n) per level. A library-backed system: scikit-learn's DecisionTreeRegressor underneath.
+    Source: Breiman, Friedman, Olshen and Stone (1984).
+
+    Examples
+    --------
+    >>> RegressionTree(max_depth=1).fit([[0], [1], [2], [3]], [0.0, 0.0, 1.0, 3.0]).predict([[2], [3]])
+    array([0.33333333, 3.        ])
+    """
+
+    name: ClassVar[str] = "regression-tree"
+    types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeRegressor", TREE)
+    domain = SINGLE
+
+    def __init__(
+        self,
+        *,
+        criterion: Literal["squared_error", "absolute_error"] = "squared_error",
+        max_depth: Annotated[int, "[1, inf)"] | None = None,
+        max_leaves: Annotated[int, "[2, inf)"] | None = None,
+        min_rows_split: Annotated[int, "[2, inf)"] = 2,
+        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
+        min_decrease: Annotated[float, "[0, inf)"] = 0.0,
+        pruning: Annotated[float, "[0, inf)"] = 0.0,
+        max_features: Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None = None,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_rows_split = min_rows_split
+        self.min_rows_leaf = min_rows_leaf
+        self.min_decrease = min_decrease
+        self.pruning = pruning
+        self.max_features = max_features
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _estimator(self, n_features: int) -> DecisionTreeRegressor:
+        return DecisionTreeRegressor(criterion=self.criterion, **growth(self, n_features))
+
+
+def growth(system: DecisionTree | RegressionTree, n_features: int) -> dict[str, Any]:
+    """How a tree grows, in scikit-learn's words."""
+    few = system.max_features
+    return {
+        "max_depth": system.max_depth, "max_leaf_nodes": system.max_leaves,
+        "min_samples_split": system.min_rows_split, "min_samples_leaf": system.min_rows_leaf,
+        "min_impurity_decrease": system.min_decrease, "ccp_alpha": system.pruning,
+        "max_features": min(few, n_features) if isinstance(few, int) else few,
+    }  # fmt: skip
