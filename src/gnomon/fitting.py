@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gnomon.catalog import entry
 from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load as load_data
 from gnomon.distributions.domains import Labels
+from gnomon.distributions.images import Images
 from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.prediction import Regressor
 from gnomon.runs.folder import RunFolder
 from gnomon.saving import system_of
 from gnomon.system import System
@@ -22,14 +25,17 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "resume"]
+__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "resume", "with_target"]
 
 NAMED = "name or file"
 """The source of data that can be read again; data given as arrays has the source ``arrays``."""
 
 
 def form(system: System) -> str:
-    """The form in which a system takes data: ``labels`` (a table with labels), ``text``, ``binary`` or ``density``.
+    """The form in which a system takes data.
+
+    ``labels`` (a table with labels), ``images`` (images with labels), ``target`` (a table with a numeric target),
+    ``text``, ``binary`` or ``density``.
 
     Examples
     --------
@@ -39,7 +45,9 @@ def form(system: System) -> str:
     """
     task = entry(system.name).tasks[0]
     if task == "classify":
-        return "labels"
+        return "images" if isinstance(system.domain, Images) else "labels"
+    if task == "regress":
+        return "target"
     if task == "language":
         return "text"
     # a system may learn from probabilities and still be a distribution over zeros and ones
@@ -55,16 +63,18 @@ def prepare(system: System, data: Dataset, *, labels: bool = True) -> tuple[Any,
     system : System
     data : Dataset
     labels : bool, default True
-        Whether labels are asked for where the system predicts them.
+        Whether labels, or the target, are asked for where the system predicts them.
 
     Raises
     ------
     UserValueError
-        Data without that form: a text for a table, no labels, values other than 0 and 1.
+        Data without that form: a text for a table, no labels, text as a target, values other than 0 and 1.
     """
     kind = form(system)
-    if kind == "labels":
-        return data.view("table"), data.view("labels") if labels else None
+    if kind == "images":
+        return data.view("images"), data.view("labels") if labels else None
+    if kind in ("labels", "target"):
+        return data.view("table"), data.view(kind) if labels else None  # type: ignore[arg-type]
     return data.view(kind), None  # type: ignore[arg-type]
 
 
@@ -100,12 +110,26 @@ def other_data(
     return load_data(name, target=target, columns=columns)
 
 
-def parts(recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
-    """Training part and held-out part (None when nothing was held out) of a run's data."""
-    return _parts(dataset_of(recipe), recipe)
+def parts(recipe: Mapping[str, Any], system: System) -> tuple[Dataset, Dataset | None]:
+    """Training part and held-out part (None when nothing was held out) of the data of a system's run."""
+    return _parts(dataset_of(recipe), recipe, system)
 
 
-def _parts(data: Dataset, recipe: Mapping[str, Any]) -> tuple[Dataset, Dataset | None]:
+def with_target(data: Dataset, system: System) -> Dataset:
+    """The data with its target as floating numbers, where the system predicts numbers.
+
+    A column of whole numbers is then no longer taken for classes of which a split may lose one.
+
+    Raises
+    ------
+    UserValueError
+        A target that is text, with its row, or none at all.
+    """
+    return replace(data, y=data.view("target")) if form(system) == "target" else data
+
+
+def _parts(data: Dataset, recipe: Mapping[str, Any], system: System) -> tuple[Dataset, Dataset | None]:
+    data = with_target(data, system)
     if not recipe["holdout"]:
         return data, None
     return split(data, test=recipe["holdout"], seed=0)
@@ -150,7 +174,7 @@ def _fit(folder: str, verbose: bool) -> None:
     whole = dataset_of(run.config["data"])
     if run.config["data"]["holdout"]:
         _refuse_by_row(system, whole)
-    train, _ = _parts(whole, run.config["data"])
+    train, _ = _parts(whole, run.config["data"], system)
     X, y = prepare(system, train)
     if current_group().rank == 0 and "whole" not in run.config["data"]:
         run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
@@ -173,7 +197,9 @@ def _refuse_by_row(system: System, data: Dataset) -> None:
         return
     X, y = prepare(system, data)
     system.domain.check(X, name=data.name)
-    if y is not None:
+    if isinstance(system, Regressor):
+        system.target.check(y, n=len(X), name=data.name)
+    elif y is not None:
         Labels().encode(y, n=len(X), name=data.name)
 
 

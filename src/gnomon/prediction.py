@@ -20,7 +20,7 @@ from gnomon.evaluation.score import Score
 from gnomon.numeric.ops import log_softmax
 from gnomon.system import System, Table
 
-__all__ = ["Classifier", "Regressor", "asked"]
+__all__ = ["Classifier", "Regressor", "asked", "regression_scores"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -101,13 +101,6 @@ class Classifier(ClassifierMixin, System):
 
     def _arguments(self, table: Table) -> dict[str, Any]:
         return super()._arguments(table) | {"n_classes": len(self.classes_)}
-
-    def _known(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
-        known, codes = Labels().locate(y, self.classes_, n=len(rows))
-        if not known.all():
-            what = _unknown(y, known).removesuffix(", count as wrong")
-            raise UserValueError(what, "y", "give rows of the training rows' classes")
-        return codes
 
     def _known(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
@@ -201,9 +194,6 @@ class Regressor(RegressorMixin, System):
     def _known(self, y: Any, rows: Floats) -> Floats:
         return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
 
-    def _known(self, y: Any, rows: Floats) -> Floats:
-        return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
-
     def predict(self, X: Any) -> Array:
         """Predicted numbers, shape (n,), or (n, t) where y had t columns."""
         return self._predict(self._rows(X))
@@ -220,23 +210,8 @@ class Regressor(RegressorMixin, System):
         return y, found
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        r"""Squared error, absolute error and R^2.
-
-        The errors are means over rows, and over outputs where there are several. R^2 is the mean over outputs of
-        :math:`1 - \sum_i (y_i - f_i)^2 / \sum_i (y_i - \bar y)^2`; its standard error is that of the ratio by its first
-        derivatives. It is undefined (NaN, null in JSON) for one row and for a target that does not vary.
-        """
-        y, found = self._pair(X, y)
-        residual = (y - found).reshape(len(y), -1)
-        space = self.target.space(residual.shape[1])
-        squared = Score.from_pointwise(
-            (residual**2).mean(1), name="squared_error", unit="squared units of y", data_space=space,
-            higher_is_better=False,
-        )  # fmt: skip
-        absolute = Score.from_pointwise(
-            np.abs(residual).mean(1), name="absolute_error", unit="units of y", data_space=space, higher_is_better=False
-        )
-        return {"squared_error": squared, "absolute_error": absolute, "r2": _r2(y.reshape(len(y), -1), residual, space)}
+        """Squared error, absolute error and R^2: `regression_scores`."""
+        return regression_scores(*self._pair(X, y))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2, as scikit-learn's regressors; NaN with a warning for one row."""
@@ -248,6 +223,32 @@ class Regressor(RegressorMixin, System):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.several
         return tags
+
+
+def regression_scores(y: Floats, found: Floats) -> dict[str, Score]:
+    r"""Squared error, absolute error and R^2 of predictions, by name.
+
+    The errors are means over rows, and over outputs where there are several. R^2 is the mean over outputs of
+    :math:`1 - \sum_i (y_i - f_i)^2 / \sum_i (y_i - \bar y)^2`; its standard error is that of the ratio by its first
+    derivatives. It is undefined (NaN, null in JSON) for one row and for a target that does not vary.
+
+    Parameters
+    ----------
+    y, found : float64 arrays of shape (n,) or (n, t)
+
+    Examples
+    --------
+    >>> scores = regression_scores(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]))
+    >>> round(scores["squared_error"].value, 4), round(scores["r2"].value, 4)
+    (0.3333, 0.7857)
+    """
+    y = y.reshape(len(y), -1)
+    residual = y - found.reshape(y.shape)
+    space = Target().space(y.shape[1])
+    facts: dict[str, Any] = {"data_space": space, "higher_is_better": False}
+    squared = Score.from_pointwise((residual**2).mean(1), name="squared_error", unit="squared units of y", **facts)
+    absolute = Score.from_pointwise(np.abs(residual).mean(1), name="absolute_error", unit="units of y", **facts)
+    return {"squared_error": squared, "absolute_error": absolute, "r2": _r2(y, residual, space)}
 
 
 def _r2(y: Floats, residual: Floats, space: str) -> Score:

@@ -31,7 +31,7 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
 
     system = load(run)
     if data is None:
-        chosen = parts(recipe)[1]
+        chosen = parts(recipe, system)[1]
         assert chosen is not None
     else:
         label = column_name(target) if target or data in BUILTIN else recipe.get("target")

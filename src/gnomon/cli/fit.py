@@ -214,7 +214,7 @@ def report(path: Path, seconds: float, as_json: bool) -> None:
 
     system = load(path)
     run = RunFolder.open(path)
-    _, held = parts(run.config["data"])
+    _, held = parts(run.config["data"], system)
     found = system.evaluate(*prepare(system, held)) if held is not None else {}
     if as_json:
         last = {name: series[-1] for name, series in system.history_.items() if series}

@@ -1,4 +1,4 @@
-"""``gnomon predict RUN DATA``: labels or clusters of rows."""
+"""``gnomon predict RUN DATA``: labels, numbers or clusters of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--out", metavar="FILE", help="A new .csv or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(run: str, data: str, columns: str | None, proba: bool, out: str | None, as_json: bool) -> None:
-    """Predict the label or component of each row of DATA with the model in the folder RUN.
+    """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
     Columns are found by their names; other columns of DATA, such as known labels, are left out.
     """
@@ -37,10 +37,17 @@ def command(run: str, data: str, columns: str | None, proba: bool, out: str | No
         raise UserValueError(f"{system.name} does not predict", run, f"gnomon info {system.name} shows what it can do")
     chosen = other_data(recipe, data, target=None, columns=column_names(columns))
     found = getattr(system, verb)(prepare(system, chosen, labels=False)[0])
-    header = [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))] if proba else ["prediction"]
+    header = _header(system, found, proba)
     if out is not None:
         write_rows(out, found, header)
     _show(found, header, out, as_json)
+
+
+def _header(system: Any, found: Any, proba: bool) -> list[str]:
+    """Names of the columns of what was predicted."""
+    if proba:
+        return [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))]
+    return ["prediction"] if found.ndim == 1 else [f"prediction_{j}" for j in range(1, found.shape[1] + 1)]
 
 
 def _show(found: Any, header: list[str], out: str | None, as_json: bool) -> None:

@@ -102,7 +102,7 @@ class Target:
             if cell is None or type(cell).__name__ == "NAType":
                 result[place] = math.nan
             elif isinstance(cell, bool | int | float | np.bool_ | np.integer | np.floating):
-                result[place] = cell if abs(cell) < 1e300 else math.copysign(math.inf, cell)
+                result[place] = _float(cell)
             else:
                 raise self._no_number(array, place, name)
         return result
@@ -134,6 +134,14 @@ class Target:
         raise UserValueError(
             what, row, "choose a larger unit for the target" + ("" if limit > 1e15 else ", or float64")
         )
+
+
+def _float(number: Any) -> float:
+    """The number, or infinity for a whole number beyond float64."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _reads_as_number(text: Any) -> bool:

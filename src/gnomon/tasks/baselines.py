@@ -6,14 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.dummy import DummyClassifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from gnomon.distributions.domains import Labels, Real
 from gnomon.evaluation.score import Score
+from gnomon.prediction import regression_scores
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
 from gnomon.systems.text.ngram import NGram
 
-__all__ = ["ClassShares", "DiagonalGaussian", "OneCluster", "baseline"]
+__all__ = ["ClassShares", "DiagonalGaussian", "MeanTarget", "OneCluster", "baseline"]
 
 
 class DiagonalGaussian:
@@ -61,6 +62,22 @@ class ClassShares:
         }
 
 
+class MeanTarget:
+    """Every row gets the mean of the target in training; scikit-learn's ``DummyRegressor``."""
+
+    title = "mean"
+    n_parameters = 1
+
+    def fit(self, X: Any, y: Any = None) -> MeanTarget:
+        """The mean."""
+        self.dummy = DummyRegressor(strategy="mean").fit(X, y)
+        return self
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Squared error, absolute error and R^2."""
+        return regression_scores(np.asarray(y, np.float64), self.dummy.predict(X))
+
+
 class OneCluster:
     """All rows in one cluster."""
 
@@ -82,6 +99,8 @@ def baseline(task: str, form: str) -> tuple[str, Any]:
         return OneCluster.title, OneCluster()
     if task == "classify":
         return ClassShares.title, ClassShares()
+    if task == "regress":
+        return MeanTarget.title, MeanTarget()
     if task == "language":
         return "unigram", NGram(n=1, smoothing="additive", random_state=0)
     if form == "binary":

@@ -54,7 +54,7 @@ class Leaderboard:
 
 def _text(board: Leaderboard) -> str:
     """The board as a table: score with its kind and both errors, seconds, parameters, verdict against the baseline."""
-    unit = board.lines[0].score.unit
+    unit, best = board.lines[0].score.unit, "higher" if board.lines[0].score.higher_is_better else "lower"
     rows = [
         (
             line.name, f"{line.score.value:.4f}", f"{line.score.stderr:.4f}", f"{line.score.error:.4f}",
@@ -69,5 +69,5 @@ def _text(board: Leaderboard) -> str:
         cells = (c.rjust(w) if j in numeric else c.ljust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True)))
         return "  ".join(cells).rstrip()
 
-    head = f"{board.task}: {board.data}, {board.data_space}; {board.metric} in {unit}, higher is better"
+    head = f"{board.task}: {board.data}, {board.data_space}; {board.metric} in {unit}, {best} is better"
     return "\n".join([head, text(HEADER), *(text(row) for row in rows)])

@@ -12,7 +12,7 @@ from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.fitting import NAMED, form, prepare
+from gnomon.fitting import NAMED, form, prepare, with_target
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system import System
 from gnomon.tasks.baselines import baseline
@@ -25,6 +25,7 @@ PRIMARY = {
     "density": "log_likelihood",
     "cluster": "adjusted_rand",
     "classify": "accuracy",
+    "regress": "squared_error",
     "language": "log_likelihood",
 }
 """The score that a task's leaderboard is sorted by."""
@@ -47,7 +48,7 @@ def compare(
     systems : sequence of names or Systems
         A name stands for the system with its default parameters and seed 0.
     data : name, file or Dataset
-    task : {"density", "cluster", "classify", "language"}, optional
+    task : {"density", "cluster", "classify", "regress", "language"}, optional
         What the systems are compared at; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
         Share of the rows (sentences) that no system sees until the end.
@@ -80,15 +81,19 @@ def compare(
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     whole = data if isinstance(data, Dataset) else load(data, target=target, columns=columns)
-    train, test = split(whole, test=holdout, seed=0)
+    made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
+    goals = [_task(system, task) for system in made]
+    halves: dict[bool, tuple[Dataset, Dataset]] = {}
     recipe = None
     if not isinstance(data, Dataset):
         recipe = {"source": NAMED, "name": _absolute(data), "target": target, "columns": columns, "holdout": holdout}
     boards: dict[tuple[str, str], _Board] = {}
-    for given in systems:
-        system = make(given, random_state=0) if isinstance(given, str) else given
-        goal = _task(system, task)
+    for system, goal in zip(made, goals, strict=True):
         place = (goal, form(system))
+        numeric = place[1] == "target"
+        if numeric not in halves:
+            halves[numeric] = split(with_target(whole, system), test=holdout, seed=0)
+        train, test = halves[numeric]
         if place not in boards:
             boards[place] = _Board(*place, system, whole.name, train, test)
         boards[place].add(system, recipe, None if out is None else Path(out))
