@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gnomon.distributions.gaussian import FORMS, FullNormals, precision_factor
+from gnomon.distributions.definite import precision_factor
+from gnomon.distributions.gaussian import FORMS, FullNormals
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 
@@ -94,6 +95,24 @@ def test_the_weighted_fit_is_the_weighted_moments(form):
     tied = np.tensordot(rows / rows.sum(), full, 1)
     wanted = {"full": full, "tied": tied, "diag": diag, "spherical": diag.mean(1)}[form]
     np.testing.assert_allclose(some.covariances, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_few_and_many_shares_give_the_same_sums():
+    """The product over all rows, and the products over the rows that a component has."""
+    random = np.random.default_rng(6)
+    x = 50 + random.normal(size=(3000, D))
+    some = normals("full", offset=50.0)
+    part = random.random((3000, K))
+    part[random.random(part.shape) < 0.8] = 0.0  # few
+    both = np.full_like(part, 1e-20) + part  # many: the same but for rounding
+    few, many = some.collect(x, part), some.collect(x, both)
+    gaps = np.stack([x - mean for mean in some.means], 1)
+    white = np.einsum("cij,ncj->nci", np.linalg.inv(some.lower), gaps)
+    for sums in (few, many):
+        np.testing.assert_allclose(sums["first"], np.einsum("nc,nci->ci", part, white), atol=1e-9)
+        np.testing.assert_allclose(
+            sums["second"], np.einsum("nc,nci,ncj->cij", part, white, white), rtol=1e-9, atol=1e-8
+        )
 
 
 @pytest.mark.parametrize("form", FORMS)

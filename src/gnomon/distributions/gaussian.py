@@ -15,79 +15,23 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.distributions import gaussian_kernels as kernels
+from gnomon.distributions.definite import cholesky, precision_factor, raised, smallest
 from gnomon.errors import UserValueError
 
-__all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals", "precision_factor"]
+__all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals"]
 
 Floats = NDArray[np.float64]
+Room = dict[str, Floats]
+"""Arrays of a pass over blocks that every block uses again: fresh ones would cost more than what is done in them."""
 
 BLOCK_NUMBERS = 1 << 18
 """Numbers that a block of rows takes in each of its arrays: 2 MB, which stay in the second-level cache."""
 
+DENSE = 0.4
+"""Share of the memberships above which all components' scatters are taken in one product."""
+
 ALIVE = 1e-12
 """A component that holds a smaller part of all rows keeps its parameters."""
-
-
-def precision_factor(covariances: Array) -> tuple[Floats, Floats]:
-    r"""L and U of covariances C = L L^T and their inverses C^-1 = U U^T, L lower and U = L^-T upper triangular.
-
-    Parameters
-    ----------
-    covariances : array of shape (k, d, d)
-        Symmetric, positive definite.
-
-    Returns
-    -------
-    lower, upper : arrays of shape (k, d, d)
-
-    Raises
-    ------
-    UserValueError
-        The first covariance that is not positive definite.
-
-    Notes
-    -----
-    Cost O(k d^3). ``|U^T (x - mean)|^2`` is the squared Mahalanobis distance. Source: Golub and Van Loan (2013),
-    sections 4.2 and 3.1.
-
-    Examples
-    --------
-    >>> lower, upper = precision_factor([[[4.0, 0.0], [0.0, 1.0]]])
-    >>> lower[0].diagonal(), upper[0].diagonal()
-    (array([2., 1.]), array([0.5, 1. ]))
-    """
-    covariances = np.asarray(covariances, dtype=np.float64)
-    try:
-        lower = np.linalg.cholesky(covariances)
-    except np.linalg.LinAlgError:
-        lower = np.stack([_cholesky(c, matrix) for c, matrix in enumerate(covariances)])
-    return lower, np.ascontiguousarray(np.swapaxes(_inverse_of_lower(lower), -1, -2))
-
-
-def _cholesky(c: int, matrix: Floats) -> Floats:
-    try:
-        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise UserValueError(
-            "a covariance is not positive definite: its rows coincide or lie in a plane", f"component {c}",
-            "use a floor > 0 or fewer components",
-        ) from None  # fmt: skip
-
-
-def _inverse_of_lower(lower: Floats) -> Floats:
-    """By halves, [A 0; B C]^-1 = [A^-1 0; -C^-1 B A^-1 C^-1].
-
-    NumPy's products alone: SciPy brings a BLAS of its own, whose threads would spin against NumPy's.
-    """
-    d = lower.shape[-1]
-    if d <= 16:
-        return np.tril(np.linalg.inv(lower))
-    half = d // 2
-    inverse = np.zeros_like(lower)
-    first, last = _inverse_of_lower(lower[..., :half, :half]), _inverse_of_lower(lower[..., half:, half:])
-    inverse[..., :half, :half], inverse[..., half:, half:] = first, last
-    inverse[..., half:, :half] = -np.matmul(np.matmul(last, lower[..., half:, :half]), first)
-    return inverse
 
 
 class Normals:
@@ -150,7 +94,7 @@ class Normals:
         """What the densities need, from means and covariances alone."""
         raise NotImplementedError
 
-    def _place(self, rows: Floats) -> tuple[Any, Floats]:
+    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
         """Rows minus the pivot: their coordinates, and squared Mahalanobis distances (n, k)."""
         raise NotImplementedError
 
@@ -158,9 +102,13 @@ class Normals:
         """Zeros: the sums over no rows."""
         raise NotImplementedError
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any]) -> None:
+    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
         """Add a block's first and second moments in place."""
         raise NotImplementedError
+
+    def _close(self, sums: dict[str, Any]) -> dict[str, Any]:
+        """The sums in the form that `maximize` takes."""
+        return sums
 
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         """Means and covariances from the sums of all rows."""
@@ -175,9 +123,9 @@ class Normals:
     def log_prob(self, x: Array) -> Floats:
         """Log density of each row under each distribution in nats, shape (n, k)."""
         x = np.asarray(x)
-        out = np.empty((len(x), len(self.means)))
+        out, room = np.empty((len(x), len(self.means))), Room()
         for start, rows in self._blocks(x):
-            out[start : start + len(rows)] = self.constant - 0.5 * self._place(rows)[1]
+            out[start : start + len(rows)] = self.constant - 0.5 * self._place(rows, room)[1]
         return out
 
     def expect(self, x: Array, log_weights: Array, weight: Array) -> dict[str, Any]:
@@ -191,29 +139,29 @@ class Normals:
         weight : array of shape (n,)
             Weights of the rows.
         """
-        sums, likelihood = self._sums(), 0.0
+        sums, likelihood, room = self._sums(), 0.0, Room()
         x, weight = np.asarray(x), np.asarray(weight, dtype=np.float64)
         constant = self.constant + log_weights
         for start, rows in self._blocks(x):
-            place, part = self._place(rows)
+            place, part = self._place(rows, room)
             part *= -0.5
             part += constant
             w, total = weight[start : start + len(rows)], np.empty(len(rows))
             kernels.shares(part, w, total)
             sums["rows"] += part.sum(0)
             likelihood += float(np.matmul(w, total))
-            self._collect(place, part, sums)
-        return sums | {"log_likelihood": np.float64(likelihood), "weight": weight.sum()}
+            self._collect(place, part, sums, room)
+        return self._close(sums) | {"log_likelihood": np.float64(likelihood), "weight": weight.sum()}
 
     def collect(self, x: Array, part: Array) -> dict[str, Any]:
         """Sums for `maximize` over rows of which component c has the given part, shape (n, k)."""
-        sums = self._sums()
+        sums, room = self._sums(), Room()
         part = np.ascontiguousarray(part, dtype=np.float64)
         for start, rows in self._blocks(np.asarray(x)):
             own = part[start : start + len(rows)]
             sums["rows"] += own.sum(0)
-            self._collect(self._place(rows)[0], own, sums)
-        return sums
+            self._collect(self._place(rows, room)[0], own, sums, room)
+        return self._close(sums)
 
     def maximize(self, sums: dict[str, Any], floor: Array | float = 0.0) -> None:
         """The most likely means and covariances, among those with no variance below the floor.
@@ -260,8 +208,10 @@ class Normals:
 class FullNormals(Normals):
     """Every component has a covariance matrix of its own.
 
-    The sums are taken in each component's own coordinates y = U^T (x - mean), in which it is standard normal: all
-    rows' coordinates are one matrix product, and no digits are lost however different the components are.
+    The sums are taken in each component's own coordinates y = U^T (x - mean), in which it is standard normal, so that
+    no digits are lost however different the components are. Coordinates of all components are one matrix product; so
+    is x^T (share * y), from which a block's scatters y^T (share * y) follow. Where most shares are negligible, each
+    component's scatter is the product of its own few rows.
     """
 
     form: ClassVar[str] = "full"
@@ -283,7 +233,7 @@ class FullNormals(Normals):
 
     def held(self, floor: Array) -> NDArray[np.bool_]:
         """Which components have a direction at the floor."""
-        return _smallest(self.covariances, np.asarray(floor)) <= 1 + 1e-6
+        return smallest(self.covariances, np.asarray(floor)) <= 1 + 1e-6
 
     def _prepare(self) -> None:
         k, d = self.means.shape
@@ -292,24 +242,43 @@ class FullNormals(Normals):
         self.shift = np.matmul((self.means - self.pivot)[:, None], upper)[:, 0]
         self.constant = _constant(np.log(np.diagonal(self.lower, axis1=1, axis2=2)).sum(1), d)
 
-    def _place(self, rows: Floats) -> tuple[Any, Floats]:
+    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
         k, d = self.means.shape
-        y = np.matmul(rows, self.upper).reshape(len(rows), k, d)
+        y = _reused(room, "y", len(rows), k * d)
+        np.matmul(rows, self.upper, out=y)
+        y = y.reshape(len(rows), k, d)
         out = np.empty((len(rows), k))
         kernels.squares(y, self.shift, out)
-        return y, out
+        return (rows, y), out
 
     def _sums(self) -> dict[str, Any]:
         k, d = self.means.shape
-        return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d, d))}
+        sums = {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d, d))}
+        return sums | {"cross": np.zeros((d, k * d)), "crossed": np.zeros((k, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any]) -> None:
-        n, k, d = place.shape
-        buffer = np.empty((n, d))
+    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
+        rows, y = place
+        n, k, d = y.shape
+        if np.count_nonzero(part >= kernels.NEGLIGIBLE) > DENSE * part.size:
+            kernels.scale(y, part, sums["crossed"])
+            product = _reused(room, "product", d, k * d)
+            sums["cross"] += np.matmul(rows.T, y.reshape(n, k * d), out=product)
+            return
+        buffer = _reused(room, "buffer", n, d)
         for c in range(k):
-            near = buffer[: kernels.gather(place, c, part, buffer)]
+            near = buffer[: kernels.gather(y, c, part, buffer)]
             sums["second"][c] += np.matmul(near.T, near)
-            sums["first"][c] += np.matmul(part[:, c], place[:, c])
+            kernels.add(y, c, part, sums["first"][c])
+
+    def _close(self, sums: dict[str, Any]) -> dict[str, Any]:
+        """With m = mean - pivot: U^T (sum of x y^T - m sum of y^T) is the sum of y y^T."""
+        k, d = self.means.shape
+        cross, crossed = sums.pop("cross"), sums.pop("crossed")
+        upper, cross = (joined.reshape(d, k, d).transpose(1, 0, 2) for joined in (self.upper, cross))
+        offset = (self.means - self.pivot)[:, :, None] * crossed[:, None, :]
+        sums["second"] += np.matmul(np.swapaxes(upper, 1, 2), cross - offset)
+        sums["first"] += crossed
+        return sums
 
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         alive = self._alive(sums)
@@ -318,7 +287,7 @@ class FullNormals(Normals):
         inner = sums["second"][alive] / rows[:, None, None] - step[:, :, None] * step[:, None, :]
         self.means[alive] += np.matmul(lower, step[:, :, None])[:, :, 0]
         covariances = np.matmul(np.matmul(lower, inner), np.swapaxes(lower, 1, 2))
-        self.covariances[alive] = _raised(covariances, floor)
+        self.covariances[alive] = raised(covariances, floor)
 
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         out = np.empty_like(white)
@@ -350,17 +319,17 @@ class TiedNormals(Normals):
 
     def held(self, floor: Array) -> NDArray[np.bool_]:
         """All or none."""
-        return np.repeat(_smallest(self.covariances[None], np.asarray(floor)) <= 1 + 1e-6, len(self.means))
+        return np.repeat(smallest(self.covariances[None], np.asarray(floor)) <= 1 + 1e-6, len(self.means))
 
     def _prepare(self) -> None:
         k, d = self.means.shape
         lower, upper = precision_factor(self.covariances[None])
         self.lower, self.upper = lower[0], upper[0]
-        self.center = np.ascontiguousarray(np.matmul(self.means - self.pivot, self.upper).T)
-        self.precision = np.ones((d, k))
+        self.center = np.matmul(self.means - self.pivot, self.upper)
+        self.precision = np.ones((k, d))
         self.constant = _constant(np.repeat(np.log(self.lower.diagonal()).sum(), k), d)
 
-    def _place(self, rows: Floats) -> tuple[Any, Floats]:
+    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
         out = np.empty((len(rows), len(self.means)))
         kernels.distances(np.matmul(rows, self.upper), self.center, self.precision, out)
         return rows, out
@@ -369,7 +338,7 @@ class TiedNormals(Normals):
         k, d = self.means.shape
         return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((d, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any]) -> None:
+    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
         sums["first"] += np.matmul(part.T, place)
         sums["second"] += np.matmul((place * part.sum(1)[:, None]).T, place)
 
@@ -379,7 +348,7 @@ class TiedNormals(Normals):
         center = sums["first"][alive] / rows[:, None]
         within = sums["second"] - np.matmul((center * rows[:, None]).T, center)
         self.means[alive] = pivot + center
-        self.covariances = _raised(within[None] / sums["rows"].sum(), floor)[0]
+        self.covariances = raised(within[None] / sums["rows"].sum(), floor)[0]
 
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         return np.matmul(white, self.lower.T)
@@ -414,29 +383,29 @@ class DiagNormals(Normals):
     def _prepare(self) -> None:
         variances = self._variances()
         for c in np.flatnonzero(~(variances > 0).all(1))[:1]:
-            _cholesky(int(c), np.zeros((1, 1)))
-        self.center = np.ascontiguousarray((self.means - self.pivot).T)
-        self.precision = np.ascontiguousarray(1 / variances.T)
+            cholesky(int(c), np.zeros((1, 1)))
+        self.center = self.means - self.pivot
+        self.precision = 1 / variances
         self.constant = _constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
 
-    def _place(self, rows: Floats) -> tuple[Any, Floats]:
+    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
         out = np.empty((len(rows), len(self.means)))
         kernels.distances(rows, self.center, self.precision, out)
         return rows, out
 
     def _sums(self) -> dict[str, Any]:
         k, d = self.means.shape
-        return {"rows": np.zeros(k), "first": np.zeros((d, k)), "second": np.zeros((d, k))}
+        return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any]) -> None:
+    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
         kernels.spread(place, self.center, part, sums["first"], sums["second"])
 
     def _moments(self, sums: dict[str, Any]) -> tuple[NDArray[np.bool_], Floats]:
         """Move the means; which components are alive, and their new variances."""
         alive = self._alive(sums)
         rows = sums["rows"][alive, None]
-        step = sums["first"].T[alive] / rows
-        variances = sums["second"].T[alive] / rows - step * step
+        step = sums["first"][alive] / rows
+        variances = sums["second"][alive] / rows - step * step
         self.means[alive] += step
         return alive, variances
 
@@ -481,34 +450,12 @@ FORMS: dict[str, type[Normals]] = {
 """The forms by name."""
 
 
+def _reused(room: Room, name: str, n: int, width: int) -> Floats:
+    """n rows of the room's array of this name; no block is larger than the first."""
+    if name not in room:
+        room[name] = np.empty((n, width))
+    return room[name][:n]
+
+
 def _constant(half_log_determinant: Floats, d: int) -> Floats:
     return -half_log_determinant - 0.5 * d * math.log(2 * math.pi)
-
-
-def _raised(covariances: Floats, floor: Floats) -> Floats:
-    """The nearest covariances in likelihood with C - diag(floor) positive semi-definite.
-
-    In units of the floor the constraint is that no eigenvalue is below 1; the maximum of
-    -log|C| - tr(C^-1 S) under it has the eigenvectors of S and its eigenvalues raised to 1.
-    """
-    covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-    if not floor.any():
-        return covariances
-    unit = np.sqrt(floor)
-    scaled = covariances / (unit[:, None] * unit)
-    for c, matrix in enumerate(scaled):
-        try:
-            np.linalg.cholesky(matrix - np.eye(len(matrix)))
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(matrix)
-            raised = np.matmul(vectors * np.maximum(values, 1.0), vectors.T)
-            covariances[c] = 0.5 * (raised + raised.T) * (unit[:, None] * unit)
-    return covariances
-
-
-def _smallest(covariances: Floats, floor: Floats) -> Floats:
-    """Smallest eigenvalue in units of the floor; infinite without a floor."""
-    if not floor.any():
-        return np.full(len(covariances), np.inf)
-    unit = np.sqrt(np.broadcast_to(floor, covariances.shape[-1:]))
-    return np.linalg.eigvalsh(covariances / (unit[:, None] * unit))[:, 0]

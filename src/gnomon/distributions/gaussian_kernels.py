@@ -7,10 +7,10 @@ import numpy as np
 
 from gnomon.numeric.fast import exp64, log64
 
-__all__ = ["distances", "gather", "shares", "spread", "squares"]
+__all__ = ["NEGLIGIBLE", "add", "distances", "gather", "scale", "shares", "spread", "squares"]
 
-NEGLIGIBLE = 1e-30
-"""A row adds nothing to the scatter of a component that has a smaller part of it: the sum would round it away."""
+NEGLIGIBLE = 1e-24
+"""A row of which a component has a smaller part is left out of its moments, whose sums would round it away."""
 
 kernel = numba.njit(cache=True, error_model="numpy")
 summing = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -31,20 +31,17 @@ def squares(y, shift, out):  # type: ignore[no-untyped-def]
             out[i, c] = total
 
 
-@kernel
+@summing
 def distances(x, center, precision, out):  # type: ignore[no-untyped-def]
-    """out[i, c] = sum_j (x[i, j] - center[j, c])^2 precision[j, c]."""
+    """out[i, c] = sum_j (x[i, j] - center[c, j])^2 precision[c, j]."""
     n, d = x.shape
-    k = center.shape[1]
-    total = np.empty(k)
     for i in range(n):
-        total[:] = 0.0
-        for j in range(d):
-            value = x[i, j]
-            for c in range(k):
-                gap = value - center[j, c]
-                total[c] += gap * gap * precision[j, c]
-        out[i] = total
+        for c in range(len(center)):
+            total = 0.0
+            for j in range(d):
+                gap = x[i, j] - center[c, j]
+                total += gap * gap * precision[c, j]
+            out[i, c] = total
 
 
 @kernel
@@ -82,15 +79,41 @@ def gather(y, c, part, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spread(x, center, part, first, second):  # type: ignore[no-untyped-def]
-    """first[j, c] += sum_i part[i, c] gap, second[j, c] += sum_i part[i, c] gap^2, gap = x[i, j] - center[j, c]."""
-    n, d = x.shape
-    k = center.shape[1]
+def scale(y, part, first):  # type: ignore[no-untyped-def]
+    """y[i, c] *= part[i, c] in place, and first[c] += its sum over the rows."""
+    n, k, d = y.shape
     for i in range(n):
+        for c in range(k):
+            share = part[i, c]
+            for j in range(d):
+                value = share * y[i, c, j]
+                y[i, c, j] = value
+                first[c, j] += value
+
+
+@kernel
+def add(y, c, part, first):  # type: ignore[no-untyped-def]
+    """first += sum_i part[i, c] y[i, c]."""
+    n, _, d = y.shape
+    for i in range(n):
+        share = part[i, c]
+        if share < NEGLIGIBLE:
+            continue
         for j in range(d):
-            value = x[i, j]
-            for c in range(k):
-                gap = value - center[j, c]
-                weighted = part[i, c] * gap
-                first[j, c] += weighted
-                second[j, c] += weighted * gap
+            first[j] += share * y[i, c, j]
+
+
+@kernel
+def spread(x, center, part, first, second):  # type: ignore[no-untyped-def]
+    """first[c, j] += sum_i part[i, c] gap, second[c, j] += sum_i part[i, c] gap^2, gap = x[i, j] - center[c, j]."""
+    n, d = x.shape
+    for i in range(n):
+        for c in range(len(center)):
+            share = part[i, c]
+            if share < NEGLIGIBLE:
+                continue
+            for j in range(d):
+                gap = x[i, j] - center[c, j]
+                weighted = share * gap
+                first[c, j] += weighted
+                second[c, j] += weighted * gap
