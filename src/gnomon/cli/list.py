@@ -1,4 +1,4 @@
-"""``gnomon list``: the systems there are."""
+"""``gnomon list``: the systems there are, and with a word the parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import click
 
 from gnomon.catalog import Entry, find
 from gnomon.cli import output
+from gnomon.parts import Part
+from gnomon.parts import find as find_parts
 
 __all__ = ["command"]
 
@@ -13,20 +15,36 @@ __all__ = ["command"]
 @click.command("list")
 @click.argument("word", required=False, default="")
 @click.option(
-    "--task", default="", metavar="TASK", help="Only systems for this task: density, cluster, classify, language."
+    "--task",
+    default="",
+    metavar="TASK",
+    help="Only systems for this task: density, cluster, represent, classify, regress, language.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(word: str, task: str, as_json: bool) -> None:
-    """The systems whose name, title (English or Chinese), kind, task or specification row contains WORD."""
+    """The systems whose name, title (English or Chinese), kind, task or specification row contains WORD.
+
+    Then the parts (layers, losses, samplers, metrics ...) whose name, room or summary contains it.
+    """
     entries = find(word, task or None)
+    parts = find_parts(word) if word and not task else ()
     if as_json:
-        output.dump({"systems": [facts(entry) for entry in entries]})
+        output.dump({"systems": [facts(entry) for entry in entries], "parts": [vars(part) for part in parts]})
         return
-    if not entries:
-        output.note(f"no system contains {word!r}; gnomon list shows them all")
+    if not entries and not parts:
+        what = "system" if task else "system and no part"
+        output.note(f"no {what} contains {word!r}; gnomon list shows all systems")
         return
-    rows = [[e.name, ", ".join(e.tasks), e.title, e.title_zh] for e in entries]
-    output.write(output.table(["name", "tasks", "title", ""], rows))
+    if entries:
+        rows = [[e.name, ", ".join(e.tasks), e.title, e.title_zh] for e in entries]
+        output.write(output.table(["name", "tasks", "title", ""], rows))
+    if parts:
+        output.write(("\n" if entries else "") + _parts(parts))
+
+
+def _parts(parts: tuple[Part, ...]) -> str:
+    rows = [[part.name, part.where.partition(":")[0], part.summary] for part in parts]
+    return output.table(["part", "room", "summary"], rows)
 
 
 def facts(entry: Entry) -> dict[str, object]:

@@ -1,0 +1,108 @@
+"""Parts: layers, activations, losses, samplers, metrics and the like, found in the source text of their rooms.
+
+A part is a class or function among the public names (`__all__`) of a module in a room. Nothing is imported, and a file
+in whose text the word does not occur is not looked into.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["ROOMS", "Part", "find"]
+
+ROOMS = (
+    "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference", "objectives", "training", "evaluation",
+    "compress",
+)  # fmt: skip
+"""Packages of gnomon that hold parts."""
+
+_NAMES = re.compile(r"^__all__ = (\[.*?\])", re.MULTILINE | re.DOTALL)
+_HEADS = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
+_TEXT = re.compile(r'\s*r?"""(.*?)(?:\n|""")', re.DOTALL)
+_END = re.compile(r":[ ]*(?:#[^\n]*)?\n(?=    r?\"\"\")")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A public name of a room.
+
+    Parameters
+    ----------
+    name : str
+    room : str
+        Its package within gnomon, for example ``nn``.
+    where : str
+        ``module:name``.
+    summary : str
+        First line of its docstring.
+    """
+
+    name: str
+    room: str
+    where: str
+    summary: str
+
+
+def find(word: str) -> tuple[Part, ...]:
+    """The parts in whose name, room, module or summary the word occurs; case makes no difference.
+
+    Parameters
+    ----------
+    word : str
+        "" finds everything.
+
+    Examples
+    --------
+    >>> [part.room for part in find("average_precision")]
+    ['evaluation']
+    """
+    folded = word.casefold()
+    found = []
+    for room, module, text in _files():
+        if folded in module.casefold():
+            found += _read(room, module, text)
+        elif folded in text.casefold():
+            found += [part for part in _read(room, module, text) if folded in f"{part.name}\n{part.summary}".casefold()]
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _files() -> tuple[tuple[str, str, str], ...]:
+    """Room, module and text of every public file, by room and path."""
+    top = Path(__file__).parent
+    return tuple(_walk(top))
+
+
+def _walk(top: Path) -> Iterator[tuple[str, str, str]]:
+    for room in ROOMS:
+        for path in sorted((top / room).rglob("*.py")):
+            if not path.name.startswith("_"):
+                module = ".".join((top.name, *path.relative_to(top).with_suffix("").parts))
+                yield room, module, path.read_text(encoding="utf-8")
+
+
+def _read(room: str, module: str, text: str) -> list[Part]:
+    """The parts of a file, in the order of its `__all__`."""
+    match = _NAMES.search(text)
+    if match is None:
+        return []
+    names = ast.literal_eval(match.group(1))
+    summaries = _summaries(text)
+    return [Part(name, room, f"{module}:{name}", summaries[name]) for name in names if name in summaries]
+
+
+def _summaries(text: str) -> dict[str, str]:
+    """First docstring line of every class and function at the left margin."""
+    heads = list(_HEADS.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    found: dict[str, str] = {}
+    for head, end in zip(heads, ends, strict=True):
+        body = _END.search(text, head.end(), end)
+        line = _TEXT.match(text, body.end(), end) if body else None
+        found.setdefault(head.group(1), line.group(1).strip() if line else "")
+    return found

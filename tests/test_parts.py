@@ -1,0 +1,86 @@
+"""Parts: complete by what importing shows, found by word, fast, and shown after the systems."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gnomon.cli.main import run
+from gnomon.parts import ROOMS, Part, find
+
+
+def test_every_class_and_function_of_every_public_module_is_a_part_with_its_summary():
+    parts = find("")
+    by_module: dict[str, list[Part]] = {}
+    for part in parts:
+        by_module.setdefault(part.where.partition(":")[0], []).append(part)
+    assert len(by_module) > 30
+    for name, found in by_module.items():
+        module = importlib.import_module(name)
+        own = [
+            one for one in module.__all__
+            if getattr(getattr(module, one), "__module__", "") == name
+            and (inspect.isclass(getattr(module, one)) or inspect.isroutine(getattr(module, one)))
+        ]  # fmt: skip
+        assert {part.name for part in found} >= set(own), name
+        for part in found:
+            doc = inspect.getdoc(getattr(module, part.name)) or ""
+            if part.summary:
+                assert doc.startswith(part.summary), part.where
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("average_precision", "gnomon.evaluation.curves:average_precision"),
+        ("AVERAGE_PRECISION", "gnomon.evaluation.curves:average_precision"),
+        ("cosine of the angle", "gnomon.evaluation.similarity:cosine_similarity"),
+        ("evaluation.curves", "gnomon.evaluation.curves:PRCurve"),
+        ("Contrastive divergence", "gnomon.objectives.contrastive:CD"),
+    ],
+)
+def test_found_by_name_summary_and_module(word, expected):
+    assert expected in [part.where for part in find(word)]
+
+
+def test_what_is_private_or_not_there_is_not_found():
+    assert find("no such thing at all") == ()
+    assert all(not part.name.startswith("_") and "._" not in part.where for part in find(""))
+    assert {part.room for part in find("")} <= set(ROOMS)
+
+
+def test_all_parts_in_far_less_than_half_a_second_without_arrays():
+    code = (
+        "import sys, time\nstart = time.perf_counter()\nfrom gnomon.parts import find\n"
+        "assert len(find('a')) > 100\nspent = time.perf_counter() - start\n"
+        "assert not {'numpy', 'torch', 'scipy', 'sklearn', 'numba'} & set(sys.modules)\nassert spent < 1.0, spent"
+    )
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert time.perf_counter() - begun < 30
+
+
+def test_list_shows_systems_first_then_parts(capsys):
+    assert run(["list", "softmax"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("softmax-regression") < text.index("gnomon.nn.outputs")
+    assert run(["list", "calibration_error_nowhere"]) == 0
+    assert "no system and no part" in capsys.readouterr().err
+
+
+def test_list_as_json(capsys):
+    assert run(["list", "average_precision", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["systems"] == []
+    assert found["parts"][0]["where"] == "gnomon.evaluation.curves:average_precision"
+    assert set(found["parts"][0]) == {"name", "room", "where", "summary"}
+    for arguments in (["list", "--json"], ["list", "rbm", "--task", "density", "--json"]):
+        assert run(arguments) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["parts"] == [] and found["systems"]
