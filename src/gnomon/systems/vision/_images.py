@@ -1,0 +1,200 @@
+"""What the classifiers of images share: taking images in, fitting by gradients, answering in chunks."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch.nn import functional
+
+from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.data.dataset import Dataset
+from gnomon.distributions.arrays import column_names
+from gnomon.distributions.images import Images, is_bytes, size_of
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.nn.module import Module
+from gnomon.numeric.ops import log_softmax
+from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.prediction import Classifier, asked
+from gnomon.system import Table
+from gnomon.training.gradient import Gradient
+from gnomon.training.group import current as current_group
+
+__all__ = ["ImageClassifier", "ImageModel"]
+
+AT_ONCE = 1 << 22
+"""Numbers of the input that are looked at together when a fitted system answers: 16 MB in float32."""
+
+
+class ImageModel(Module):
+    """A network over images, channels last outside and channels first inside, pixels standardized by channel.
+
+    Parameters
+    ----------
+    shape : (rows, columns, channels)
+    dropout : float in [0, 1)
+        Of the dense layers.
+    dtype : torch.dtype
+    """
+
+    def __init__(self, shape: tuple[int, int, int], dropout: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.shape, self.dropout = shape, dropout
+        self.shift: torch.Tensor
+        self.scale: torch.Tensor
+        self.register_buffer("shift", torch.zeros(shape[2], dtype=dtype))
+        self.register_buffer("scale", torch.ones(shape[2], dtype=dtype))
+
+    def first(self, x: torch.Tensor) -> torch.Tensor:
+        """Standardized images (n, channels, rows, columns) of images (n, rows, columns, channels)."""
+        x = (x - self.shift) / self.scale
+        rows, columns, channels = self.shape
+        # one channel: reshaped, so that torch cannot take the strides for another memory format
+        return x.reshape(-1, 1, rows, columns) if channels == 1 else x.permute(0, 3, 1, 2).contiguous()
+
+    def scores(self, x: torch.Tensor, noise: Noise | None = None) -> torch.Tensor:
+        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels).
+
+        Parameters
+        ----------
+        x : tensor
+        noise : Noise, optional
+            By the images' places in the global batch, in training: what dropout draws from.
+        """
+        raise NotImplementedError
+
+
+class Classification(Objective):
+    """Weighted cross-entropy of a network's scores, thinned by dropout where the images train."""
+
+    def forward(self, model: ImageModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """The loss of a batch with data ``X`` and ``y``."""
+        X, y, weight = (torch.as_tensor(value) for value in (batch.data["X"], batch.data["y"], batch.weight))
+        drops = noise.child("dropout").rows(batch.positions) if model.dropout and phase != "validation" else None
+        losses = functional.cross_entropy(model.scores(X, drops), y, reduction="none")
+        return Loss({"cross_entropy": Term((losses * weight).sum(), float(batch.weight.sum()))})
+
+
+class ImageClassifier(Classifier):
+    """Base of the classifiers of images; a subclass gives `_make` and `_initialize`.
+
+    `image_shape`, `optimizer`, `schedule`, `early_stopping`, `learning_rate`, `epochs` and `dtype` are parameters of
+    the subclass.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ("optimizer", "schedule", "early_stopping")
+    image_shape: tuple[int, ...] | None
+    learning_rate: float
+    epochs: int
+
+    @property
+    def domain(self) -> Any:
+        """Images, flat rows of numbers among them where `image_shape` is given."""
+        return Images(None if self.image_shape is None else tuple(self.image_shape))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        shape = self.image_shape
+        if shape is not None:
+            whole_numbers("image_shape", shape, (2, 3), "(rows, columns) or (rows, columns, channels)")
+
+    # --- images in ----------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
+        """Images (n, rows, columns, channels) in [0, 1], of the size of the fit."""
+        if not reset:
+            check_is_fitted(self)
+        if isinstance(X, Dataset):
+            raise UserTypeError(
+                f"X is the data set {X.name}, not images", "X", "give one of its views: X.view('images')"
+            )
+        domain = self.domain
+        if not reset and isinstance(domain, Images):
+            domain = Images(tuple(self.arguments_["shape"]))
+        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
+        images: np.ndarray[Any, Any] = domain.check(X, dtype=dtype)
+        if not images.size:
+            what = "sample" if not len(images) else "feature"
+            raise UserValueError(
+                f"Found array with 0 {what}(s) (shape={images.shape}) while a minimum of 1 is required", "X",
+                "give at least one image of at least one pixel",
+            )  # fmt: skip
+        self._check_columns(self._table_of(X, images), reset)
+        if reset:
+            _tell_of_bytes(X)
+        return images
+
+    @staticmethod
+    def _table_of(X: Any, images: np.ndarray[Any, Any]) -> Any:
+        """A table with the columns of X, for the checks of their number and names."""
+        if column_names(X) is not None:
+            return X
+        shape = getattr(X, "shape", None) or np.asarray(X).shape
+        columns = shape[1] if len(shape) == 2 else math.prod(images.shape[1:])
+        return np.broadcast_to(images.dtype.type(0), (len(images), columns))
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        shape = [int(size) for size in table.X.shape[1:]]
+        return {"shape": shape, "n_classes": len(self.classes_), "dtype": str(table.X.dtype)}
+
+    @staticmethod
+    def _standardize(model: ImageModel, table: Table) -> None:
+        """Mean and spread of each channel over the training images, weights included."""
+        images, weight = table.X, table.weight.astype(np.float64)
+        pixels = float(images.shape[1] * images.shape[2]) * weight.sum()
+        first, second = (
+            np.matmul(weight, np.einsum("nhwc,nhwc->nc", images, other, dtype=np.float64)) / pixels
+            for other in (np.broadcast_to(images.dtype.type(1), images.shape), images)
+        )
+        variance = np.maximum(second - first**2, 0.0)
+        spread = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
+        model.shift.copy_(torch.from_numpy(first))
+        model.scale.copy_(torch.from_numpy(spread))
+
+    # --- fit and answers ----------------------------------------------------------------------------------------
+
+    def _objective(self) -> Classification:
+        return Classification()
+
+    def _procedure(self) -> Procedure:
+        return Gradient(
+            self._recipe("optimizer"), self.learning_rate, self.epochs, schedule=self._recipe("schedule"),
+            stopping=self._recipe("early_stopping"),
+        )  # fmt: skip
+
+    def _log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
+        step = max(1, AT_ONCE // math.prod(rows.shape[1:]))
+        parts = [asked(self.model_.scores, rows[start : start + step]) for start in range(0, len(rows), step)]
+        return log_softmax(np.concatenate(parts), 1)
+
+
+def whole_numbers(name: str, values: Any, lengths: tuple[int, ...], form: str) -> None:
+    """Refuse what is no tuple of whole numbers >= 1 of one of these lengths."""
+    good = isinstance(values, tuple | list) and all(
+        isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 1 for one in values
+    )
+    if not good or len(values) not in lengths:
+        raise UserValueError(f"{values!r} is not allowed", name, f"give {form}, whole numbers >= 1")
+
+
+def too_small(shape: tuple[int, ...], least: int, what: str) -> UserValueError:
+    """The refusal of images that a network's windows do not fit into."""
+    return UserValueError(
+        f"images of {size_of(shape)} are too small for {what}", "X", f"give {least} x {least} pixels or more"
+    )
+
+
+def _tell_of_bytes(X: Any) -> None:
+    """Bytes are 0..255: say so where a fit begins, and refuse those that can only be 0 and 1."""
+    given = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not is_bytes(given):
+        return
+    top = int(np.asarray(given).max())
+    if top == 1:
+        raise UserValueError("no byte in X is above 1, and bytes mean 0..255", "X", "give 0 and 1 as bool or float")
+    if current_group().rank == 0:
+        warnings.warn(f"X holds bytes 0..{top}: taken as grey levels and divided by 255", UserWarning, stacklevel=5)

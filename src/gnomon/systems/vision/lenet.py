@@ -1,0 +1,280 @@
+"""LeNet-5: two convolutions with pooling and three dense layers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserValueError
+from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Abs,
+    Activation,
+    Identity,
+    LeakyReLU,
+    LogSigmoid,
+    Maxout,
+    PReLU,
+    ReLU,
+    Sigmoid,
+    Softplus,
+    Tanh,
+    Threshold,
+)  # fmt: skip
+from gnomon.nn.convolution import convolution
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.initializers import (  # noqa: F401
+    HeNormal,
+    HeUniform,
+    Initializer,
+    LeCunNormal,
+    LeCunUniform,
+    Normal,
+    Orthogonal,
+    Uniform,
+    XavierNormal,
+    XavierUniform,
+    initialize,
+)  # fmt: skip
+from gnomon.nn.layers import dense
+from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
+from gnomon.recipes import Recipe
+from gnomon.system import Table
+from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
+from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
+from gnomon.training.schedules import (  # noqa: F401
+    Constant,
+    Cosine,
+    Exponential,
+    InverseTime,
+    Linear,
+    Plateau,
+    Polynomial,
+    Step,
+)  # fmt: skip
+from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
+
+__all__ = ["LeNet", "LeNetModel"]
+
+KERNEL = 5
+LEAST = 4
+"""Rows and columns without which nothing is left behind two poolings."""
+ROOMY = 12
+"""Rows and columns from which the second convolution needs no padding."""
+
+
+class LeNetModel(ImageModel):
+    """Convolution 5 x 5 (padding 2), unit, pooling 2 x 2; once more; dense, unit; dense, unit; dense.
+
+    Parameters
+    ----------
+    shape : (rows, columns, channels)
+        Of an image, at least 4 x 4.
+    n_classes : int
+    channels : (int, int), default (6, 16)
+        Feature maps of the convolutions.
+    hidden : (int, int), default (120, 84)
+        Units of the dense layers.
+    activation : Activation, default ReLU()
+    pooling : Pooling, default MaxPooling()
+    dropout : float in [0, 1), default 0
+        Probability to drop an output of a hidden dense layer in training.
+    dtype : torch.dtype, default torch.float32
+
+    Notes
+    -----
+    The second convolution has no padding, as in the original, where rows and columns are 12 or more: 28 x 28 pixels
+    become 14 x 14, 10 x 10, 5 x 5, and 400 features. In smaller images it has padding 2, so that its 5 x 5 window fits:
+    8 x 8 become 4 x 4 and 2 x 2. 61,706 parameters for 28 x 28 grey pixels and 10 classes.
+
+    Examples
+    --------
+    >>> LeNetModel((28, 28, 1), 10).n_parameters
+    61706
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        n_classes: int,
+        *,
+        channels: tuple[int, int] = (6, 16),
+        hidden: tuple[int, int] = (120, 84),
+        activation: Activation | None = None,
+        pooling: Pooling | None = None,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(shape, dropout, dtype)
+        if min(shape[:2]) < LEAST:
+            raise too_small(shape, LEAST, "two poolings by 2")
+        unit, pool = activation or ReLU(), pooling or MaxPooling()
+        half = (KERNEL - 1) // 2
+        padding = 0 if min(shape[:2]) >= ROOMY else half
+        sides = [(side // 2 + 2 * padding - KERNEL + 1) // 2 for side in shape[:2]]
+        first, second = channels
+        self.features = nn.Sequential(
+            convolution(shape[2], first * unit.widening, KERNEL, padding=half, dtype=dtype),
+            unit.build(first, dtype), pool.build(2),
+            convolution(first, second * unit.widening, KERNEL, padding=padding, dtype=dtype),
+            unit.build(second, dtype), pool.build(2),
+        )  # fmt: skip
+        sizes = (second * sides[0] * sides[1], *hidden)
+        widths = [*(units * unit.widening for units in hidden), n_classes]
+        self.dense = nn.ModuleList([dense(a, b, dtype=dtype) for a, b in zip(sizes, widths, strict=True)])
+        self.units = nn.ModuleList([unit.build(units, dtype) for units in hidden])
+        self.drops = nn.ModuleList([Dropout(dropout, draw=k) for k in range(len(hidden))])
+        self.gain = unit.gain
+
+    def initialize(self, initializer: Initializer, noise: Noise) -> None:
+        """Initial weights: every layer but the last with the gain of the units behind it."""
+        hidden = ("features.0", "features.3", "dense.0", "dense.1")
+        initialize(self, initializer, noise, gain=dict.fromkeys(hidden, self.gain))
+
+    def scores(self, x: torch.Tensor, noise: Noise | None = None) -> torch.Tensor:
+        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
+        h = self.features(self.first(x)).flatten(1)
+        for layer, unit, drop in zip(self.dense, self.units, self.drops, strict=False):
+            h = drop(unit(layer(h)), noise)
+        scores: torch.Tensor = self.dense[-1](h)
+        return scores
+
+
+class LeNet(ImageClassifier):
+    r"""Convolutional classifier of small images: LeNet-5 with units, pooling and training of choice.
+
+    Two blocks of convolution 5 x 5, activation and pooling 2 x 2 see edges and their arrangement; three dense layers
+    turn what is left into scores; the loss is the mean cross-entropy :math:`\log\sum_k e^{o_k} - o_y`. Pixels are
+    brought to mean 0 and spread 1 by channel over the training images. The first convolution has padding 2; the second
+    has none where images have 12 rows and columns or more, else padding 2 as well, so that images from 4 x 4 on fit.
+
+    The original of 1998 had tanh units and average pooling with trained factors and sparse connections between the
+    blocks, which are left out here, as in most texts: ``LeNet(activation="tanh", pooling="average", dropout=0)`` is nearest;
+    ``activation="sigmoid"`` needs the initializer's default, Xavier's.
+
+    Parameters
+    ----------
+    image_shape : tuple or None, default None
+        (rows, columns) or (rows, columns, channels) of flat rows of numbers; arrays of images need none.
+    channels : tuple of two int in [1, inf), default (6, 16)
+        Feature maps of the two convolutions.
+    hidden : tuple of two int in [1, inf), default (120, 84)
+        Units of the two dense layers.
+    activation : short name or recipe, default "relu"
+        Units of the hidden layers.
+    pooling : {"max", "average"} or recipe, default "max"
+        What is taken from each window of 2 x 2.
+    dropout : float in [0, 1), default 0.3
+        Probability to drop an output of a hidden dense layer in training.
+    initializer : short name or recipe, default "xavier-uniform"
+        Initial weights; biases are 0.
+    epochs : int in [1, inf), default 20
+        Passes over the data.
+    batch_size : int in [1, inf) or None, default 64
+        Images per update; None takes all.
+    learning_rate : float in (0, inf), default 2e-3
+        Step size at the beginning.
+    optimizer : short name or recipe, default "adam"
+        How a gradient becomes a step; "adamw" takes a weight decay.
+    schedule : short name or recipe, default "cosine"
+        What the learning rate is multiplied by in the course of the fit.
+    early_stopping : {"off", "patience"} or recipe, default "off"
+        Whether rows held out end the fit, and whose weights are kept.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the initial weights and of the order of images.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Labels, sorted.
+    history_ : dict of lists
+        ``cross_entropy`` (nats per image), ``gradient_norm``, ``learning_rate`` by epoch.
+
+    Notes
+    -----
+    Images are arrays (n, rows, columns) or (n, rows, columns, channels) of numbers in [0, 1], or bytes, which are
+    divided by 255. 0.42 million multiplications per image of 28 x 28 forward, three times as many with the way back.
+    Source: LeCun, Bottou, Bengio and Haffner (1998).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> net = LeNet(image_shape=(8, 8), epochs=3, random_state=0).fit(X[:500] / 16, y[:500])
+    >>> net.score(X[500:] / 16, y[500:]) > 0.8
+    True
+    """
+
+    name: ClassVar[str] = "lenet"
+    model_class: ClassVar[type] = LeNetModel
+    slots: ClassVar[tuple[str, ...]] = (
+        "activation", "pooling", "initializer", "optimizer", "schedule", "early_stopping",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        image_shape: tuple[Annotated[int, "[1, inf)"], ...] | None = None,
+        channels: tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]] = (6, 16),
+        hidden: tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]] = (120, 84),
+        activation: str | Recipe = "relu",
+        pooling: str | Recipe = "max",
+        dropout: Annotated[float, "[0, 1)"] = 0.3,
+        initializer: str | Recipe = "xavier-uniform",
+        epochs: Annotated[int, "[1, inf)"] = 20,
+        batch_size: Annotated[int, "[1, inf)"] | None = 64,
+        learning_rate: Annotated[float, "(0, inf)"] = 2e-3,
+        optimizer: str | Recipe = "adam",
+        schedule: str | Recipe = "cosine",
+        early_stopping: str | Recipe = "off",
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.image_shape = image_shape
+        self.channels = channels
+        self.hidden = hidden
+        self.activation = activation
+        self.pooling = pooling
+        self.dropout = dropout
+        self.initializer = initializer
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.early_stopping = early_stopping
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        whole_numbers("channels", self.channels, (2,), "two numbers")
+        whole_numbers("hidden", self.hidden, (2,), "two numbers")
+        activation = self._recipe("activation")
+        if not activation.trainable:
+            raise UserValueError(
+                f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
+            )
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        return super()._arguments(table) | {
+            "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)),
+            "activation": self._recipe("activation"), "pooling": self._recipe("pooling"),
+            "dropout": float(self.dropout),
+        }  # fmt: skip
+
+    def _make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> LeNetModel:
+        rows, columns, depth = shape
+        return LeNetModel((rows, columns, depth), n_classes, dtype=getattr(torch, dtype), **layers)
+
+    def _initialize(self, model: LeNetModel, table: Table, noise: Noise) -> None:
+        self._standardize(model, table)
+        model.initialize(self._recipe("initializer"), noise)
