@@ -1,0 +1,19 @@
+"""Conjugate algebra: prior and statistics give posterior, evidence and predictive in closed form.
+
+Every pair is an immutable law of a parameter. ``update`` adds rows, ``remove`` takes them out again, both by sums over
+the rows with weights, so that the same algebra serves sequential updates, EM, Gibbs sampling and Dirichlet processes.
+``log_evidence`` is that of the rows in their order. `conjugate` finds a pair by likelihood and prior.
+
+Source: Raiffa and Schlaifer (1961), chapter 3; Bishop (2006), chapter 2.
+"""
+
+from gnomon.distributions.conjugate.base import Pair, conjugate, is_conjugate, same_up_to_a_constant
+from gnomon.distributions.conjugate.counts import BernoulliBeta, CategoricalDirichlet, PoissonGamma, UniformPareto
+from gnomon.distributions.conjugate.matrices import MultivariateNormalMeanPrecision, MultivariateNormalPrecision
+from gnomon.distributions.conjugate.normals import NormalMean, NormalMeanPrecision, NormalPrecision
+
+__all__ = [
+    "BernoulliBeta", "CategoricalDirichlet", "MultivariateNormalMeanPrecision", "MultivariateNormalPrecision",
+    "NormalMean", "NormalMeanPrecision", "NormalPrecision", "Pair", "PoissonGamma", "UniformPareto", "conjugate",
+    "is_conjugate", "same_up_to_a_constant",
+]  # fmt: skip

@@ -1,0 +1,190 @@
+"""What the pairs share: update, removal, evidence; the registry; the check of conditional conjugacy."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gnomon.distributions.family import Floats
+from gnomon.errors import UserValueError, nearest
+
+__all__ = ["Pair", "conjugate", "is_conjugate", "same_up_to_a_constant"]
+
+
+REGISTRY: dict[tuple[str, str], type[Pair]] = {}
+"""Pairs by the names of likelihood and prior."""
+
+
+class Pair(ABC):
+    """Base of the pairs: laws of a parameter that a likelihood leaves in their family."""
+
+    likelihood: ClassVar[str] = ""
+    prior: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.likelihood:
+            REGISTRY[cls.likelihood, cls.prior] = cls
+
+    @abstractmethod
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        """The law after rows with weights; negative weights take rows out."""
+
+    @abstractmethod
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        """Sum of the factors of the likelihood that hold no parameter."""
+
+    @property
+    @abstractmethod
+    def log_normalizer(self) -> float:
+        """Log of what divides the unnormalized law: evidence is a ratio of two of them."""
+
+    @abstractmethod
+    def law(self) -> Any:
+        """Law of the parameter."""
+
+    @abstractmethod
+    def predictive(self) -> Any:
+        """Law of the next row, the parameter averaged out."""
+
+    def _rows(self, x: ArrayLike) -> Floats:
+        """Rows that the likelihood can give."""
+        return finite(x, 1)
+
+    def update(self, x: ArrayLike, weight: ArrayLike | None = None) -> Self:
+        """The posterior after rows, each counted `weight` times (1 where left out).
+
+        Raises
+        ------
+        UserValueError
+            Rows that the likelihood cannot give.
+        """
+        rows = self._rows(x)
+        return self._moved(rows, _weights(weight, len(rows)))
+
+    def remove(self, x: ArrayLike, weight: ArrayLike | None = None) -> Self:
+        """The law before these rows were added.
+
+        Raises
+        ------
+        UserValueError
+            Rows that were never added: parameters would leave their range.
+        """
+        rows = self._rows(x)
+        return self._moved(rows, -_weights(weight, len(rows)))
+
+    def log_evidence(self, x: ArrayLike, weight: ArrayLike | None = None) -> float:
+        """Log probability (density) in nats of the rows in their order, the parameter averaged out."""
+        rows = self._rows(x)
+        weights = _weights(weight, len(rows))
+        return self._moved(rows, weights).log_normalizer - self.log_normalizer + self._log_base(rows, weights)
+
+    def log_predictive(self, x: ArrayLike) -> Floats:
+        """Log probability (density) in nats of each row as the next one, shape (n,)."""
+        found: Floats = np.asarray(self.predictive().log_prob(self._rows(x)), np.float64)
+        return found
+
+
+def conjugate(likelihood: str, prior: str) -> type[Pair]:
+    """The pair of a likelihood and a prior.
+
+    Parameters
+    ----------
+    likelihood : {"normal", "bernoulli", "categorical", "poisson", "uniform", "multivariate-normal"}
+    prior : str
+        Its family.
+
+    Raises
+    ------
+    UserValueError
+        A pair that is not known to be conjugate, with those that are.
+
+    Examples
+    --------
+    >>> conjugate("poisson", "gamma").__name__
+    'PoissonGamma'
+    """
+    found = REGISTRY.get((likelihood, prior))
+    if found is not None:
+        return found
+    known = [f"{one} with {other}" for one, other in REGISTRY]
+    close = nearest(f"{likelihood} with {prior}", known) or known
+    raise UserValueError(
+        f"{likelihood} with {prior} is no known conjugate pair", "likelihood, prior", f"known: {', '.join(close)}"
+    )
+
+
+def is_conjugate(likelihood: str, prior: str) -> bool:
+    """Whether a posterior stays in the prior's family, as far as the registry knows."""
+    try:
+        conjugate(likelihood, prior)
+    except UserValueError:
+        return False
+    return True
+
+
+def same_up_to_a_constant(
+    log_joint: Callable[[Any], ArrayLike], log_law: Callable[[Any], ArrayLike], grid: Any, *, tolerance: float = 1e-10
+) -> bool:
+    """Whether a conditional of a joint density is a given law: their logs differ by a constant over a grid.
+
+    The check of conditional conjugacy that Gibbs sampling and mean field rest on: `log_joint` as a function of one
+    block with the others held, `log_law` a candidate for that block.
+
+    Parameters
+    ----------
+    log_joint, log_law : callables
+        Of the grid, giving log densities in nats, shape (n,).
+    grid : array
+        Values of the block, first axis n >= 3.
+    tolerance : float > 0, default 1e-10
+        Largest allowed spread of the difference, relative to the largest magnitude.
+    """
+    joint, law = np.asarray(log_joint(grid), np.float64), np.asarray(log_law(grid), np.float64)
+    difference = joint - law
+    size = max(1.0, float(np.abs(joint).max()), float(np.abs(law).max()))
+    return bool(np.ptp(difference) <= tolerance * size)
+
+
+def finite(x: ArrayLike, ndim: int) -> Floats:
+    """Finite rows with this number of axes; one row may come without its axis."""
+    values = np.asarray(x, np.float64)
+    values = values[None] if values.ndim == ndim - 1 else values
+    if values.ndim != ndim:
+        raise UserValueError(f"rows of shape {values.shape}", "x", f"give an array of {ndim} axes")
+    return allowed(values, np.isfinite, "not finite")
+
+
+def allowed(values: Floats, test: Callable[[Floats], Any], words: str) -> Floats:
+    """The values, or the refusal of the first that fails the test."""
+    bad = ~np.asarray(test(values))
+    if bad.any():
+        at = np.argwhere(bad)[0].tolist()
+        row = f"row {at[0]}" + (f", column {at[1]}" if len(at) > 1 else "")
+        raise UserValueError(f"value {values[tuple(at)]:g} is {words}", row, "the likelihood cannot give it: drop it")
+    return values
+
+
+def _weights(weight: ArrayLike | None, n: int) -> Floats:
+    if weight is None:
+        return np.ones(n)
+    values = np.broadcast_to(np.asarray(weight, np.float64), (n,))
+    return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "no weight")
+
+
+def positive(**values: float) -> None:
+    """Refuse prior parameters that are not positive."""
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise UserValueError(f"{name} must be positive and finite, got {value:g}", name, "choose another prior")
+
+
+def in_range(*values: Any) -> None:
+    """Refuse a removal that leaves no law."""
+    if not all(value > 0 for value in values):
+        raise UserValueError("rows are taken out that were never added", "x", "remove only what update has added")

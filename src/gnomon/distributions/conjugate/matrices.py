@@ -1,0 +1,152 @@
+"""Conjugate pairs of normal vectors: precision matrix, or mean and precision matrix together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gnomon.distributions.conjugate.base import Pair, finite, in_range, positive
+from gnomon.distributions.family import Floats
+from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
+from gnomon.errors import UserValueError
+
+__all__ = ["MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormalPrecision(Pair):
+    """Precision matrix of normal vectors of known mean, with a Wishart law.
+
+    Parameters
+    ----------
+    df : float above d - 1
+        Degrees of freedom n.
+    inverse_scale : array of shape (d, d), positive definite
+        Inverse of the Wishart's scale V: the mean precision is df * V. Sums of outer products are added to it.
+    mean : array of shape (d,)
+        The known mean.
+    """
+
+    df: float
+    inverse_scale: Floats
+    mean: Floats
+    likelihood: ClassVar[str] = "multivariate-normal"
+    prior: ClassVar[str] = "wishart"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", np.asarray(self.mean, np.float64))
+        matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
+        object.__setattr__(self, "inverse_scale", matrix)
+        _enough(self.df, len(self.mean))
+
+    def _rows(self, x: ArrayLike) -> Floats:
+        return _vectors(x, len(self.mean))
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        centered = x - self.mean
+        scatter = np.matmul(centered.T, weight[:, None] * centered)
+        return replace(self, df=float(self.df + weight.sum()), inverse_scale=self.inverse_scale + scatter)
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
+
+    @property
+    def log_normalizer(self) -> float:
+        """That of the Wishart law."""
+        return self.law().log_normalizer
+
+    def law(self) -> Wishart:
+        """Wishart law of the precision matrix."""
+        return Wishart(self.df, np.linalg.inv(self.inverse_scale))
+
+    def predictive(self) -> MultivariateStudentT:
+        """Student t with n - d + 1 degrees of freedom and scale V^-1 / (n - d + 1)."""
+        df = self.df - len(self.mean) + 1
+        return MultivariateStudentT(df, self.mean, self.inverse_scale / df)
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormalMeanPrecision(Pair):
+    """Mean and precision matrix of normal vectors: precision ~ Wishart(n, V), mean ~ N(m, (k precision)^-1).
+
+    Parameters
+    ----------
+    mean : array of shape (d,)
+    strength : float, positive
+        k, how many rows the prior mean is worth.
+    df : float above d - 1
+    inverse_scale : array of shape (d, d), positive definite
+        Inverse of V.
+
+    References
+    ----------
+    Murphy (2007), "Conjugate Bayesian analysis of the Gaussian distribution", section 8.
+    """
+
+    mean: Floats
+    strength: float
+    df: float
+    inverse_scale: Floats
+    likelihood: ClassVar[str] = "multivariate-normal"
+    prior: ClassVar[str] = "normal-wishart"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", np.asarray(self.mean, np.float64))
+        matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
+        object.__setattr__(self, "inverse_scale", matrix)
+        positive(strength=self.strength)
+        _enough(self.df, len(self.mean))
+
+    def _rows(self, x: ArrayLike) -> Floats:
+        return _vectors(x, len(self.mean))
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        n = float(weight.sum())
+        if n == 0:
+            return self
+        k = self.strength + n
+        in_range(k)
+        center = (weight[:, None] * x).sum(0) / n
+        centered, offset = x - center, center - self.mean
+        scatter = np.matmul(centered.T, weight[:, None] * centered)
+        matrix = self.inverse_scale + scatter + self.strength * n / k * np.outer(offset, offset)
+        mean = (self.strength * self.mean + n * center) / k
+        return replace(self, mean=mean, strength=k, df=float(self.df + n), inverse_scale=matrix)
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
+
+    @property
+    def log_normalizer(self) -> float:
+        """That of the Wishart law, and -d/2 log k with a constant left out."""
+        return self.law().log_normalizer - len(self.mean) / 2 * math.log(self.strength)
+
+    def law(self) -> Wishart:
+        """Marginal law of the precision matrix."""
+        return Wishart(self.df, np.linalg.inv(self.inverse_scale))
+
+    def mean_law(self) -> MultivariateStudentT:
+        """Marginal law of the mean."""
+        df = self.df - len(self.mean) + 1
+        return MultivariateStudentT(df, self.mean, self.inverse_scale / (df * self.strength))
+
+    def predictive(self) -> MultivariateStudentT:
+        """Student t with n - d + 1 degrees of freedom and scale V^-1 (k + 1) / (k (n - d + 1))."""
+        df = self.df - len(self.mean) + 1
+        return MultivariateStudentT(df, self.mean, self.inverse_scale * (self.strength + 1) / (self.strength * df))
+
+
+def _vectors(x: Any, d: int) -> Floats:
+    rows = finite(x, 2)
+    if rows.shape[1] != d:
+        raise UserValueError(f"rows of {rows.shape[1]} columns for a mean of {d}", "x", f"give {d} columns")
+    return rows
+
+
+def _enough(df: float, d: int) -> None:
+    if not d - 1 < df < math.inf:
+        raise UserValueError(f"df is {df} for vectors of size {d}", "df", f"choose more than {d - 1}")

@@ -1,0 +1,183 @@
+"""Conjugate pairs of normal numbers: mean, precision, or both unknown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gnomon.distributions.conjugate.base import Pair, in_range, positive
+from gnomon.distributions.family import Floats
+from gnomon.distributions.positive import Gamma, InverseGamma
+from gnomon.distributions.real import Normal, StudentT
+
+__all__ = ["NormalMean", "NormalMeanPrecision", "NormalPrecision"]
+
+
+@dataclass(frozen=True)
+class NormalMean(Pair):
+    """Mean of normal numbers of known variance, with a normal law.
+
+    Parameters
+    ----------
+    mean : float
+    variance : float, positive
+        Of the mean's law (neither standard deviation nor precision).
+    noise_variance : float, positive
+        Of the numbers around the mean.
+
+    Examples
+    --------
+    >>> NormalMean(0.0, 1.0, noise_variance=1.0).update([1.0, 2.0, 3.0])
+    NormalMean(mean=1.5, variance=0.25, noise_variance=1.0)
+    """
+
+    mean: float = 0.0
+    variance: float = 1.0
+    noise_variance: float = 1.0
+    likelihood: ClassVar[str] = "normal"
+    prior: ClassVar[str] = "normal"
+
+    def __post_init__(self) -> None:
+        positive(variance=self.variance, noise_variance=self.noise_variance)
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        n = weight.sum()
+        precision = 1 / self.variance + n / self.noise_variance
+        in_range(precision)
+        shift = (weight * (x - self.mean)).sum() / self.noise_variance
+        return replace(self, mean=float(self.mean + shift / precision), variance=float(1 / precision))
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-(weight * (np.log(2 * np.pi * self.noise_variance) + x**2 / self.noise_variance)).sum() / 2)
+
+    @property
+    def log_normalizer(self) -> float:
+        """log sqrt(2 pi v) + m^2 / (2 v)."""
+        return 0.5 * math.log(2 * math.pi * self.variance) + self.mean**2 / (2 * self.variance)
+
+    def law(self) -> Normal:
+        """Normal law of the mean."""
+        return Normal(self.mean, math.sqrt(self.variance))
+
+    def predictive(self) -> Normal:
+        """Normal, with both variances added."""
+        return Normal(self.mean, math.sqrt(self.variance + self.noise_variance))
+
+
+@dataclass(frozen=True)
+class NormalPrecision(Pair):
+    """Precision 1 / variance of normal numbers of known mean, with a gamma law.
+
+    Parameters
+    ----------
+    concentration, rate : float, positive
+        Shape a and rate b of the gamma law (b is no scale).
+    mean : float
+        The known mean.
+    """
+
+    concentration: float = 1.0
+    rate: float = 1.0
+    mean: float = 0.0
+    likelihood: ClassVar[str] = "normal"
+    prior: ClassVar[str] = "gamma"
+
+    def __post_init__(self) -> None:
+        positive(concentration=self.concentration, rate=self.rate)
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        a = self.concentration + weight.sum() / 2
+        b = self.rate + (weight * (x - self.mean) ** 2).sum() / 2
+        in_range(a, b)
+        return replace(self, concentration=float(a), rate=float(b))
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-weight.sum() / 2 * math.log(2 * math.pi))
+
+    @property
+    def log_normalizer(self) -> float:
+        """log Gamma(a) - a log b."""
+        return math.lgamma(self.concentration) - self.concentration * math.log(self.rate)
+
+    def law(self) -> Gamma:
+        """Gamma law of the precision."""
+        return Gamma(self.concentration, self.rate)
+
+    def variance_law(self) -> InverseGamma:
+        """The same belief about the variance: an inverse gamma law."""
+        return InverseGamma(self.concentration, self.rate)
+
+    def predictive(self) -> StudentT:
+        """Student t with 2 a degrees of freedom and squared scale b / a."""
+        return StudentT(2 * self.concentration, self.mean, math.sqrt(self.rate / self.concentration))
+
+
+@dataclass(frozen=True)
+class NormalMeanPrecision(Pair):
+    """Mean and precision of normal numbers: precision ~ Gamma(a, b), mean ~ N(m, 1 / (k precision)).
+
+    Parameters
+    ----------
+    mean : float
+    strength : float, positive
+        k, how many rows the prior mean is worth.
+    concentration, rate : float, positive
+        a and b.
+
+    Examples
+    --------
+    >>> NormalMeanPrecision(0.0, 1.0, 2.0, 1.0).update([1.0, 2.0, 3.0])
+    NormalMeanPrecision(mean=1.5, strength=4.0, concentration=3.5, rate=3.5)
+    """
+
+    mean: float = 0.0
+    strength: float = 1.0
+    concentration: float = 1.0
+    rate: float = 1.0
+    likelihood: ClassVar[str] = "normal"
+    prior: ClassVar[str] = "normal-gamma"
+
+    def __post_init__(self) -> None:
+        positive(strength=self.strength, concentration=self.concentration, rate=self.rate)
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        n = float(weight.sum())
+        if n == 0 and not weight.any():
+            return self
+        k, a = self.strength + n, self.concentration + n / 2
+        in_range(k, a)
+        # squares around the rows' own mean: large offsets cancel nothing
+        center = (weight * x).sum() / n if n else 0.0
+        m = (self.strength * self.mean + n * center) / k
+        spread = (weight * (x - center) ** 2).sum()
+        b = self.rate + spread / 2 + self.strength * n * (center - self.mean) ** 2 / (2 * k)
+        in_range(b)
+        return replace(self, mean=float(m), strength=float(k), concentration=float(a), rate=float(b))
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-weight.sum() / 2 * math.log(2 * math.pi))
+
+    @property
+    def log_normalizer(self) -> float:
+        """log Gamma(a) - a log b - log(k) / 2, and a constant."""
+        return math.lgamma(self.concentration) - self.concentration * math.log(self.rate) - math.log(self.strength) / 2
+
+    def law(self) -> tuple[StudentT, Gamma]:
+        """Marginal laws of mean and precision."""
+        scale = math.sqrt(self.rate / (self.concentration * self.strength))
+        return StudentT(2 * self.concentration, self.mean, scale), Gamma(self.concentration, self.rate)
+
+    def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
+        """Joint log density of mean and precision."""
+        precision = np.asarray(precision, np.float64)
+        given: Floats = Normal(self.mean, 1 / np.sqrt(self.strength * precision)).log_prob(np.asarray(mean))
+        return given + self.law()[1].log_prob(precision)
+
+    def predictive(self) -> StudentT:
+        """Student t with 2 a degrees of freedom and squared scale b (k + 1) / (a k)."""
+        square = self.rate * (self.strength + 1) / (self.concentration * self.strength)
+        return StudentT(2 * self.concentration, self.mean, math.sqrt(square))

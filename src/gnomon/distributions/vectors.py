@@ -1,0 +1,214 @@
+"""Families of vectors and of matrices: Dirichlet, multivariate Student t, Wishart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from gnomon.distributions.family import Family, Floats, normal, uniform
+from gnomon.distributions.positive import log_gamma_quantile
+from gnomon.errors import UserValueError
+
+__all__ = ["Dirichlet", "MultivariateStudentT", "Wishart", "positive_definite"]
+
+
+class Dirichlet(Family):
+    r"""Dirichlet density :math:`\prod_k p_k^{a_k - 1} / B(a)` on probability vectors.
+
+    Parameters
+    ----------
+    concentration : array of shape (..., k), positive
+        a; the mean is a / sum(a).
+
+    Examples
+    --------
+    >>> float(Dirichlet([1.0, 1.0, 1.0]).log_prob([0.2, 0.3, 0.5]).round(6))
+    0.693147
+    """
+
+    parameters: ClassVar[dict[str, str]] = {"concentration": "positive"}
+
+    def __init__(self, concentration: Any) -> None:
+        super().__init__(concentration=concentration)
+        if not self.batch_shape:
+            raise UserValueError("concentration is one number", "concentration", "give one per category")
+        self.size = self.batch_shape[-1]
+        self.batch_shape = self.batch_shape[:-1]
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(k,)."""
+        return (self.size,)
+
+    def _law(self) -> Any:
+        from torch.distributions import Dirichlet
+
+        return Dirichlet(self._own("concentration"), validate_args=False)
+
+    def _support(self, x: Any) -> Any:
+        return (x > 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+
+    def _inside(self) -> Any:
+        return 1.0 / self.size
+
+    def cdf(self, x: Any) -> Any:
+        """Refused: a vector has none."""
+        raise UserValueError("a Dirichlet vector has no cdf", "cdf", "use the beta cdf of one entry")
+
+    def icdf(self, u: Any) -> Any:
+        """Refused: a vector has none."""
+        raise UserValueError("a Dirichlet vector has no inverse cdf", "icdf", "use the beta law of one entry")
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Normalized gamma numbers, in the log domain: small concentrations do not underflow to 0 / 0."""
+        a = self._plain("concentration")
+        u = uniform(noise, (*shape, *self.batch_shape, self.size), draw)
+        return self._answer(special.softmax(log_gamma_quantile(a, u), axis=-1))
+
+
+class MultivariateStudentT:
+    """Student's t on vectors: the predictive of a normal whose mean and covariance are unknown.
+
+    Parameters
+    ----------
+    df : float, positive
+        Degrees of freedom.
+    loc : array of shape (d,)
+    scale : array of shape (d, d), positive definite
+        Not the covariance, which is scale df / (df - 2) for df > 2.
+
+    Examples
+    --------
+    >>> float(MultivariateStudentT(3.0, [0.0], [[1.0]]).log_prob([[0.0]]).round(6)[0])
+    -1.000889
+    """
+
+    def __init__(self, df: float, loc: ArrayLike, scale: ArrayLike) -> None:
+        if not 0 < df < math.inf:
+            raise UserValueError(f"df is {df}", "df", "choose a positive number")
+        self.df, self.loc = float(df), np.asarray(loc, np.float64)
+        self.scale = positive_definite(scale, "scale", len(self.loc))
+        self._factor = np.linalg.cholesky(self.scale)
+
+    @property
+    def mean(self) -> Floats:
+        """loc; NaN for df <= 1, which has none."""
+        return self.loc if self.df > 1 else np.full_like(self.loc, np.nan)
+
+    @property
+    def covariance(self) -> Floats:
+        """scale df / (df - 2); infinite entries for df <= 2."""
+        return self.scale * (self.df / (self.df - 2)) if self.df > 2 else np.full_like(self.scale, np.inf)
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of each row in nats, shape (n,)."""
+        d = len(self.loc)
+        white = np.linalg.solve(self._factor, (np.asarray(x, np.float64) - self.loc).T)
+        squares = (white**2).sum(0)
+        constant = (
+            math.lgamma((self.df + d) / 2) - math.lgamma(self.df / 2) - d / 2 * math.log(self.df * math.pi)
+            - np.log(self._factor.diagonal()).sum()
+        )  # fmt: skip
+        return constant - (self.df + d) / 2 * np.log1p(squares / self.df)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
+        """Normal vectors over the root of a chi-square number each, shape ``shape + (d,)``; two calls of noise."""
+        z = normal(noise, (*shape, len(self.loc)), draw)
+        chi = 2 * np.exp(log_gamma_quantile(np.array(self.df / 2), uniform(noise, shape, draw + 1)))
+        return self.loc + np.matmul(z, self._factor.T) / np.sqrt(chi / self.df)[..., None]
+
+
+class Wishart:
+    r"""Wishart density of precision matrices, mean df * scale; the law of sums of df outer products of normals.
+
+    :math:`|L|^{(n - d - 1) / 2} \exp(-\mathrm{tr}(V^{-1} L) / 2) / (2^{n d / 2} |V|^{n / 2} \Gamma_d(n / 2))`
+
+    Parameters
+    ----------
+    df : float above d - 1
+        n.
+    scale : array of shape (d, d), positive definite
+        V, as in SciPy: not its inverse.
+
+    Examples
+    --------
+    >>> Wishart(6, [[1.0, 0.0], [0.0, 2.0]]).mean.tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+
+    def __init__(self, df: float, scale: ArrayLike) -> None:
+        self.scale = positive_definite(scale, "scale")
+        self.df, d = float(df), len(self.scale)
+        if not d - 1 < self.df < math.inf:
+            raise UserValueError(f"df is {df} for matrices of size {d}", "df", f"choose more than {d - 1}")
+        self._factor = np.linalg.cholesky(self.scale)
+
+    @property
+    def log_normalizer(self) -> float:
+        """log of 2^(n d / 2) |V|^(n / 2) Gamma_d(n / 2)."""
+        d = len(self.scale)
+        log_det = 2 * np.log(self._factor.diagonal()).sum()
+        return float(self.df / 2 * (d * math.log(2) + log_det) + special.multigammaln(self.df / 2, d))
+
+    @property
+    def mean(self) -> Floats:
+        """df * scale."""
+        return self.df * self.scale
+
+    @property
+    def mean_log_determinant(self) -> float:
+        """E log |L|."""
+        d = len(self.scale)
+        halves = special.digamma((self.df - np.arange(d)) / 2).sum()
+        return float(halves + d * math.log(2) + 2 * np.log(self._factor.diagonal()).sum())
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density of matrices of shape (..., d, d); -inf where one is not positive definite."""
+        matrices, d = np.asarray(x, np.float64), len(self.scale)
+        eigenvalues = np.linalg.eigvalsh(matrices)
+        valid = (eigenvalues > 0).all(-1)
+        log_det = np.log(np.where(eigenvalues > 0, eigenvalues, 1.0)).sum(-1)
+        trace = np.trace(np.linalg.solve(self.scale, matrices), axis1=-2, axis2=-1)
+        found = (self.df - d - 1) / 2 * log_det - trace / 2 - self.log_normalizer
+        return np.where(valid, found, -np.inf)
+
+    def entropy(self) -> float:
+        """Entropy in nats."""
+        d = len(self.scale)
+        return float(self.log_normalizer - (self.df - d - 1) / 2 * self.mean_log_determinant + self.df * d / 2)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
+        """Matrices by Bartlett's (1933) decomposition, shape ``shape + (d, d)``; two calls of noise."""
+        d = len(self.scale)
+        lower = np.tril(normal(noise, (*shape, d, d), draw), -1)
+        halves = (self.df - np.arange(d)) / 2
+        chi = 2 * np.exp(log_gamma_quantile(halves, uniform(noise, (*shape, d), draw + 1)))
+        lower[..., np.arange(d), np.arange(d)] = np.sqrt(chi)
+        root = np.matmul(self._factor, lower)
+        return np.matmul(root, np.swapaxes(root, -1, -2))
+
+
+def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Floats:
+    """The matrix as float64, made exactly symmetric.
+
+    Raises
+    ------
+    UserValueError
+        Another shape, entries that are not finite, a matrix that is not symmetric or not positive definite.
+    """
+    values = np.asarray(matrix, np.float64)
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or (d is not None and len(values) != d):
+        raise UserValueError(
+            f"{name} has shape {values.shape}", name, f"give a square matrix{f' of size {d}' * bool(d)}"
+        )
+    if not np.isfinite(values).all() or not np.allclose(values, values.T, rtol=1e-8, atol=1e-12):
+        raise UserValueError(f"{name} is not finite and symmetric", name, "give a covariance-like matrix")
+    values = (values + values.T) / 2
+    least = float(np.linalg.eigvalsh(values)[0])
+    if least <= 0:
+        raise UserValueError(f"{name} has the eigenvalue {least:.3g}", name, "give a positive definite matrix")
+    return values
