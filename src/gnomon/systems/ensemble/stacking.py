@@ -1,0 +1,344 @@
+"""Stacking: a combiner learns from what members say of rows that they have not seen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils import Tags, TransformerTags
+
+from gnomon.contracts import Array, Noise
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
+from gnomon.prediction import Classifier, Regressor
+from gnomon.system import System, Table
+from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, listed, member, outputs
+from gnomon.systems.ensemble.folds import assign
+
+__all__ = ["Stacking", "StackingModel", "StackingRegression"]
+
+
+class StackingModel(Parts):
+    """Layers of members, each with a combiner; a layer's input is what the members of the layer before say.
+
+    Parameters
+    ----------
+    members : dict of str to System
+        Unfitted.
+    final : System
+        Unfitted combiner.
+    classes : array of shape (k,) or None
+        None: a regression.
+    folds, layers : int
+    apart : bool
+        Whether each layer is fitted to rows of its own.
+    average : bool
+        Whether the answer is the mean of all layers' combiners; otherwise the last one's.
+    """
+
+    def __init__(
+        self, members: dict[str, System], final: System, classes: Array | None, *, folds: int, layers: int, apart: bool,
+        average: bool,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.members, self.final, self.classes = members, final, classes
+        self.folds, self.layers, self.apart, self.average = folds, layers, apart, average
+        self.each = len(members) * (folds + 1) + 1
+        self.turns = layers * self.each
+
+    def _blank(self, name: str) -> System:
+        return {**self.members, "final": self.final}[name.partition("-")[2]]
+
+    def layer_rows(self, layer: int, table: Table, noise: Noise) -> Array:
+        """Rows that a layer is fitted to: all of them, or a part that no other layer has."""
+        if not self.apart or self.layers == 1:
+            return np.arange(len(table.X))
+        codes = None if self.classes is None else table.y
+        part = assign(len(table.X), self.layers, noise.child("parts"), codes=codes)
+        return np.flatnonzero(part == layer)
+
+    def turn(self, i: int, table: Table, noise: Noise) -> dict[str, float] | None:
+        """Step i: a member on all folds but one, on all folds, or a combiner."""
+        assert table.y is not None
+        layer, place = divmod(i, self.each)
+        rows = self.layer_rows(layer, table, noise)
+        y = table.y[rows] if self.classes is None else self.classes[table.y[rows]]
+        weight = table.weight[rows]
+        if place == self.each - 1:
+            self._combine(layer, y, weight, noise)
+            return None
+        X = self._inputs(layer, table.X, rows)
+        which, fold = divmod(place, self.folds + 1)
+        name = list(self.members)[which]
+        stream = noise.child(f"{layer}/{name}").at(fold)
+        seed = int(stream.integers(SEEDS, (1,))[0])
+        if fold == self.folds:
+            self.parts[f"{layer}-{name}"] = self.fit_part(self.members[name], X, y, weight, seed, always=False)
+            return None
+        codes = None if self.classes is None else table.y[rows]
+        inside = assign(len(rows), self.folds, noise.child(f"folds/{layer}"), codes=codes) == fold
+        part = self.fit_part(self.members[name], X[~inside], y[~inside], weight[~inside], seed, always=False)
+        said = self._columns(outputs(part, X[inside], self.classes))
+        key = f"said-{layer}"
+        if key not in self.own:
+            self.own[key] = np.zeros((len(rows), said.shape[1] * len(self.members)))
+        self.own[key][inside, which * said.shape[1] : (which + 1) * said.shape[1]] = said
+        return None
+
+    def _columns(self, said: Array) -> Array:
+        """Probabilities of all classes but the first where there are two: the other is their complement."""
+        return said[:, 1:] if self.classes is not None and len(self.classes) == 2 else said
+
+    def _inputs(self, layer: int, X: Array, rows: Array) -> Array:
+        """What the members of a layer are fitted to."""
+        if not layer:
+            return X[rows]
+        if self.apart:
+            return self.features(X[rows], layer)
+        return self.own[f"said-{layer - 1}"].astype(X.dtype)
+
+    def _combine(self, layer: int, y: Array, weight: Array, noise: Noise) -> None:
+        seed = int(noise.child(f"{layer}/final").integers(SEEDS, (1,))[0])
+        said = self.own[f"said-{layer}"]
+        self.parts[f"{layer}-final"] = self.fit_part(self.final, said, y, weight, seed, always=False)
+
+    def features(self, X: Array, layer: int) -> Array:
+        """What the members of the layers before `layer` make of rows, shape (n, width); X itself for layer 0."""
+        found = X
+        for below in range(layer):
+            said = [self._columns(outputs(self.parts[f"{below}-{name}"], found, self.classes)) for name in self.members]
+            found = np.concatenate(said, axis=1).astype(X.dtype)
+        return found
+
+    def layer(self, X: Array, layer: int) -> Array:
+        """What the combiner of a layer says, shape (n, k), or (n, 1) for a regression."""
+        said = self.features(X, layer + 1).astype(np.float64)
+        return outputs(self.parts[f"{layer}-final"], said, self.classes)
+
+    def predict(self, X: Array) -> Array:
+        """The last combiner's answer, or the mean of all, shape (n, k), or (n,) for a regression."""
+        layers = range(self.layers) if self.average else [self.layers - 1]
+        found = np.mean([self.layer(X, i) for i in layers], axis=0)
+        return found if self.classes is not None else found[:, 0]
+
+
+class _Stacked(Composite):
+    """Hyper-parameters, addresses and verbs of both."""
+
+    members: Any
+    final: Any
+    layers: int
+
+    def _named(self) -> dict[str, System]:
+        return {**dict(listed(self.members)), "final": member(self.final, "final")}
+
+    def _replace(self, name: str, system: System) -> None:
+        if name == "final":
+            self.final = system
+        else:
+            self.members = [(known, system if known == name else one) for known, one in listed(self.members)]
+
+    def _model(self, classes: Array | None) -> StackingModel:
+        own = self.get_params(deep=False)
+        plan = {"folds": own["folds"], "layers": own["layers"], "apart": own["apart"], "average": own["average"]}
+        return StackingModel(dict(listed(self.members)), member(self.final, "final"), classes, **plan)
+
+    def _finish(self, model: StackingModel) -> None:
+        # what members said of the training rows has served its turn
+        model.own = {}
+
+    def _check_parameters(self) -> None:
+        if "final" in dict(listed(self.members)):
+            raise UserValueError("a member is called 'final'", "members", "the combiner is; choose another name")
+        super()._check_parameters()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags = TransformerTags()
+        return tags
+
+    @property
+    def members_(self) -> dict[str, System]:
+        """Fitted members and combiners by name: ``0-softmax_regression``, ..., ``0-final``."""
+        return dict(self.model_.parts)
+
+    def transform(self, X: Any) -> Array:
+        """What the members of the last layer say of rows, side by side: the input of the combiner."""
+        rows = self._rows(X)  # type: ignore[attr-defined]
+        return self.model_.features(rows, self.layers)
+
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
+        """`transform` of the training rows after the fit: what the members say of rows that they have seen."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)  # type: ignore[attr-defined]
+
+    def _layer(self, X: Any, layer: int) -> Array:
+        rows = self._rows(X)  # type: ignore[attr-defined]
+        if not 0 <= layer < self.layers:
+            raise UserValueError(f"layer is {layer}", "layer", f"choose 0 to {self.layers - 1}")
+        return self.model_.layer(rows, layer)
+
+
+class Stacking(_Stacked, Classifier):
+    r"""Stacking of any classifiers, in one layer or several.
+
+    The members' probabilities z = [h_1(x), ..., h_k(x)] (of the second class alone where there are two) are the input
+    of the combiner g: y = g(z). g is fitted to what each member says of rows that it has not seen: for each fold the
+    member is fitted to the other folds; for prediction it is fitted to all rows. With several layers the next members
+    take z as their input.
+
+    Parameters
+    ----------
+    members : str or list, default "softmax-regression+random-forest"
+        Names of systems joined by +, or a list of names, systems and pairs (name, system). A parameter of a member is
+        ``name__parameter``, the name being that of its system with underscores.
+    final : str or System, default "logistic-regression"
+        The combiner.
+    folds : int in [2, inf), default 5
+        Folds; every one has its share of each class.
+    layers : int in [1, inf), default 1
+        Layers of members of the same kinds, each with members and a combiner of its own.
+    apart : bool, default False
+        Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the layers
+        below as new rows would; otherwise every layer takes all rows, as the layer below said of them out of fold.
+    average : bool, default False
+        Whether the answer is the mean of the combiners of all layers; otherwise the last one's.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the folds and of members without one of their own.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    members_ : dict of str to System
+
+    Notes
+    -----
+    Each fit of a member is one step and can be resumed; saved, a member has a folder of its own. Cost: folds + 1 fits
+    of each member per layer. Source: Wolpert (1992); van der Laan, Polley and Hubbard (2007).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> stacked = Stacking(members="decision-tree+softmax-regression", random_state=0)
+    >>> stacked.set_params(decision_tree__max_depth=3).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    name: ClassVar[str] = "stacking"
+    model_class: ClassVar[type] = StackingModel
+    domain = Real(largest=1e100)
+
+    def __init__(
+        self,
+        *,
+        members: str | Any = "softmax-regression+random-forest",
+        final: str | Any = "logistic-regression",
+        folds: Annotated[int, "[2, inf)"] = 5,
+        layers: Annotated[int, "[1, inf)"] = 1,
+        apart: bool = False,
+        average: bool = False,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.members = members
+        self.final = final
+        self.folds = folds
+        self.layers = layers
+        self.apart = apart
+        self.average = average
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _arguments(self, table: Table) -> dict[str, Any]:
+        return super()._arguments(table) | {"classes": self.classes_}
+
+    def _make(self, *_: Any, **arguments: Any) -> StackingModel:
+        return self._model(arguments["classes"])
+
+    def _proba(self, rows: Array) -> Array:
+        return self.model_.predict(rows).astype(rows.dtype)
+
+    def _log_proba(self, rows: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._proba(rows))
+
+    def predict_layer(self, X: Any, layer: int) -> Array:
+        """Probabilities by the combiner of one layer (from 0), shape (n, n_classes)."""
+        return self._layer(X, layer)
+
+
+class StackingRegression(_Stacked, Regressor):
+    r"""Stacking of any regressions, in one layer or several.
+
+    As `Stacking`: the combiner's input z = [h_1(x), ..., h_k(x)] holds the members' predictions.
+
+    Parameters
+    ----------
+    members : str or list, default "random-forest-regression+support-vector-regression"
+        Names of systems joined by +, or a list of names, systems and pairs (name, system). A parameter of a member is
+        ``name__parameter``, the name being that of its system with underscores.
+    final : str or System, default "linear-regression"
+        The combiner.
+    folds : int in [2, inf), default 5
+        Folds.
+    layers : int in [1, inf), default 1
+        Layers of members of the same kinds, each with members and a combiner of its own.
+    apart : bool, default False
+        Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the layers
+        below as new rows would; otherwise every layer takes all rows, as the layer below said of them out of fold.
+    average : bool, default False
+        Whether the answer is the mean of the combiners of all layers; otherwise the last one's.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the folds and of members without one of their own.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32.
+
+    Attributes
+    ----------
+    members_ : dict of str to System
+
+    Notes
+    -----
+    Cost: folds + 1 fits of each member per layer. Source: Wolpert (1992); Breiman (1996).
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 1.0, 40)[:, None]
+    >>> stacked = StackingRegression(members="regression-tree+support-vector-regression", random_state=0)
+    >>> stacked.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.9
+    True
+    """
+
+    name: ClassVar[str] = "stacking-regression"
+    model_class: ClassVar[type] = StackingModel
+    domain = Real(largest=1e100)
+
+    def __init__(
+        self,
+        *,
+        members: str | Any = "random-forest-regression+support-vector-regression",
+        final: str | Any = "linear-regression",
+        folds: Annotated[int, "[2, inf)"] = 5,
+        layers: Annotated[int, "[1, inf)"] = 1,
+        apart: bool = False,
+        average: bool = False,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.members = members
+        self.final = final
+        self.folds = folds
+        self.layers = layers
+        self.apart = apart
+        self.average = average
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _make(self, *_: Any, **arguments: Any) -> StackingModel:
+        return self._model(None)
+
+    def predict_layer(self, X: Any, layer: int) -> Array:
+        """Prediction by the combiner of one layer (from 0), shape (n,)."""
+        return self._layer(X, layer)[:, 0]
