@@ -16,6 +16,7 @@ from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as Bernou
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
 from gnomon.systems.mixtures.kmeans import KMeans as KMeans
 from gnomon.systems.text.ngram import NGram as NGram
+from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.tasks.compare import compare as compare
 from gnomon.training.context import context as context
 from gnomon.training.launch import launch as launch

@@ -72,6 +72,12 @@ ENTRIES: tuple[Entry, ...] = (
         {"epochs": 100, "learning_rate": 0.1},
     ),
     Entry(
+        "lenet", "LeNet (convolutional classifier of images)", "LeNet（图像卷积分类网络）", "model",
+        ("classify",), "gnomon.systems.vision.lenet:LeNet", "LeCun, Bottou, Bengio and Haffner 1998",
+        ("DLN-118", "DLN-108", "DLN-114", "DLN-115"),
+        {"channels": (2, 3), "hidden": (10, 8), "dropout": 0.1, "epochs": 12, "batch_size": 16, "learning_rate": 0.03},
+    ),
+    Entry(
         "ppca", "Probabilistic principal component analysis", "概率主成分分析", "model",
         ("density",), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
         ("REP-003", "REP-004", "BAY-54", "BAY-55", "BAY-56", "BAY-57"),

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from gnomon.distributions.domains import Real
+from gnomon.distributions.images import Images
 from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
 from gnomon.system import System
@@ -77,14 +79,19 @@ def _maker(system: type[System] | System, parameters: dict[str, Any]) -> Callabl
 
 
 def example(system: System) -> tuple[Any, Any]:
-    """Forty rows (or sentences) in the system's domain, and labels."""
+    """Forty rows (images, sentences) in the system's domain, and labels."""
     random = np.random.default_rng(0)
     if getattr(system, "domain", None) is not None and "token" in type(system.domain).__name__.lower():
         words = np.array(["sun", "dial", "shadow", "hour", "noon", "casts", "the"])
         return [" ".join(random.choice(words, size=random.integers(3, 9))) for _ in range(40)], None
     group = random.integers(0, 3, size=40)
+    if isinstance(getattr(system, "domain", None), Images):
+        places = random.random(size=(3, 8, 8))
+        return 0.7 * places[group] + 0.3 * random.random(size=(40, 8, 8)), group
     centers = random.normal(size=(3, 5))
     X = centers[group] + 0.5 * random.normal(size=(40, 5))
+    if is_regressor(system):
+        return X, X[:, 0] - 2 * X[:, 1] + 0.3 * random.normal(size=40) + 5
     if "density" not in getattr(system, "outcomes", system.domain).space(5):
         X = (X > 0).astype(np.float64)
     return X, group
@@ -132,7 +139,9 @@ def _destroyed(X: Any, y: Any) -> tuple[Any, Any]:
 def _trace(system: System) -> list[float]:
     """What falls during the fit, by record."""
     history = system.history_
-    for name, sign in (("objective", -1), ("log_likelihood", -1), ("negative_log_likelihood", 1), ("cross_entropy", 1)):
+    signs = {"objective": -1, "log_likelihood": -1, "negative_log_likelihood": 1, "cross_entropy": 1,
+             "half_squared_error": 1}  # fmt: skip
+    for name, sign in signs.items():
         if name in history:
             return [sign * value for value in history[name]]
     return []
