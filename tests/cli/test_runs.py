@@ -106,7 +106,9 @@ def test_sample(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_data_shows_what_a_file_holds(capsys: pytest.CaptureFixture[str], table: Path) -> None:
     found = call(capsys, "data", str(table), "--target", "kind")
     assert found["rows"] == 60 and set(found["labels"]) == {"yes", "no"}
-    assert [column["name"] for column in found["columns"]] == ["a", "b"]
+    assert [(column["name"], column["role"]) for column in found["columns"]] == [
+        ("a", "feature"), ("b", "feature"), ("kind", "target")
+    ]  # fmt: skip
     assert "digits" in call(capsys, "data")["data"]
 
 

