@@ -1,0 +1,265 @@
+"""The affine model of a numeric target, and its two fits: a triangular factor of the rows, and gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gnomon.contracts import Array, Group, Noise
+from gnomon.nn.module import Module
+from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.objectives.losses import SquaredError
+from gnomon.training.em import ClosedForm
+from gnomon.training.gradient import Gradient
+from gnomon.training.procedure import Info
+
+__all__ = ["Descent", "HalfSquares", "LeastSquares", "LinearRegressionModel", "factor", "merge"]
+
+Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+FLOOR = 1e-12
+"""Smallest variance of the noise, as a share of the target's variance: a perfect fit keeps a finite density."""
+
+
+class LinearRegressionModel(Module):
+    r"""y = center + unit (W^T (x - shift) / scale + b) + noise; all but W and b fixed before the fit or by it.
+
+    Parameters
+    ----------
+    n_features, n_outputs : int
+    dtype : torch.dtype
+        Of W and b; everything else is float64.
+    """
+
+    shift: torch.Tensor
+    scale: torch.Tensor
+    center: torch.Tensor
+    unit: torch.Tensor
+    noise: torch.Tensor
+    whole: Floats
+    """The factor of all rows after a closed form, about `origin`; neither saved nor learned."""
+    origin: dict[str, Floats]
+    seen: int
+
+    def __init__(self, n_features: int, n_outputs: int, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(n_features, n_outputs, dtype=dtype))
+        self.bias = torch.nn.Parameter(torch.zeros(n_outputs, dtype=dtype))
+        for name, size, value in (
+            ("shift", n_features, 0.0), ("scale", n_features, 1.0), ("center", n_outputs, 0.0),
+            ("unit", n_outputs, 1.0), ("noise", n_outputs, 1.0),
+        ):  # fmt: skip
+            self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Predictions in units of the scaled target, shape (n, n_outputs)."""
+        return torch.addmm(self.bias, ((x - self.shift) / self.scale).to(self.weight.dtype), self.weight)
+
+    def scaled(self, y: torch.Tensor) -> torch.Tensor:
+        """The target, (n,) or (n, n_outputs), as `scores` predicts it."""
+        return ((y.reshape(len(y), -1) - self.center) / self.unit).to(self.weight.dtype)
+
+    def predict(self, x: Floats) -> Floats:
+        """Predictions in float64, shape (n, n_outputs)."""
+        state = self.state()
+        inner = np.matmul((x - state["shift"]) / state["scale"], state["weight"].astype(np.float64)) + state["bias"]
+        answer: Floats = state["center"] + state["unit"] * inner
+        return answer
+
+    def shrink(self, step: float) -> None:
+        """Move every weight by ``step`` (in units of the target) towards 0 and no further: the proximal map of L1."""
+        with torch.no_grad():
+            threshold = (step / self.unit).to(self.weight.dtype)
+            self.weight.copy_(self.weight.sign() * (self.weight.abs() - threshold).clamp_min(0))
+
+    # --- closed form --------------------------------------------------------------------------------------------
+
+    def moments(self, x: Floats, y: Floats, weight: Floats) -> Floats:
+        """Triangular factor R of the weighted rows (1, x - shift, y - center): R^T R are their products.
+
+        Its first row holds the means and the rest is the factor of the centered rows, at the rows' own condition: the
+        products themselves would square it.
+        """
+        state = self.state()
+        rows = np.concatenate(
+            [np.ones((len(x), 1)), x - state["shift"], y.reshape(len(x), -1) - state["center"]], axis=1
+        )
+        return factor(np.sqrt(weight.astype(np.float64))[:, None] * rows)
+
+    def solve(self, whole: Floats, l2: float, standardize: bool, n: int) -> dict[str, float]:
+        """Minimize the mean half squared error plus ``l2 / 2 ||W||^2``; of several minima take the one of least norm.
+
+        Parameters
+        ----------
+        whole : array of shape (1 + n_features + n_outputs,) * 2
+            Factor of all rows.
+        l2 : float
+        standardize : bool
+            Whether the norm is that of the weights of columns with spread 1.
+        n : int
+            Number of rows, for the rank: singular values up to ``eps max(n, n_features)`` of the largest are 0.
+        """
+        d, state = len(self.shift), self.state()
+        self.whole, self.seen = whole, n
+        self.origin = {name: state[name].copy() for name in ("shift", "center")}
+        total = whole[0, 0] ** 2
+        means = whole[0, 1:] / whole[0, 0]
+        x, y = whole[1:, 1 : d + 1], whole[1:, d + 1 :]
+        spread = np.sqrt((x**2).sum(0) / total)
+        varies = spread > 1e-12 * np.abs(state["shift"] + means[:d])
+        scale = np.where(varies & standardize, spread, 1.0)
+        x = np.where(varies, x / scale, 0.0)
+        u, s, vt = np.linalg.svd(x, full_matrices=False)
+        eps = float(torch.finfo(self.weight.dtype).eps)
+        kept = s > eps * max(n, d) * s.max(initial=0.0)
+        gain = np.divide(s, s**2 + total * l2, out=np.zeros_like(s), where=kept)
+        weight = np.matmul(vt.T, gain[:, None] * np.matmul(u.T, y))
+        squares = ((y - np.matmul(x, weight)) ** 2).sum(0) / total
+        with torch.no_grad():
+            self.weight.copy_(torch.from_numpy(weight))
+            self.bias.zero_()
+        state["shift"] += means[:d]
+        state["scale"][:] = scale
+        state["center"] += means[d:]
+        state["unit"][:] = 1.0
+        state["noise"][:] = floored(squares, (y**2).sum(0) / total)
+        return {"half_squared_error": float(squares.sum()) / 2, "rank": int(kept.sum())}
+
+
+def floored(squares: Floats, variance: Floats) -> Floats:
+    """Variance of the noise, at least `FLOOR` of the target's."""
+    result: Floats = np.maximum(np.maximum(squares, FLOOR * variance), np.finfo(np.float64).tiny)
+    return result
+
+
+def factor(rows: Floats) -> Floats:
+    """The upper triangular R with R^T R = rows^T rows and as many rows as columns.
+
+    Examples
+    --------
+    >>> np.abs(factor(np.array([[3.0], [4.0]])))
+    array([[5.]])
+    """
+    r: Floats = np.asarray(np.linalg.qr(rows, mode="r"))
+    missing = rows.shape[1] - len(r)
+    return np.concatenate([r, np.zeros((missing, rows.shape[1]))]) if missing else r
+
+
+def merge(*factors: Floats) -> Floats:
+    """The factor of the rows of all."""
+    return factor(np.concatenate(factors))
+
+
+class LeastSquares(ClosedForm):
+    """One pass: every process factors its rows, the factors are joined in order of rank, and the small system solved.
+
+    Parameters
+    ----------
+    l2 : float
+    standardize : bool
+    """
+
+    def __init__(self, l2: float, standardize: bool) -> None:
+        self.l2, self.standardize = l2, standardize
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """The whole fit."""
+        problem = state.problem
+        parts = [
+            problem.model.moments(batch.data["X"], batch.data["y"], batch.weight)
+            for batch in problem.batches.epoch(0)
+            if len(batch)
+        ]
+        width = 1 + len(problem.model.shift) + len(problem.model.unit)
+        own = merge(*parts) if parts else np.zeros((width, width))
+        whole = merge(problem.group.gather(own))
+        record = problem.model.solve(whole, self.l2, self.standardize, problem.batches.n)
+        state.iteration += 1
+        return state, Info(done=True, record=record)
+
+
+class HalfSquares(Objective):
+    """Weighted sum over rows of half the squared errors of the scaled target, and half the squared norm of W.
+
+    Parameters
+    ----------
+    l2 : float
+        Factor of the penalty l2 / 2 ||W||^2, which adds to the mean; the scale of the target cancels.
+    """
+
+    def __init__(self, l2: float) -> None:
+        super().__init__()
+        self.l2 = l2
+
+    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """The loss of a batch with data ``X`` and ``y``."""
+        X, y, weight = (torch.as_tensor(value) for value in (batch.data["X"], batch.data["y"], batch.weight))
+        losses = SquaredError().elements(model.scores(X), model.scaled(y)).sum(1)
+        terms = {"half_squared_error": Term((losses * weight).sum(), float(weight.sum()))}
+        if self.l2:
+            terms["penalty"] = Term(0.5 * model.weight.square().sum(), 1.0, self.l2)
+        return Loss(terms)
+
+
+class Descent(Gradient):
+    """Gradient steps, each followed by the proximal map of L1; the last one measures the noise of the target.
+
+    Parameters
+    ----------
+    *arguments
+        Of `Gradient`.
+    l1 : float
+        Factor of the sum of the absolute weights.
+    """
+
+    def __init__(self, *arguments: Any, l1: float) -> None:
+        super().__init__(*arguments)
+        self.l1 = l1
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One update."""
+        model = state.problem.model
+        before = model.weight.detach().clone()
+        state, info = super().step(state)
+        if self.l1:
+            model.shrink(state.rate * self.l1)
+            info = self._settled(info, float((before - model.weight.detach()).norm()) / state.rate)
+        if info.done:
+            self._measure(state.problem)
+        return state, info
+
+    def _settled(self, info: Info, norm: float) -> Info:
+        """At the end of an epoch, judge by the step that the weights took: L1 balances a gradient that is not 0."""
+        if info.record is None:
+            return info
+        record: Mapping[str, float] = info.record | {"gradient_norm": norm}
+        last = record["epoch"] >= self.epochs
+        return replace(info, done=last or 0 < norm <= self.tol, record=dict(record))
+
+    @staticmethod
+    def _measure(problem: Any) -> None:
+        """Mean squared error of the fit over all rows of all processes."""
+        squares: Any = np.zeros(len(problem.model.unit))
+        moments = np.zeros((2, len(problem.model.unit)))
+        for batch in problem.batches.epoch(0):
+            weight = batch.weight.astype(np.float64)
+            y = batch.data["y"].reshape(len(batch), -1)
+            squares = squares + np.matmul(weight, (y - problem.model.predict(batch.data["X"])) ** 2)
+            centered = y - problem.model.state()["center"]
+            moments += np.stack([np.matmul(weight, centered), np.matmul(weight, centered**2)])
+        squares, moments = problem.group.sum((squares, moments))
+        total = problem.batches.total_weight
+        variance = moments[1] / total - (moments[0] / total) ** 2
+        problem.model.state()["noise"][:] = floored(squares / total, variance)
+
+
+def weighted_moments(values: Array, weight: Array) -> tuple[Floats, Floats]:
+    """Means of columns, and their spreads (divisor: the sum of the weights), 1 where a column does not vary."""
+    values, weight = values.astype(np.float64), weight.astype(np.float64)
+    mean = np.matmul(weight, values) / weight.sum()
+    spread = np.sqrt(np.matmul(weight, (values - mean) ** 2) / weight.sum())
+    return mean, np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)

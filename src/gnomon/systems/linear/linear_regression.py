@@ -1,0 +1,261 @@
+"""Linear regression: least squares in closed form or by gradient descent, with L1 and L2 penalties."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.data.batches import Batches
+from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.prediction import Regressor
+from gnomon.recipes import Recipe
+from gnomon.system import Table
+from gnomon.systems.linear._least_squares import (
+    Descent,
+    HalfSquares,
+    LeastSquares,
+    LinearRegressionModel,
+    merge,
+    weighted_moments,
+)
+from gnomon.training.driver import Outcome
+from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
+from gnomon.training.procedure import Problem
+
+__all__ = ["LinearRegression"]
+
+ROWS = 16384
+"""Rows that the closed form factors together."""
+
+
+class LinearRegression(Regressor):
+    r"""Affine prediction of one or several numbers, fitted by least squares.
+
+    Minimizes :math:`\frac1n\sum_i \frac12 \|W^T x_i + b - y_i\|^2` + ``l2 / 2 ||W||^2`` + ``l1 ||W||_1``; b is never
+    penalized. With ``solver="closed"`` the answer is exact up to rounding, by a triangular factor of the rows: the
+    condition number is not squared. Where columns depend on each other it is the solution of least norm, and ``rank_``
+    says so. With ``solver="gradient"`` W and b start at zero and take mini-batch steps, which with fewer rows than all
+    and a constant rate end in a noise ball; L1 is a proximal step (Parikh and Boyd 2014, section 4.2) after each.
+
+    Parameters
+    ----------
+    solver : {"closed", "gradient"}, default "closed"
+        How the minimum is found.
+    l2 : float in [0, inf), default 0
+        Factor of the penalty on squares; without standardizing the optimum is that of ``Ridge(alpha=n * l2)``.
+    l1 : float in [0, inf), default 0
+        Factor of the penalty on absolute values, which makes weights exactly 0; that of ``Lasso(alpha=l1)``. Needs
+        ``solver="gradient"`` with plain ``sgd``.
+    standardize : bool, default True
+        Whether columns are brought to mean 0 and spread 1 over the training rows (divisor n), and for
+        ``solver="gradient"`` the target too; the penalties then belong to the weights of these columns.
+    optimizer : {"adam", "sgd"} or recipe, default "adam"
+        How a gradient becomes a step; of ``solver="gradient"`` only, like all that follows.
+    learning_rate : float in (0, inf), default 0.05
+        Step size. Full-batch ``sgd`` converges below 2 / lambda_max of the mean of [x, 1][x, 1]^T.
+    epochs : int in [1, inf), default 200
+        Passes over the data at most.
+    batch_size : int in [1, inf) or None, default None
+        Rows per update; None takes all rows.
+    tol : float in [0, inf), default 1e-6
+        End when the gradient's norm, in units of the target's spread, is at most this at the end of an epoch; with L1
+        the norm of the step that the weights took, by the learning rate.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of the order of rows.
+    dtype : {"float32", "float64"} or None, default None
+        None follows float32 and float64 input, else float32.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : float or array of shape (n_outputs,)
+    noise_variance_ : float or array of shape (n_outputs,)
+        Mean squared error of the training rows: the likeliest variance of Gaussian noise (divisor n).
+    rank_ : int
+        Of the centered columns; closed form only.
+    history_ : dict of lists
+        ``half_squared_error`` (gradient: of the standardized target), ``gradient_norm`` by epoch; or ``rank``.
+
+    Notes
+    -----
+    Cost O(n d^2) closed, O(n d) per epoch of the gradient. Sources: Gauss 1809; Hoerl and Kennard 1970 (L2); Tibshirani
+    1996 (L1); Golub and Van Loan (2013), sections 5.3 and 5.5.
+
+    Examples
+    --------
+    >>> fitted = LinearRegression(dtype="float64").fit([[1], [2], [3]], [2, 3, 5])
+    >>> fitted.coef_.round(4).tolist(), round(float(fitted.intercept_), 4), round(fitted.score([[1], [2], [3]], [2, 3, 5]), 4)
+    ([1.5], 0.3333, 0.9643)
+    """
+
+    name: ClassVar[str] = "linear-regression"
+    model_class: ClassVar[type] = LinearRegressionModel
+    domain = Real(largest=1e100)
+    slots: ClassVar[tuple[str, ...]] = ("optimizer",)
+    several: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        solver: Literal["closed", "gradient"] = "closed",
+        l2: Annotated[float, "[0, inf)"] = 0.0,
+        l1: Annotated[float, "[0, inf)"] = 0.0,
+        standardize: bool = True,
+        optimizer: str | Recipe = "adam",
+        learning_rate: Annotated[float, "(0, inf)"] = 0.05,
+        epochs: Annotated[int, "[1, inf)"] = 200,
+        batch_size: Annotated[int, "[1, inf)"] | None = None,
+        tol: Annotated[float, "[0, inf)"] = 1e-6,
+        random_state: Any = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> None:
+        self.solver = solver
+        self.l2 = l2
+        self.l1 = l1
+        self.standardize = standardize
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.tol = tol
+        self.random_state = random_state
+        self.dtype = dtype
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self.l1:
+            return
+        if self.solver == "closed":
+            raise UserValueError("L1 has no closed form", "l1", 'use solver="gradient" and optimizer="sgd"')
+        if self._recipe("optimizer") != SGD():
+            what = "the proximal step of L1 belongs to plain gradient steps"
+            raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
+
+    def _make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:
+        return LinearRegressionModel(n_features, n_outputs or 1, getattr(torch, dtype))
+
+    def _initialize(self, model: LinearRegressionModel, table: Table, noise: Noise) -> None:
+        if self.solver == "gradient" and not self.standardize:
+            return
+        assert table.y is not None
+        state = model.state()
+        shift, scale = weighted_moments(table.X, table.weight)
+        center, unit = weighted_moments(table.y.reshape(len(table.y), -1), table.weight)
+        state["shift"][:], state["center"][:] = shift, center
+        if self.solver == "gradient":
+            state["scale"][:], state["unit"][:] = scale, unit
+
+    def _objective(self) -> HalfSquares | None:
+        return None if self.solver == "closed" else HalfSquares(self.l2)
+
+    def _procedure(self) -> Procedure:
+        if self.solver == "closed":
+            return LeastSquares(self.l2, self.standardize)
+        return Descent(self._recipe("optimizer"), self.learning_rate, self.epochs, self.tol, l1=self.l1)
+
+    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+        if self.solver == "gradient":
+            return super()._problem(model, table, noise, group)
+        batches = Batches(table.X, table.y, table.weight, batch_size=ROWS, shuffle=False)
+        return Problem(model, batches.shard(group), noise, group)
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearRegression:
+        """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.
+
+        Goes on from a closed-form fit too. Cost O(n d^2 + d^3) per chunk; the factor of the rows, d^2 numbers, stays in
+        memory and is not saved. An empty chunk changes nothing.
+
+        Raises
+        ------
+        UserValueError
+            ``solver="gradient"``, or a model without the factor: loaded, or fitted by gradient.
+        """
+        self._check_parameters()
+        if self.solver == "gradient":
+            raise UserValueError("chunks need the closed form", "solver", 'use solver="closed"')
+        first = not hasattr(self, "model_")
+        if not first and not hasattr(self.model_, "whole"):
+            raise UserValueError("the factor of the earlier rows was not kept", "partial_fit", "fit to all rows again")
+        if not first and len(X) == 0:
+            return self
+        with self._all_or_nothing():
+            return self._take_in(X, y, sample_weight, first)
+
+    def _take_in(self, X: Any, y: Any, sample_weight: Any, first: bool) -> LinearRegression:
+        rows = self._rows(X, reset=first)
+        target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=True)
+        table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
+        arguments = self._arguments(table)
+        if first:
+            self.arguments_, self.seed_ = arguments, 0
+        elif arguments["n_outputs"] != self.arguments_["n_outputs"]:
+            raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
+        model = self._allocate(**self.arguments_)
+        if first:
+            self._initialize(model, table, Stream(0, "initial"))
+        else:
+            for name, value in self.model_.origin.items():
+                model.state()[name][:] = value
+        more, before = model.moments(rows, target, table.weight), 0 if first else self.model_.seen
+        record = model.solve(
+            more if first else merge(self.model_.whole, more), self.l2, self.standardize, before + len(rows)
+        )
+        self.n_samples_seen_ = model.seen
+        steps = 1 if first else self.n_steps_ + 1
+        self._publish(model, Outcome(steps, [{"step": steps, **record}]))
+        return self
+
+    # --- verbs --------------------------------------------------------------------------------------------------
+
+    def _squeezed(self, values: Array) -> Array:
+        """Without the axis of outputs where y had none."""
+        return values[..., 0][()] if self.arguments_["n_outputs"] is None else values
+
+    def _predict(self, rows: np.ndarray[Any, Any]) -> Array:
+        return self._squeezed(self.model_.predict(rows))
+
+    def log_prob(self, X: Any, y: Any = None) -> Array:
+        r"""Log density of y given x in nats, shape (n,): Gaussian of variance ``noise_variance_``, outputs independent."""
+        y, found = self._pair(X, y)
+        variance = self.model_.state()["noise"]
+        squares = (y - found).reshape(len(y), -1) ** 2 / variance
+        return -0.5 * (squares + np.log(variance) + math.log(2 * math.pi)).sum(1)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Squared error, absolute error, R^2, and the mean log density of y given x in nats per row."""
+        scores = super().evaluate(X, y)
+        space = Real().space(len(self.model_.unit))
+        return scores | {"log_likelihood": Score.from_pointwise(self.log_prob(X, y), data_space=space)}
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns as they were given, shape (n_features,) or (n_outputs, n_features)."""
+        state = self.model_.state()
+        weight = state["weight"].astype(np.float64) / state["scale"][:, None] * state["unit"]
+        return self._squeezed(weight).T
+
+    @property
+    def intercept_(self) -> Any:
+        """Prediction where all columns are 0."""
+        state = self.model_.state()
+        return self._squeezed(self.model_.predict(np.zeros((1, len(state["shift"]))))[0])
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Mean squared error of the training rows."""
+        return self._squeezed(self.model_.state()["noise"])
+
+    @property
+    def rank_(self) -> int:
+        """Rank of the centered columns, of a closed-form fit."""
+        if "rank" not in self.history_:
+            raise AttributeError("rank_ belongs to the closed form")
+        return int(self.history_["rank"][-1])
