@@ -66,10 +66,28 @@ class Entry:
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
+        "linear-regression", "Linear regression (least squares, ridge, lasso)", "线性回归（最小二乘、岭回归、套索）",
+        "model", ("regress",), "gnomon.systems.linear.linear_regression:LinearRegression",
+        "Gauss 1809; Hoerl and Kennard 1970; Tibshirani 1996",
+        ("LIN-01", "LIN-02", "LIN-03", "LIN-04", "LIN-21", "DLN-29", "DLN-67", "DLN-71", "DLN-72"),
+    ),
+    Entry(
         "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）",
         "model", ("classify",), "gnomon.systems.linear.softmax_regression:SoftmaxRegression", "Cox 1958; Bishop 2006",
         ("LIN-09", "LIN-10", "LIN-11", "LIN-12", "LIN-13", "DLN-18", "DLN-64", "DLN-68"),
         {"epochs": 100, "learning_rate": 0.1},
+    ),
+    Entry(
+        "mlp", "Multilayer perceptron", "多层感知机", "model",
+        ("classify",), "gnomon.systems.neural.mlp:MLP", "Rumelhart, Hinton and Williams 1986",
+        ("LIN-16", "NLP-04", "NLP-08", "NLP-17", "DLN-66", "DLN-73", "DLN-79", "DLN-80", "PRA-062"),
+        {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+    ),
+    Entry(
+        "mlp-regression", "Multilayer perceptron for regression", "多层感知机回归", "model",
+        ("regress",), "gnomon.systems.neural.mlp_regression:MLPRegression", "Rumelhart, Hinton and Williams 1986",
+        ("LIN-16", "DLN-80"),
+        {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
     ),
     Entry(
         "lenet", "LeNet (convolutional classifier of images)", "LeNet（图像卷积分类网络）", "model",
@@ -78,8 +96,115 @@ ENTRIES: tuple[Entry, ...] = (
         {"channels": (2, 3), "hidden": (10, 8), "dropout": 0.1, "epochs": 12, "batch_size": 16, "learning_rate": 0.03},
     ),
     Entry(
+        "logistic-regression", "Logistic regression", "逻辑回归", "model",
+        ("classify",), "gnomon.systems.linear.logistic_regression:LogisticRegression", "Cox 1958; Bishop 2006",
+        ("BAY-99", "DLN-69", "PRA-058"),
+    ),
+    Entry(
+        "svm", "Support vector machine", "支持向量机", "model",
+        ("classify",), "gnomon.systems.kernel.svm:SVM", "Boser, Guyon and Vapnik 1992; Cortes and Vapnik 1995",
+        ("DLN-104", "DLN-105", "DLN-106", "PRA-058"),
+        {"tol": 1e-9},
+    ),
+    Entry(
+        "support-vector-regression", "Support vector regression", "支持向量回归", "model",
+        ("regress",), "gnomon.systems.kernel.svm:SupportVectorRegression", "Drucker and others 1997",
+        ("DLN-105",),
+        {"tol": 1e-9},
+    ),
+    Entry(
+        "decision-tree", "Decision tree", "决策树", "model",
+        ("classify",), "gnomon.systems.trees.decision_tree:DecisionTree", "Breiman, Friedman, Olshen and Stone 1984",
+        ("DLN-39", "DLN-46"),
+    ),
+    Entry(
+        "regression-tree", "Regression tree", "回归树", "model",
+        ("regress",), "gnomon.systems.trees.decision_tree:RegressionTree", "Breiman, Friedman, Olshen and Stone 1984",
+        ("DLN-39", "DLN-46"),
+    ),
+    Entry(
+        "bagging", "Bagging (random patches, random subspaces)", "装袋法", "model",
+        ("classify",), "gnomon.systems.ensemble.bagging:Bagging", "Breiman 1996; Ho 1998; Louppe and Geurts 2012",
+        ("DLN-40", "DLN-41", "DLN-42", "DLN-43", "DLN-44"),
+        {"n_members": 4},
+    ),
+    Entry(
+        "bagging-regression", "Bagging for regression", "装袋回归", "model",
+        ("regress",), "gnomon.systems.ensemble.bagging:BaggingRegression", "Breiman 1996",
+        ("DLN-40", "DLN-41", "DLN-42", "DLN-43", "DLN-44"),
+        {"n_members": 4},
+    ),
+    Entry(
+        "random-forest", "Random forest", "随机森林", "model",
+        ("classify",), "gnomon.systems.ensemble.random_forest:RandomForest", "Breiman 2001",
+        ("DLN-41", "DLN-45", "DLN-46"),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "random-forest-regression", "Random forest for regression", "随机森林回归", "model",
+        ("regress",), "gnomon.systems.ensemble.random_forest:RandomForestRegression", "Breiman 2001",
+        ("DLN-41", "DLN-45", "DLN-46"),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "extra-trees", "Extremely randomized trees", "极端随机树", "model",
+        ("classify",), "gnomon.systems.ensemble.extra_trees:ExtraTrees", "Geurts, Ernst and Wehenkel 2006",
+        ("DLN-45", "DLN-46"),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "extra-trees-regression", "Extremely randomized trees for regression", "极端随机树回归", "model",
+        ("regress",), "gnomon.systems.ensemble.extra_trees:ExtraTreesRegression", "Geurts, Ernst and Wehenkel 2006",
+        ("DLN-45", "DLN-46"),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "adaboost", "AdaBoost", "自适应提升", "model",
+        ("classify",), "gnomon.systems.ensemble.adaboost:AdaBoost", "Freund and Schapire 1997; Zhu and others 2009",
+        ("DLN-47",),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "gradient-boosting", "Gradient boosting", "梯度提升", "model",
+        ("classify",), "gnomon.systems.ensemble.gradient_boosting:GradientBoosting", "Friedman 2001",
+        ("DLN-48",),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "gradient-boosting-regression", "Gradient boosting for regression", "梯度提升回归", "model",
+        ("regress",), "gnomon.systems.ensemble.gradient_boosting:GradientBoostingRegression", "Friedman 2001",
+        ("DLN-48",),
+        {"n_trees": 5},
+    ),
+    Entry(
+        "histogram-boosting", "Histogram gradient boosting", "直方图梯度提升", "model",
+        ("classify",), "gnomon.systems.ensemble.histogram_boosting:HistogramBoosting",
+        "Chen and Guestrin 2016; Ke and others 2017",
+        ("DLN-49",),
+        {"n_trees": 5, "min_rows_leaf": 3},
+    ),
+    Entry(
+        "histogram-boosting-regression", "Histogram gradient boosting for regression", "直方图梯度提升回归", "model",
+        ("regress",), "gnomon.systems.ensemble.histogram_boosting:HistogramBoostingRegression",
+        "Chen and Guestrin 2016; Ke and others 2017",
+        ("DLN-49",),
+        {"n_trees": 5, "min_rows_leaf": 1},
+    ),
+    Entry(
+        "stacking", "Stacking", "堆叠法", "model",
+        ("classify",), "gnomon.systems.ensemble.stacking:Stacking", "Wolpert 1992",
+        ("DLN-50", "DLN-51", "DLN-52"),
+        {"members": "decision-tree+logistic-regression", "folds": 2},
+    ),
+    Entry(
+        "stacking-regression", "Stacking for regression", "堆叠回归", "model",
+        ("regress",), "gnomon.systems.ensemble.stacking:StackingRegression", "Wolpert 1992; Breiman 1996",
+        ("DLN-50", "DLN-51", "DLN-52"),
+        {"members": "regression-tree+linear-regression", "folds": 2},
+    ),
+    Entry(
         "ppca", "Probabilistic principal component analysis", "概率主成分分析", "model",
-        ("density",), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
+        ("density", "represent"), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
         ("REP-003", "REP-004", "BAY-54", "BAY-55", "BAY-56", "BAY-57"),
         {"n_components": 1, "max_iter": 30},
     ),
@@ -105,7 +230,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
-        ("density",), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
+        ("density", "represent"), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
         (
             "GEN-005", "GEN-006", "GEN-007", "INF-04", "INF-06", "INF-07", "INF-12", "INF-19", "INF-30", "INF-31",
             "INF-33", "INF-35", "INF-63", "INF-64", "INF-65", "DLN-81", "DLN-82", "DLN-84", "DLN-86", "DLN-87",
@@ -135,7 +260,7 @@ def entries() -> tuple[Entry, ...]:
     Examples
     --------
     >>> [entry.name for entry in entries()][:2]
-    ['softmax-regression', 'ppca']
+    ['linear-regression', 'softmax-regression']
     """
     return joined(ENTRIES, *_plugins())
 
@@ -193,7 +318,7 @@ def tasks() -> tuple[str, ...]:
     Examples
     --------
     >>> tasks()
-    ('classify', 'cluster', 'density', 'language')
+    ('classify', 'cluster', 'density', 'language', 'regress', 'represent')
     """
     return tuple(sorted({task for one in entries() for task in one.tasks}))
 

@@ -19,9 +19,66 @@ from gnomon.training.launch import launch
 pytestmark = pytest.mark.filterwarnings("ignore:too little text")
 
 NAMES = [one.name for one in gnomon.catalog()]
-ARRAYS = ["softmax-regression", "ppca", "bernoulli-mixture", "rbm", "gaussian-mixture", "kmeans"]
+BACKED = [
+    "logistic-regression", "svm", "support-vector-regression", "decision-tree", "regression-tree", "bagging",
+    "bagging-regression", "random-forest", "random-forest-regression", "extra-trees", "extra-trees-regression",
+    "adaboost", "gradient-boosting", "gradient-boosting-regression", "histogram-boosting",
+    "histogram-boosting-regression", "stacking", "stacking-regression",
+]  # fmt: skip
+COUNT_ROWS = {
+    "bagging", "bagging-regression", "random-forest", "random-forest-regression", "gradient-boosting",
+    "gradient-boosting-regression", "histogram-boosting", "stacking", "stacking-regression",
+}  # fmt: skip
+"""Systems that draw rows, deal them out or ask how many there are: for these a row of weight 2 is not two rows."""
+ARRAYS = [
+    "linear-regression",
+    "softmax-regression",
+    "ppca",
+    "bernoulli-mixture",
+    "rbm",
+    "gaussian-mixture",
+    "kmeans",
+    "mlp",
+    "mlp-regression",
+    *BACKED,
+]
 RECIPES = {
+    "linear-regression, gradient": (
+        "linear-regression",
+        {"solver": "gradient", "batch_size": 7, "epochs": 20, "learning_rate": 0.1, "l2": 0.1},
+    ),
+    "linear-regression, L1": (
+        "linear-regression",
+        {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
+    ),
+    "bagging of softmax regressions": (
+        "bagging",
+        {"base": "softmax-regression", "base__epochs": 5, "max_samples": 0.7, "max_features": 0.5},
+    ),
+    "stacking, two layers apart": ("stacking", {"layers": 2, "apart": True, "average": True}),
+    "stacking regressions, two layers": ("stacking-regression", {"layers": 2}),
+    "svm, polynomial": ("svm", {"kernel": "polynomial"}),
     "softmax-regression, mini-batches": ("softmax-regression", {"batch_size": 7, "epochs": 4, "optimizer": "sgd"}),
+    "mlp, everything on": (
+        "mlp",
+        {
+            "dropout": 0.3,
+            "batch_norm": True,
+            "early_stopping": "patience",
+            "batch_size": 7,
+            "epochs": 8,
+            "l1": 1e-4,
+            "schedule": "plateau",
+            "optimizer": "rmsprop",
+            "activation": "prelu",
+            "hidden": (8, 6),
+            "clip": 1.0,
+        },
+    ),
+    "mlp-regression, everything on": (
+        "mlp-regression",
+        {"dropout": 0.2, "batch_norm": True, "early_stopping": "patience", "batch_size": 6, "epochs": 30},
+    ),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
@@ -67,6 +124,8 @@ def test_scikit_learns_checks(name):
         results = check_estimator(cls(random_state=0, **entry(name).tiny), on_skip=None, on_fail=None)
     np.random.set_state(state)
     failed = [(r["check_name"], repr(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
+    if name in COUNT_ROWS:
+        failed = [one for one in failed if one[0] != "check_sample_weight_equivalence_on_dense_data"]
     skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
     assert not failed
     assert all(check.startswith("check_array_api") for check in skipped)
@@ -252,7 +311,14 @@ def test_a_model_that_no_memory_holds_is_refused(name, parameter):
 
 
 WEIGHTED = {
+    "linear-regression": ("linear-regression", {"l2": 0.1}),
+    "linear-regression, L1": (
+        "linear-regression",
+        {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
+    ),
     "softmax-regression": ("softmax-regression", {"batch_size": None, "epochs": 10}),
+    "mlp": ("mlp", {}),
+    "mlp-regression": ("mlp-regression", {}),
     "ppca, closed form": ("ppca", {"method": "closed"}),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12, "tol": 0.0}),
     "ppca, missing values": ("ppca", {"max_iter": 12, "tol": 0.0}),

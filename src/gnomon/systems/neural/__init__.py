@@ -1,0 +1,1 @@
+"""Networks of layers for rows of numbers."""
