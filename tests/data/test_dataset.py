@@ -14,7 +14,7 @@ import gnomon
 from gnomon.data import Dataset, fingerprint, load, names, split
 from gnomon.data.dataset import split_rows
 from gnomon.data.names import PACKAGED
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.compare import compare
 
 SHAPES = {"breast-cancer": (569, 30), "diabetes": (442, 10), "digits": (1797, 64), "iris": (150, 4), "wine": (178, 13)}
@@ -189,3 +189,17 @@ def test_what_is_no_name_of_data_is_refused_in_one_line(what):
 def test_what_is_no_list_of_systems_is_refused(systems):
     with pytest.raises(UserError, match="list"):
         compare(systems, "wine")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"test": "half"}, "share 'half'"),
+        ({"test": True}, "share True"),
+        ({"test": None}, "share None"),
+        ({"seed": 1.5}, "seed 1.5"),
+    ],
+)
+def test_shares_and_seeds_that_are_no_numbers(options, words):
+    with pytest.raises(UserTypeError, match=words):
+        split(np.arange(10), **options)

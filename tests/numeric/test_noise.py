@@ -235,8 +235,9 @@ def test_seed_of():
     assert seed_of(one) == int(two.integers(0, 2**64, dtype=np.uint64)) and one.random() == two.random()
     assert 0 <= seed_of(np.random.RandomState(0)) < 2**64
     assert seed_of(None) != seed_of(None)
-    with pytest.raises(UserTypeError, match="random_state"):
-        seed_of("seven")
+    for wrong in ("seven", True, np.True_, 1.5):
+        with pytest.raises(UserTypeError, match="random_state"):
+            seed_of(wrong)
 
 
 def test_uniform_is_uniform():

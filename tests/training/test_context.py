@@ -14,6 +14,7 @@ import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.system import System
+from gnomon.training.context import current
 
 X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)
 
@@ -37,6 +38,27 @@ def test_circumstances_that_do_not_exist():
         pass
     with pytest.raises(UserValueError, match="0 threads"), gnomon.context(threads=0):
         gnomon.RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"checkpoint_every": "ten"}, UserTypeError, "checkpoint_every is 'ten'"),
+        ({"checkpoint_every": True}, UserTypeError, "checkpoint_every is True"),
+        ({"checkpoint_every": 2.5}, UserTypeError, "whole number"),
+        ({"checkpoint_every": 0}, UserValueError, "0 checkpoint_every"),
+        ({"threads": "two"}, UserTypeError, "threads"),
+        ({"threads": -1}, UserValueError, "-1 threads"),
+        ({"verbose": "yes"}, UserTypeError, "verbose"),
+        ({"callbacks": 3}, UserTypeError, "callbacks"),
+        ({"callbacks": (3,)}, UserTypeError, "callbacks"),
+    ],
+)
+def test_circumstances_of_another_kind_are_refused_before_the_fit(wrong, error, words):
+    before = current()
+    with pytest.raises(error, match=words), gnomon.context(**wrong):
+        pass
+    assert current() == before
 
 
 def test_going_on_with_other_versions_is_told(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -247,11 +248,15 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
 
     Raises
     ------
-    UserValueError
-        Fewer than two rows, or a share outside (0, 1).
+    UserValueError, UserTypeError
+        Fewer than two rows, or a share outside (0, 1); no numbers.
     """
     from gnomon.numeric.noise import Noise
 
+    if not _is_a(numbers.Real, test):
+        raise UserTypeError(f"share {test!r} of the test part", "test", "choose a number between 0 and 1")
+    if not _is_a(numbers.Integral, seed):
+        raise UserTypeError(f"seed {seed!r}", "seed", "give a whole number")
     if not 0 < test < 1:
         raise UserValueError(f"share {test!r} of the test part", "test", "choose a number between 0 and 1")
     if n < 2:
@@ -259,6 +264,10 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
     size = min(max(1, round(n * test)), n - 1)
     order = np.asarray(Noise(seed, "split").order(n))
     return np.sort(order[size:]), np.sort(order[:size])
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @overload

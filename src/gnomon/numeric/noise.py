@@ -376,6 +376,8 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 1 << 64, dtype=np.uint64))
     try:
+        if isinstance(random_state, bool | np.bool_):
+            raise TypeError  # 0 and 1 in disguise: somebody's flag in the place of a seed
         return operator.index(random_state)
     except TypeError:
         raise UserTypeError(

@@ -26,14 +26,32 @@ class Context:
         Progress on standard error, once a fit has taken longer than a second.
     callbacks : tuple of callables
         Each is called with (step, record) whenever a record joins the history.
-    checkpoint_every : int or None
+    checkpoint_every : int in [1, inf) or None
         Steps between checkpoints; None: about every ten seconds. The result does not depend on it.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        A circumstance of another kind or size.
     """
 
     threads: int | None = None
     verbose: bool = False
     callbacks: tuple[Callable[[int, Mapping[str, Any]], None], ...] = ()
     checkpoint_every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("threads", self.threads), ("checkpoint_every", self.checkpoint_every)):
+            if value is None:
+                continue
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise UserTypeError(f"{name} is {value!r}", "context", "give a whole number or None")
+            if value < 1:
+                raise UserValueError(f"{value} {name}", "context", "give at least 1")
+        if not isinstance(self.verbose, bool):
+            raise UserTypeError(f"verbose is {self.verbose!r}", "context", "give True or False")
+        if not isinstance(self.callbacks, tuple | list) or not all(map(callable, self.callbacks)):
+            raise UserTypeError(f"callbacks is {self.callbacks!r}", "context", "give a tuple of functions")
 
 
 _current: ContextVar[Context | None] = ContextVar("gnomon_context", default=None)
