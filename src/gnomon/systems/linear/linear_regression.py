@@ -92,8 +92,10 @@ class LinearRegression(Regressor):
     Examples
     --------
     >>> fitted = LinearRegression(dtype="float64").fit([[1], [2], [3]], [2, 3, 5])
-    >>> fitted.coef_.round(4).tolist(), round(float(fitted.intercept_), 4), round(fitted.score([[1], [2], [3]], [2, 3, 5]), 4)
-    ([1.5], 0.3333, 0.9643)
+    >>> fitted.coef_.round(4).tolist(), round(float(fitted.intercept_), 4)
+    ([1.5], 0.3333)
+    >>> round(fitted.score([[1], [2], [3]], [2, 3, 5]), 4)
+    0.9643
     """
 
     name: ClassVar[str] = "linear-regression"
@@ -223,7 +225,7 @@ class LinearRegression(Regressor):
         return self._squeezed(self.model_.predict(rows))
 
     def log_prob(self, X: Any, y: Any = None) -> Array:
-        r"""Log density of y given x in nats, shape (n,): Gaussian of variance ``noise_variance_``, outputs independent."""
+        """Log density in nats of y given x, shape (n,): Gaussian with ``noise_variance_``, outputs independent."""
         y, found = self._pair(X, y)
         variance = self.model_.state()["noise"]
         squares = (y - found).reshape(len(y), -1) ** 2 / variance
