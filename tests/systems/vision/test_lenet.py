@@ -124,7 +124,7 @@ def test_it_learns_64_images_by_heart():
     X = np.pad(X, [(0, 0), (2, 2), (2, 2)])
     options = {"batch_size": 16, "schedule": "constant", "dropout": 0.0, "random_state": 0}
     ways = ({"epochs": 30}, {"activation": "sigmoid", "learning_rate": 1e-2, "epochs": 80})
-    for way in (*ways, {"pooling": "average", "epochs": 50}):
+    for way in (*ways, {"pooling": "average", "epochs": 80}):
         fitted = LeNet(**options, **way).fit(X, y)
         assert fitted.score(X, y) == 1.0
 

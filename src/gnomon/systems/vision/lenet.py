@@ -154,9 +154,9 @@ class LeNet(ImageClassifier):
     brought to mean 0 and spread 1 by channel over the training images. The first convolution has padding 2; the second
     has none where images have 12 rows and columns or more, else padding 2 as well, so that images from 4 x 4 on fit.
 
-    The original of 1998 had tanh units and average pooling with trained factors and sparse connections between the
-    blocks, which are left out here, as in most texts: ``LeNet(activation="tanh", pooling="average", dropout=0)`` is nearest;
-    ``activation="sigmoid"`` needs the initializer's default, Xavier's.
+    The original of 1998 had tanh units, average pooling with trained factors, no dropout, and sparse connections
+    between the blocks. ``LeNet(activation="tanh", pooling="average", dropout=0)`` is nearest: factors and sparse
+    connections are left out, as in most texts. ``activation="sigmoid"`` needs the initializer's default, Xavier's.
 
     Parameters
     ----------
