@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +17,15 @@ from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserValueError
+from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
 from gnomon.numeric.ops import log_softmax
 from gnomon.system import System, Table
 
 __all__ = ["Classifier", "Regressor", "asked", "regression_scores"]
+
+MOST_CLASSES = 2000
+"""Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -127,19 +132,37 @@ class Classifier(ClassifierMixin, System):
         return self._log_proba(self._rows(X))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Accuracy and mean log-likelihood of the labels (nats per row), the latter where there are probabilities.
+        """Accuracy, mean log-likelihood of the labels (nats per row) where there are probabilities, and macro F1.
 
-        A class unknown to the fit counts as wrong, has no probability, and is named in the scores' note.
+        Macro F1 is the plain mean of the classes' F-scores, over the classes that occur or are predicted. A class
+        unknown to the fit counts as wrong, has no probability, and is named in the scores' note.
         """
         rows = self._rows(X)
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
         space, note = Labels().space(len(self.classes_)), _unknown(y, known)
-        right = (known & (self._codes(rows) == codes)).astype(np.float64)
+        chosen = self._codes(rows)
+        right = (known & (chosen == codes)).astype(np.float64)
         scores = [Score.from_pointwise(right, name="accuracy", unit="share", data_space=space, note=note)]
         if self.has_probabilities:
             log_p = self._log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
             scores.append(Score.from_pointwise(np.where(known, log_p, -np.inf), data_space=space, note=note))
+        counted = confusion_matrix(np.where(known, codes, len(self.classes_)), chosen)
+        if len(counted.classes) <= MOST_CLASSES:
+            averaged = counted.f_score(average="macro")
+            scores.append(replace(averaged, name="macro_f1", data_space=space, note=note or averaged.note))
         return {score.name: score for score in scores}
+
+    def confusion_matrix(self, X: Any, y: Any, sample_weight: Any = None) -> ConfusionMatrix:
+        """What was predicted of what: true classes as rows, predicted ones as columns.
+
+        Raises
+        ------
+        UserValueError
+            A class that the fit has not seen.
+        """
+        rows = self._rows(X)
+        self._known(y, rows)
+        return ConfusionMatrix(self.classes_).update(y, self.classes_[self._codes(rows)], sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy; a class unknown to the fit counts as wrong."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
@@ -12,6 +13,9 @@ from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
+
+MOST_SHOWN = 20
+"""Classes up to which the confusion matrix is shown."""
 
 
 @click.command("evaluate")
@@ -40,10 +44,25 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
             output.note(
                 "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"
             )
-    found = system.evaluate(*prepare(system, chosen))
+    X, y = prepare(system, chosen)
+    found, matrix = system.evaluate(X, y), _confusion(system, X, y)
     if as_json:
-        output.dump({"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found})
+        facts = {"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found}
+        if matrix is not None:
+            facts["confusion"] = {"classes": matrix.classes.tolist(), "counts": matrix.weight.tolist()}
+        output.dump(facts)
         return
     what = "held-out " if data is None else ""
     output.write(f"{run} on {len(chosen)} {what}{'sentences' if chosen.text else 'rows'} of {chosen.name}:")
     output.write(output.scores(found))
+    if matrix is not None:
+        output.write(f"\n{matrix}")
+
+
+def _confusion(system: Any, X: Any, y: Any) -> Any:
+    """Who was taken for whom, where a screen can show it and the fit knows all classes."""
+    import numpy as np
+
+    if not hasattr(system, "confusion_matrix") or len(system.classes_) > MOST_SHOWN:
+        return None
+    return system.confusion_matrix(X, y) if np.isin(y, system.classes_).all() else None
