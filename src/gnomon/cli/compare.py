@@ -14,7 +14,9 @@ __all__ = ["command"]
 @click.command("compare")
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM[:KEY=VALUE,...] ... DATA")
 @click.option(
-    "--task", metavar="TASK", help="density, cluster, classify, regress or language. [default: each system's first]"
+    "--task",
+    metavar="TASK",
+    help="density, cluster, represent, classify, regress or language. [default: each system's first]",
 )
 @click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features.")

@@ -13,6 +13,7 @@ from gnomon.evaluation.score import Score
 from gnomon.prediction import regression_scores
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
 from gnomon.systems.text.ngram import NGram
+from gnomon.tasks.represent import Raw
 
 __all__ = ["ClassShares", "DiagonalGaussian", "MeanTarget", "OneCluster", "baseline"]
 
@@ -97,6 +98,8 @@ def baseline(task: str, form: str) -> tuple[str, Any]:
     """Title and unfitted baseline of a task on data of a form."""
     if task == "cluster":
         return OneCluster.title, OneCluster()
+    if task == "represent":
+        return Raw.title, Raw()
     if task == "classify":
         return ClassShares.title, ClassShares()
     if task == "regress":

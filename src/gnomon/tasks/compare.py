@@ -18,6 +18,7 @@ from gnomon.system import System
 from gnomon.tasks.baselines import baseline
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.clusters import cluster_scores
+from gnomon.tasks.represent import Principal, Probe
 
 __all__ = ["PRIMARY", "compare"]
 
@@ -27,6 +28,7 @@ PRIMARY = {
     "classify": "accuracy",
     "regress": "squared_error",
     "language": "log_likelihood",
+    "represent": "probe_accuracy",
 }
 """The score that a task's leaderboard is sorted by."""
 
@@ -48,7 +50,7 @@ def compare(
     systems : sequence of names or Systems
         A name stands for the system with its default parameters and seed 0.
     data : name, file or Dataset
-    task : {"density", "cluster", "classify", "regress", "language"}, optional
+    task : {"density", "cluster", "represent", "classify", "regress", "language"}, optional
         What the systems are compared at; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
         Share of the rows (sentences) that no system sees until the end.
@@ -120,6 +122,7 @@ class _Board:
         self.task = task
         self.train, self.test = prepare(system, train), prepare(system, test)
         self.labels = test.view("labels") if task == "cluster" else None
+        self.probe = Probe(train, test) if task == "represent" else None
         title, model = baseline(task, kind)
         begun = time.perf_counter()
         model.fit(*self.train)
@@ -154,6 +157,8 @@ class _Board:
         self._append(system.name, scores, seconds, system.model_, verdict, None if run is None else str(run.path))
 
     def _scores(self, model: Any) -> dict[str, Score]:
+        if self.probe is not None:
+            return self.probe.scores(model, self.train[0], self.test[0])
         if self.task == "cluster":
             return cluster_scores(self.labels, model.predict(self.test[0]))
         return dict(model.evaluate(*self.test))
@@ -166,7 +171,13 @@ class _Board:
         self.board.lines.append(Line(name, primary, scores, seconds, int(count), verdict, run))
 
     def finish(self) -> Leaderboard:
-        """The board, best first."""
+        """The board, best first; representations stand beside principal components of the widest one's width too."""
+        if self.probe is not None:
+            begun = time.perf_counter()
+            second = Principal(self.probe.width).fit(self.train[0])
+            seconds, scores = time.perf_counter() - begun, self._scores(second)
+            verdict = scores[PRIMARY[self.task]].against(self.base)
+            self._append(second.title, scores, seconds, second, verdict, None)
         sign = -1 if self.base.higher_is_better else 1
         self.board.lines.sort(key=lambda line: sign * line.score.value)
         return self.board
