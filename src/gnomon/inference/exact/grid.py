@@ -1,0 +1,150 @@
+"""Bayes' rule on a finite or gridded parameter: the posterior by sums in the log domain."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.errors import UserValueError
+from gnomon.numeric.ops import logsumexp
+
+__all__ = ["GridPosterior", "grid_posterior"]
+
+Floats = NDArray[np.float64]
+
+_EDGE = 1e-3
+
+
+class GridPosterior:
+    """Law of a parameter on the points of a grid, made by `grid_posterior`.
+
+    Parameters
+    ----------
+    points : array of shape (m,) or (m, d)
+    log_mass : array of shape (m,)
+        Log of the points' posterior probabilities, normalized.
+    log_evidence : float
+        Log probability (density) of the data in nats.
+    """
+
+    def __init__(self, points: Floats, log_mass: Floats, log_evidence: float) -> None:
+        self.points, self.log_mass, self.log_evidence = points, log_mass, log_evidence
+
+    @property
+    def mass(self) -> Floats:
+        """Posterior probability of each point, shape (m,)."""
+        return np.exp(self.log_mass)
+
+    @property
+    def mean(self) -> Any:
+        """Posterior mean, a number or an array of shape (d,)."""
+        return np.tensordot(self.mass, self.points, 1)
+
+    def expect(self, function: Callable[[Floats], ArrayLike]) -> Any:
+        """Posterior mean of a function of the points; it takes all of them at once."""
+        return np.tensordot(self.mass, np.asarray(function(self.points), np.float64), 1)
+
+    def credible_interval(self, mass: float = 0.95) -> tuple[float, float]:
+        """Equal-tailed interval of a single parameter: least points below which (1 -/+ mass) / 2 lie.
+
+        Raises
+        ------
+        UserValueError
+            More than one parameter, or a mass outside (0, 1).
+        """
+        if self.points.ndim > 1:
+            raise UserValueError(f"{self.points.shape[1]} parameters", "credible_interval", "marginalize to one first")
+        if not 0 < mass < 1:
+            raise UserValueError(f"mass {mass}", "mass", "choose a number between 0 and 1")
+        order = np.argsort(self.points, kind="stable")
+        total = np.cumsum(self.mass[order])
+        ends = np.searchsorted(total, [(1 - mass) / 2, (1 + mass) / 2])
+        low, high = self.points[order][np.minimum(ends, len(order) - 1)]
+        return float(low), float(high)
+
+    def sample(self, n: int, noise: Any) -> Floats:
+        """n of the points, each with its posterior probability."""
+        from gnomon.distributions.table import Categorical
+
+        return self.points[Categorical(self.log_mass).sample(noise, 0, (n,))]
+
+    def log_predictive(self, log_likelihood: Callable[[Floats], ArrayLike]) -> Any:
+        """Log of the posterior average of the likelihood of something new (averages probabilities, not their logs).
+
+        Parameters
+        ----------
+        log_likelihood : callable
+            Of the points, shape (m,) or (m, k) for k new outcomes.
+        """
+        values = np.asarray(log_likelihood(self.points), np.float64)
+        return logsumexp(values.T + self.log_mass, axis=-1)
+
+
+def grid_posterior(
+    points: ArrayLike, log_prior: ArrayLike, log_likelihood: ArrayLike, *, weights: ArrayLike | None = None
+) -> GridPosterior:
+    r"""Posterior on a grid, :math:`p(\theta_i | x) \propto w_i p(x | \theta_i) p(\theta_i)`, with its evidence.
+
+    Parameters
+    ----------
+    points : array of shape (m,) or (m, d)
+        Values of the parameter.
+    log_prior : array of shape (m,)
+        Log prior probabilities of a discrete parameter; log prior densities of a continuous one.
+    log_likelihood : array of shape (m,)
+        Log probability of all data at each point, in nats; -inf is allowed.
+    weights : array of shape (m,), optional
+        Weights of the quadrature for a continuous parameter (cell widths); 1 each for a discrete one.
+
+    Warns
+    -----
+    UserWarning
+        A continuous parameter of one dimension with more than 0.1 % of the mass in an end point: the grid misses some.
+
+    Raises
+    ------
+    UserValueError
+        Shapes that differ, or a posterior without mass.
+
+    References
+    ----------
+    Bayes (1763); Gelman et al. (2013), section 10.1.
+
+    Examples
+    --------
+    >>> found = grid_posterior([0, 1], np.log([0.99, 0.01]), np.log([0.05, 0.99]))
+    >>> float(found.mass[1].round(6))
+    0.166667
+    """
+    grid = np.asarray(points, np.float64)
+    prior, likelihood = np.asarray(log_prior, np.float64), np.asarray(log_likelihood, np.float64)
+    shapes = {len(grid), *prior.shape, *likelihood.shape}
+    if len(shapes) != 1 or prior.ndim != 1 or likelihood.ndim != 1:
+        what = f"{len(grid)} points, prior of shape {prior.shape}, likelihood of shape {likelihood.shape}"
+        raise UserValueError(what, "points", "give one value of each per point")
+    joint = prior + likelihood
+    if weights is not None:
+        with np.errstate(divide="ignore"):
+            joint = joint + np.log(np.broadcast_to(np.asarray(weights, np.float64), joint.shape))
+    evidence = float(logsumexp(joint, axis=0))
+    if not np.isfinite(evidence):
+        what = f"the posterior has no finite mass (log evidence {evidence})"
+        raise UserValueError(what, "log_likelihood", "cover the likely values, with a proper prior")
+    found = GridPosterior(grid, joint - evidence, evidence)
+    if weights is not None and grid.ndim == 1:
+        _warn_of_edges(found)
+    return found
+
+
+def _warn_of_edges(found: GridPosterior) -> None:
+    for end in (int(found.points.argmin()), int(found.points.argmax())):
+        mass = float(np.exp(found.log_mass[end]))
+        if mass > _EDGE:
+            warnings.warn(
+                f"{100 * mass:.2g} % of the posterior lies at the end {found.points[end]:g} of the grid: widen it",
+                UserWarning, stacklevel=3,
+            )  # fmt: skip

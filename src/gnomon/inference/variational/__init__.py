@@ -1,0 +1,1 @@
+"""Approximations found by optimization."""

@@ -1,0 +1,149 @@
+"""The normal law nearest to a target, in either direction of the Kullback-Leibler divergence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from gnomon.distributions.real import Normal
+from gnomon.errors import UserValueError
+
+__all__ = ["Projection", "moment_projection", "project"]
+
+Floats = NDArray[np.float64]
+
+_NODES, _REACH = 2001, 10.0
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A normal law fitted to a target.
+
+    Parameters
+    ----------
+    law : Normal
+    divergence : float
+        That was made least, in nats; without the target's log normalizer where that is unknown (reverse direction).
+    """
+
+    law: Normal
+    divergence: float
+
+    @property
+    def mean(self) -> float:
+        """Mean of the fitted law."""
+        return float(self.law.mean)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the fitted law."""
+        return float(self.law.variance)
+
+
+def moment_projection(x: ArrayLike, weight: ArrayLike | None = None) -> Normal:
+    """The normal law of least KL(target || normal), from draws of the target: it has their mean and variance (1/n).
+
+    Equals maximum likelihood on the draws. Importance weights serve an unnormalized target.
+
+    Parameters
+    ----------
+    x : array of shape (n,), not all equal
+    weight : array of shape (n,), >= 0, optional
+
+    Examples
+    --------
+    >>> moment_projection([-1.0, 1.0])
+    Normal(loc=0, scale=1)
+    """
+    values = np.asarray(x, np.float64)
+    weights = np.ones(values.shape) if weight is None else np.asarray(weight, np.float64)
+    if values.ndim != 1 or not weights.sum() > 0 or (weights < 0).any():
+        raise UserValueError(f"draws of shape {values.shape}", "x", "give numbers, and weights >= 0 that are not all 0")
+    mean = float(np.average(values, weights=weights))
+    variance = float(np.average((values - mean) ** 2, weights=weights))
+    if not variance > 0:
+        raise UserValueError("all draws are equal: no normal law fits", "x", "give more draws")
+    return Normal(mean, math.sqrt(variance))
+
+
+def project(
+    log_target: Callable[[Floats], ArrayLike],
+    direction: Literal["forward", "reverse"],
+    *,
+    start: tuple[float, float] = (0.0, 1.0),
+    support: tuple[float, float] = (-50.0, 50.0),
+) -> Projection:
+    r"""The normal law q nearest to a target p of one dimension, by quadrature.
+
+    ``"forward"`` makes :math:`KL(p \| q)` least: mean and variance of p, covering all its modes. ``"reverse"`` makes
+    :math:`KL(q \| p)` least: q avoids places where p is small and settles on a mode; which one depends on the start,
+    and a start between modes may stay at a worse stationary point.
+
+    Parameters
+    ----------
+    log_target : callable
+        Log density of p in nats at an array of points; for ``"reverse"`` a constant may be missing.
+    direction : {"forward", "reverse"}
+    start : (mean, standard deviation), default (0, 1)
+        Where the search of ``"reverse"`` begins.
+    support : (low, high), default (-50, 50)
+        Interval on which the integrals of ``"forward"`` are taken; p must be small outside.
+
+    Raises
+    ------
+    UserValueError
+        An unknown direction, or a target without mass on the support.
+
+    References
+    ----------
+    Minka (2005); Bishop (2006), section 10.1.2.
+
+    Examples
+    --------
+    >>> found = project(lambda x: -0.5 * (x - 1) ** 2, "reverse")
+    >>> round(found.mean, 4), round(found.variance, 4)
+    (1.0, 1.0)
+    """
+    if direction == "forward":
+        return _forward(log_target, support)
+    if direction != "reverse":
+        raise UserValueError(f"unknown direction {direction!r}", "direction", 'choose "forward" or "reverse"')
+    return _reverse(log_target, start)
+
+
+def _forward(log_target: Callable[[Floats], ArrayLike], support: tuple[float, float]) -> Projection:
+    at, weight = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(*support, 501)
+    half, middle = np.diff(edges) / 2, (edges[:-1] + edges[1:]) / 2
+    x, width = (middle[:, None] + half[:, None] * at).ravel(), (half[:, None] * weight).ravel()
+    log_p = np.asarray(log_target(x), np.float64)
+    mass = np.exp(log_p - log_p.max()) * width
+    if not np.isfinite(mass.sum()) or not mass.sum() > 0:
+        raise UserValueError("the target has no finite mass", "support", "choose an interval that holds it")
+    law = moment_projection(x, mass)
+    normalized = log_p - log_p.max() - math.log(mass.sum())
+    return Projection(law, float((mass / mass.sum() * (normalized - law.log_prob(x))).sum()))
+
+
+def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, float]) -> Projection:
+    """Nodes that move with the law: the quadrature is differentiated through them, as in reparameterization."""
+    nodes = np.linspace(-_REACH, _REACH, _NODES)  # the trapezoid rule is spectrally accurate here
+    weights = np.exp(-0.5 * nodes**2)
+    weights /= weights.sum()
+
+    def divergence(parameters: Any) -> float:
+        mean, log_scale = float(parameters[0]), float(parameters[1])
+        expected = float((weights * np.asarray(log_target(mean + math.exp(log_scale) * nodes), np.float64)).sum())
+        return -0.5 * math.log(2 * math.pi * math.e) - log_scale - expected
+
+    if not start[1] > 0:
+        raise UserValueError(f"the start has the standard deviation {start[1]}", "start", "choose a positive one")
+    begin = np.array([start[0], math.log(start[1])])
+    found = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
+    return Projection(Normal(float(found.x[0]), math.exp(float(found.x[1]))), float(found.fun))
