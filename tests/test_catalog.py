@@ -97,7 +97,7 @@ def test_tasks_are_sorted_and_each_has_a_system():
         ("BOLTZMANN", ["rbm"]),
         ("玻尔兹曼", ["rbm"]),
         ("混合", ["bernoulli-mixture", "gaussian-mixture"]),
-        ("回归", ["softmax-regression"]),
+        ("多类逻辑", ["softmax-regression"]),
         ("主成分", ["ppca"]),
         ("n 元", ["ngram"]),
         ("GEN-005", ["rbm"]),

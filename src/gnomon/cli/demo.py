@@ -18,6 +18,7 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
     ("density", "digits", (("bernoulli-mixture", {"n_components": 30}), ("rbm", {}), ("ppca", {"n_components": 40}))),
     ("cluster", "digits", (("bernoulli-mixture", {}),)),
     ("classify", "wine", (("softmax-regression", {}),)),
+    ("regress", "diabetes", (("linear-regression", {}),)),
     ("language", "python-reference", (("ngram", {}),)),
 )
 """Task, data, and systems with the parameters that the demonstration changes."""
