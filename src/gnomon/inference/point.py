@@ -1,0 +1,234 @@
+"""Point estimates of the parameters of a family: maximum likelihood and maximum a posteriori."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from gnomon.distributions.family import Family
+from gnomon.errors import UserValueError
+
+__all__ = ["PointEstimate", "maximum_a_posteriori", "maximum_likelihood"]
+
+Floats = NDArray[np.float64]
+
+_FLAT = 1e-5
+_FAR = 15.0  # in logs or log-odds from the start: a factor of three millions
+
+
+@dataclass(frozen=True, eq=False)
+class PointEstimate:
+    """The most likely law of a family.
+
+    Parameters
+    ----------
+    law : Family
+    parameters : dict of str to float
+        The fitted ones.
+    log_likelihood : float
+        Of all rows at the estimate, in nats (without a prior).
+    objective : float
+        What was made greatest: the log-likelihood, plus the log prior where there is one.
+    covariance : array of shape (k, k)
+        Inverse of the observed information (minus the second derivatives of the objective) in the order of
+        `parameters`: Laplace's covariance where there is a prior.
+    """
+
+    law: Family
+    parameters: dict[str, float]
+    log_likelihood: float
+    objective: float
+    covariance: Floats
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Roots of the covariance's diagonal."""
+        return dict(zip(self.parameters, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+
+def maximum_likelihood(
+    family: type[Family], x: ArrayLike, *, weight: ArrayLike | None = None, fixed: Mapping[str, float] | None = None
+) -> PointEstimate:
+    r"""Parameters that maximize :math:`\sum_i w_i \log p(x_i | \theta)`.
+
+    Parameters
+    ----------
+    family : class
+        A family of one-dimensional laws, `Normal`, `Gamma`, `Poisson` ....
+    x : array of shape (n,)
+        Rows inside the family's support.
+    weight : array of shape (n,), >= 0, optional
+    fixed : mapping of parameter name to value, optional
+        Parameters that are known.
+
+    Returns
+    -------
+    PointEstimate
+
+    Raises
+    ------
+    UserValueError
+        Rows that the family cannot give, or a likelihood without a maximum inside the parameters' ranges: all
+        successes, all rows equal, unbounded.
+
+    Notes
+    -----
+    Parameters are brought to the whole line (logs of positive ones), where quasi-Newton steps find the maximum;
+    standard errors are those of the parameters themselves. Cost: some hundred evaluations of n densities.
+
+    References
+    ----------
+    Fisher (1922); Efron and Hinkley (1978) for observed information.
+
+    Examples
+    --------
+    >>> from gnomon.distributions.real import Normal
+    >>> found = maximum_likelihood(Normal, [1.0, 2.0, 6.0])
+    >>> round(found.parameters["loc"], 4), round(found.parameters["scale"] ** 2, 4)
+    (3.0, 4.6667)
+    """
+    return _maximize(family, x, weight, fixed, None, False)
+
+
+def maximum_a_posteriori(
+    family: type[Family],
+    x: ArrayLike,
+    log_prior: Callable[[dict[str, Any]], Any],
+    *,
+    weight: ArrayLike | None = None,
+    fixed: Mapping[str, float] | None = None,
+    mode_of: Literal["parameters", "unconstrained"] = "parameters",
+) -> PointEstimate:
+    """Parameters that maximize log-likelihood plus log prior: a mode of the posterior, which depends on the scale.
+
+    Parameters
+    ----------
+    family, x, weight, fixed
+        As in `maximum_likelihood`.
+    log_prior : callable
+        Takes the free parameters as a dict of tensors, answers a tensor: the log density in the parameters' own scale.
+        A constant (flat) prior gives maximum likelihood.
+    mode_of : {"parameters", "unconstrained"}
+        Mode of the density of the parameters themselves; or of their logs (positive) and log-odds (shares), which adds
+        the log derivative and never lies at an end.
+
+    Raises
+    ------
+    UserValueError
+        As `maximum_likelihood`.
+    """
+    if mode_of not in ("parameters", "unconstrained"):
+        raise UserValueError(f"unknown scale {mode_of!r}", "mode_of", 'choose "parameters" or "unconstrained"')
+    return _maximize(family, x, weight, fixed, log_prior, mode_of == "unconstrained")
+
+
+def _maximize(
+    family: type[Family], x: ArrayLike, weight: Any, fixed: Any, log_prior: Any, with_derivative: bool
+) -> PointEstimate:
+    import torch
+
+    rows, known = np.asarray(x, np.float64), dict(fixed or {})
+    if rows.ndim != 1 or not rows.size:
+        raise UserValueError(f"rows of shape {rows.shape}", "x", "give an array of numbers")
+    unknown = [name for name in known if name not in family.parameters]
+    if unknown:
+        raise UserValueError(f"no parameter {unknown[0]!r}", "fixed", f"choose from {', '.join(family.parameters)}")
+    free = [name for name in family.parameters if name not in known]
+    kinds = [family.parameters[name] for name in free]
+    data = torch.from_numpy(rows)
+    shares = torch.ones(len(rows), dtype=torch.float64) if weight is None else torch.tensor(np.asarray(weight, float))
+
+    def values(point: Any) -> dict[str, Any]:
+        return {name: _inside(point[k], kind) for k, (name, kind) in enumerate(zip(free, kinds, strict=True))}
+
+    def likelihood(parameters: Mapping[str, Any]) -> Any:
+        full = {name: torch.as_tensor(v, dtype=torch.float64) for name, v in {**known, **parameters}.items()}
+        return (shares * family(**full).log_prob(data)).sum()
+
+    def objective(parameters: Mapping[str, Any]) -> Any:
+        return likelihood(parameters) if log_prior is None else likelihood(parameters) + log_prior(dict(parameters))
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        at = torch.tensor(point, dtype=torch.float64, requires_grad=True)
+        total = objective(values(at))
+        if with_derivative:
+            total = total + sum(_log_derivative(at[k], kind) for k, kind in enumerate(kinds))
+        total.backward()
+        return -float(total.detach()), -at.grad.numpy()  # type: ignore[union-attr]
+
+    start = _start(rows, free, kinds)
+    if not np.isfinite(loss(start)[0]):
+        raise UserValueError(
+            f"{family.__name__} cannot give some of the rows", "x", "drop them, or choose another family"
+        )
+    point = _climb(loss, start, family.__name__, len(rows))
+    if any(abs(a - b) > _FAR for a, b, kind in zip(point, start, kinds, strict=True) if kind != "real"):
+        raise _open(family.__name__)
+    best = {name: float(v.detach()) for name, v in values(torch.from_numpy(point)).items()}
+    stacked = torch.tensor(list(best.values()), dtype=torch.float64)
+    information = -torch.autograd.functional.hessian(lambda v: objective(dict(zip(free, v, strict=True))), stacked)  # type: ignore[no-untyped-call]
+    fitted = {**known, **best}
+    return PointEstimate(
+        family(**{name: fitted[name] for name in family.parameters}), best, float(likelihood(best)),
+        float(objective({name: torch.tensor(v, dtype=torch.float64) for name, v in best.items()})),
+        np.linalg.inv(information.numpy()),
+    )  # fmt: skip
+
+
+def _climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
+    def guarded(point: Floats) -> tuple[float, Floats]:
+        try:
+            value, slope = loss(point)
+        except UserValueError:  # a step beyond what float64 holds
+            return math.inf, np.zeros_like(point)
+        return (value, slope) if np.isfinite(value) else (math.inf, np.zeros_like(point))
+
+    found = optimize.minimize(guarded, start, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 500})
+    slope = float(np.abs(guarded(found.x)[1]).max())
+    if not np.isfinite(found.fun) or slope > _FLAT * max(1.0, n):
+        raise _open(name)
+    return np.asarray(found.x, np.float64)
+
+
+def _open(name: str) -> UserValueError:
+    return UserValueError(
+        f"the likelihood of {name} has no maximum inside the parameters' ranges", "x",
+        "the rows leave them open (all equal, all successes): add rows, fix a parameter, or use a prior",
+    )  # fmt: skip
+
+
+def _start(rows: Floats, names: list[str], kinds: list[str]) -> Floats:
+    """Location and spread of the rows; ones and halves elsewhere."""
+    spread = max(float(rows.std()), 1e-3)
+    guess = {"loc": float(np.median(rows)), "scale": spread, "rate": 1 / max(float(np.abs(rows).mean()), 1e-3)}
+    return np.array([_outside(guess.get(name, 0.5 if kind in ("unit", "probability") else 1.0), kind)
+                     for name, kind in zip(names, kinds, strict=True)])  # fmt: skip
+
+
+def _inside(value: Any, kind: str) -> Any:
+    if kind == "real":
+        return value
+    return value.sigmoid() if kind in ("unit", "probability") else value.exp()
+
+
+def _outside(value: float, kind: str) -> float:
+    if kind == "real":
+        return value
+    return math.log(value / (1 - value)) if kind in ("unit", "probability") else math.log(value)
+
+
+def _log_derivative(value: Any, kind: str) -> Any:
+    """log of d parameter / d unconstrained."""
+    import torch
+
+    if kind == "real":
+        return torch.zeros_like(value)
+    if kind in ("unit", "probability"):
+        return torch.nn.functional.logsigmoid(value) + torch.nn.functional.logsigmoid(-value)
+    return value
