@@ -91,7 +91,9 @@ def compare(
         recipe = {"source": NAMED, "name": _absolute(data), "target": target, "columns": columns, "holdout": holdout}
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
-        place = (goal, form(system))
+        kind = form(system)
+        # the labels of images and of tables are predicted on the same rows, hence on one board
+        place = (goal, "labels" if kind == "images" else kind)
         numeric = place[1] == "target"
         if numeric not in halves:
             halves[numeric] = split(with_target(whole, system), test=holdout, seed=0)
@@ -120,7 +122,8 @@ class _Board:
 
     def __init__(self, task: str, kind: str, system: System, data: str, train: Dataset, test: Dataset) -> None:
         self.task = task
-        self.train, self.test = prepare(system, train), prepare(system, test)
+        self.parts = train, test
+        self.train, self.test = (prepare(system, part) for part in self.parts)
         self.labels = test.view("labels") if task == "cluster" else None
         self.probe = Probe(train, test) if task == "represent" else None
         title, model = baseline(task, kind)
@@ -135,6 +138,7 @@ class _Board:
     def add(self, system: System, recipe: dict[str, Any] | None, out: Path | None) -> None:
         """Fit and score a system."""
         run, fresh = None, out is not None and not out.exists()
+        self.train, self.test = (prepare(system, part) for part in self.parts)
         if out is not None:
             config = system._config("fit") | {
                 "seed": _seed(system),

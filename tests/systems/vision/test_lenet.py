@@ -369,6 +369,15 @@ def test_grey_levels_by_name_through_the_command_line(tmp_path, capsys):
     assert "accuracy" in capsys.readouterr().out
 
 
+def test_it_stands_on_one_leaderboard_with_classifiers_of_tables():
+    (board,) = gnomon.compare([LeNet(**TINY), "softmax-regression", LeNet(**{**TINY, "channels": (4, 6)})], "digits")
+    assert sorted(line.name for line in board.lines) == ["class shares", "lenet", "lenet", "softmax-regression"]
+    train, test = gnomon.data.split(gnomon.data.load("digits"), test=0.2, seed=0)
+    alone = LeNet(**TINY).fit(train.view("images"), train.view("labels"))
+    found = [line.score.value for line in board.lines if line.name == "lenet"]
+    assert alone.evaluate(test.view("images"), test.view("labels"))["accuracy"].value in found
+
+
 class Pictures:
     """Takes any table of numbers for images of 4 x 4: its columns over and over, squeezed into (0, 1)."""
 
