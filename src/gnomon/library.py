@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +69,7 @@ class LibraryModel:
         circumstances: dict[str, Any] = {"random_state": seed, "n_jobs": current_context().threads}
         known = self.estimator.get_params()
         self.estimator.set_params(**{name: value for name, value in circumstances.items() if name in known})
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as told, _global_state_kept():
             warnings.simplefilter("always")
             try:
                 self.estimator.fit(X, y, **options)
@@ -101,6 +102,16 @@ class LibraryModel:
                 "the file is foreign: fit again",
             )  # fmt: skip
         self.estimator, self._content = estimator, content
+
+
+@contextmanager
+def _global_state_kept() -> Iterator[None]:
+    """Leave NumPy's global generator as it was found: some estimators draw from it whatever their seed."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 def _require_two_classes(estimator: Any, y: Array | None) -> None:

@@ -90,7 +90,8 @@ class AdaBoost(Importances, LibraryClassifier):
     def decision_function(self, X: Any) -> Array:
         """Weighted votes over the sum of the weights, (n,) in [-1, 1] for two classes, else (n, n_classes)."""
         rows = self._rows(X)
-        return self.model_.estimator.decision_function(rows)
+        votes = self.model_.estimator.decision_function(rows)
+        return votes / 2 if votes.ndim == 1 else votes  # the library counts a tree for one class and against the other
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each tree, each of shape (n,)."""

@@ -17,6 +17,9 @@ from gnomon.systems.kernel.kernels import RBF, Kernel, Linear, Polynomial, Sigmo
 
 __all__ = ["SVM", "SVMModel", "SupportVectorRegression"]
 
+SMALLEST = 1e-9
+"""Violation that double precision can still tell from none."""
+
 
 class SVMModel(LibraryModel):
     """f(x) = sum_i a_i k(x_i, x) + b over the support vectors."""
@@ -96,8 +99,8 @@ class SVM(_SupportVectors, Classifier):
         Price of a row inside the margin; a row's weight multiplies it. It is not divided by the number of rows.
     kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
         Inner product of the features.
-    tol : float in (0, inf), default 1e-3
-        Violation of the optimality conditions at which the fit ends.
+    tol : float in [0, inf), default 1e-3
+        Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
     max_iter : int in [1, inf) or None, default None
         Iterations at most; a kernel that is not positive semidefinite may need a limit.
     random_state : int, Generator, RandomState or None, default None
@@ -141,7 +144,7 @@ class SVM(_SupportVectors, Classifier):
         *,
         C: Annotated[float, "(0, inf)"] = 1.0,
         kernel: str | Recipe = "rbf",
-        tol: Annotated[float, "(0, inf)"] = 1e-3,
+        tol: Annotated[float, "[0, inf)"] = 1e-3,
         max_iter: Annotated[int, "[1, inf)"] | None = None,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
@@ -154,7 +157,7 @@ class SVM(_SupportVectors, Classifier):
         self.dtype = dtype
 
     def _make(self, *_: Any, **arguments: Any) -> SVMModel:
-        return self._made(SVC, C=self.C, tol=self.tol, break_ties=arguments["n_classes"] > 2)
+        return self._made(SVC, C=self.C, tol=max(self.tol, SMALLEST), break_ties=arguments["n_classes"] > 2)
 
     def _codes(self, rows: Array) -> Array:
         return self.model_.estimator.predict(rows)
@@ -178,8 +181,8 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         Half the width of the tube, in units of the target.
     kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
         Inner product of the features.
-    tol : float in (0, inf), default 1e-3
-        Violation of the optimality conditions at which the fit ends.
+    tol : float in [0, inf), default 1e-3
+        Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
     max_iter : int in [1, inf) or None, default None
         Iterations at most.
     random_state : int, Generator, RandomState or None, default None
@@ -209,7 +212,7 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         C: Annotated[float, "(0, inf)"] = 1.0,
         epsilon: Annotated[float, "[0, inf)"] = 0.1,
         kernel: str | Recipe = "rbf",
-        tol: Annotated[float, "(0, inf)"] = 1e-3,
+        tol: Annotated[float, "[0, inf)"] = 1e-3,
         max_iter: Annotated[int, "[1, inf)"] | None = None,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
@@ -223,4 +226,4 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         self.dtype = dtype
 
     def _make(self, *_: Any, **arguments: Any) -> SVMModel:
-        return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=self.tol)
+        return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST))

@@ -14,6 +14,8 @@ from gnomon.library import LibraryClassifier, LibraryModel
 
 __all__ = ["LogisticRegression", "LogisticRegressionModel"]
 
+SMALLEST = 1e-10
+"""Gradient that double precision can still tell from none."""
 NEWTON_PARAMETERS = 500
 """Weights up to which a Newton step, cubic in their number, costs less than the steps of L-BFGS that it saves."""
 
@@ -81,8 +83,8 @@ class LogisticRegression(LibraryClassifier):
         Whether the penalty (and the solver) sees columns of mean 0 and spread 1; coef_ belongs to the columns as given.
     method : {"newton", "lbfgs"} or None, default None
         Newton (iteratively reweighted least squares), L-BFGS, or None: Newton for up to 500 weights.
-    tol : float in (0, inf), default 1e-8
-        End when no component of the gradient of the mean loss is larger.
+    tol : float in [0, inf), default 1e-8
+        End when no component of the gradient of the mean loss is larger; 1e-10 stands for less, where rounding rules.
     max_iter : int in [1, inf), default 1000
         Iterations at most.
     random_state : int, Generator, RandomState or None, default None
@@ -119,7 +121,7 @@ class LogisticRegression(LibraryClassifier):
         l2: Annotated[float, "[0, inf)"] = 1e-4,
         standardize: bool = True,
         method: Literal["newton", "lbfgs"] | None = None,
-        tol: Annotated[float, "(0, inf)"] = 1e-8,
+        tol: Annotated[float, "[0, inf)"] = 1e-8,
         max_iter: Annotated[int, "[1, inf)"] = 1000,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
@@ -136,7 +138,7 @@ class LogisticRegression(LibraryClassifier):
         few = (arguments["n_features"] + 1) * arguments["n_classes"] <= NEWTON_PARAMETERS
         method = self.method or ("newton" if few else "lbfgs")
         solver = {"newton": "newton-cholesky", "lbfgs": "lbfgs"}[method]
-        estimator = Estimator(solver=solver, tol=self.tol, max_iter=self.max_iter)
+        estimator = Estimator(solver=solver, tol=max(self.tol, SMALLEST), max_iter=self.max_iter)
         return LogisticRegressionModel(estimator, self.types, self.l2, self.standardize)
 
     def decision_function(self, X: Any) -> Array:

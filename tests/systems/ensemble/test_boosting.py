@@ -1,0 +1,159 @@
+"""Boosting: AdaBoost and gradient boosting by hand recursions, second-order splits by enumeration."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+from gnomon.systems.ensemble.adaboost import AdaBoost
+from gnomon.systems.ensemble.gradient_boosting import GradientBoosting, GradientBoostingRegression
+from gnomon.systems.ensemble.histogram_boosting import HistogramBoosting, HistogramBoostingRegression
+
+TEN = np.arange(10.0)[:, None], np.array([1, 1, 1, -1, -1, -1, 1, 1, 1, -1])
+FOUR = np.arange(4.0)[:, None], np.array([0.0, 0.0, 1.0, 3.0])
+
+
+def stump(x, y, w):
+    """The stump of least weighted error: its predictions, by trying all."""
+    found = []
+    for threshold in np.arange(-0.5, 9.6):
+        for sign in (-1, 1):
+            h = np.where(x <= threshold, sign, -sign)
+            found.append((w[h != y].sum(), threshold, sign))
+    _, threshold, sign = min(found)
+    return np.where(x <= threshold, sign, -sign)
+
+
+@pytest.mark.spec("DLN-47")
+def test_adaboost_of_stumps_by_the_recursion():
+    X, y = TEN
+    w = np.full(10, 0.1)
+    errors, alphas, bound, total = [], [], 1.0, np.zeros(10)
+    for _ in range(3):
+        h = stump(X[:, 0], y, w)
+        e = w[h != y].sum()
+        a = 0.5 * np.log((1 - e) / e)
+        w = w * np.exp(-a * y * h)
+        bound *= w.sum()
+        w /= w.sum()
+        total += a * h
+        errors.append(e)
+        alphas.append(a)
+    np.testing.assert_allclose(errors, [0.3, 0.2143, 0.1818], atol=5e-5)
+    fitted = AdaBoost(n_trees=3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(fitted.errors_, errors, atol=1e-12)
+    np.testing.assert_allclose(fitted.alphas_, alphas, atol=1e-12)
+    np.testing.assert_array_equal(fitted.predict(X), np.sign(total))
+    np.testing.assert_allclose(fitted.decision_function(X), total / np.sum(alphas), atol=1e-12)
+    staged = [np.mean(p != y) for p in fitted.staged_predict(X)]
+    assert staged[-1] == 0 <= bound
+    assert bound == pytest.approx(np.prod([2 * np.sqrt(e * (1 - e)) for e in errors]))
+
+
+@pytest.mark.spec("DLN-47")
+def test_adaboost_stops_without_error_and_bounds_the_training_error():
+    X = np.arange(6.0)[:, None]
+    perfect = AdaBoost(n_trees=10, random_state=0).fit(X, (X[:, 0] > 2).astype(int))
+    assert len(perfect.errors_) == 1 and perfect.errors_[0] == 0
+    X, y = load_breast_cancer(return_X_y=True)
+    fitted = AdaBoost(n_trees=30, random_state=0).fit(X, y)
+    bounds = np.cumprod(2 * np.sqrt(fitted.errors_ * (1 - fitted.errors_)))
+    wrong = [np.mean(p != y) for p in fitted.staged_predict(X)]
+    assert (np.array(wrong) <= bounds + 1e-12).all()
+    seed = fitted.model_.estimator.random_state
+    peer = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=30, random_state=seed).fit(X, y)
+    np.testing.assert_allclose(peer.estimator_weights_, 2 * fitted.alphas_)
+
+
+@pytest.mark.spec("DLN-47")
+def test_adaboost_of_three_classes_adds_the_log_of_two():
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    fitted = AdaBoost(n_trees=1, random_state=0).fit(X, np.array(list("aabbcc")))
+    # one stump tells one class from two: of the six rows two are wrong
+    assert fitted.errors_[0] == pytest.approx(1 / 3)
+    assert 2 * fitted.alphas_[0] == pytest.approx(np.log(2) + np.log(2))
+
+
+@pytest.mark.spec("DLN-48")
+def test_gradient_boosting_by_hand():
+    X, y = FOUR
+    expected = [[2 / 3, 2 / 3, 2 / 3, 2], [1 / 3, 1 / 3, 1, 7 / 3]]
+    fitted = GradientBoostingRegression(n_trees=2, learning_rate=0.5, max_depth=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(list(fitted.staged_predict(X)), expected, atol=1e-12)
+    losses = [np.mean((np.array(h) - y) ** 2) for h in expected]
+    np.testing.assert_allclose(losses, [1 / 2, 1 / 6])
+    np.testing.assert_allclose(fitted.training_losses_, losses, atol=1e-12)
+
+
+@pytest.mark.spec("DLN-48")
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_the_squared_error_never_rises(rate):
+    X, y = load_diabetes(return_X_y=True)
+    fitted = GradientBoostingRegression(n_trees=40, learning_rate=rate, random_state=0).fit(X, y)
+    assert (np.diff(fitted.training_losses_) <= 1e-9).all()
+    peer = GradientBoostingRegressor(
+        n_estimators=40, learning_rate=rate, random_state=fitted.model_.estimator.random_state
+    ).fit(X, y)
+    np.testing.assert_array_equal(fitted.predict(X), peer.predict(X))
+
+
+@pytest.mark.spec("DLN-48")
+def test_a_classifier_fits_the_residuals_of_the_cross_entropy():
+    X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 0, 1])
+    p = y.mean()
+    fitted = GradientBoosting(n_trees=1, learning_rate=1.0, max_depth=1, random_state=0).fit(X, y)
+    start = np.log(p / (1 - p))
+    # the stump on y - p with the least squared error parts rows 0-2 from 3-5; a leaf is one Newton step
+    left = np.arange(6) < 3
+    step = [(y[s] - p).sum() / (len(y[s]) * p * (1 - p)) for s in (left, ~left)]
+    np.testing.assert_allclose(fitted.decision_function(X), start + np.where(left, *step), atol=1e-9)
+
+
+@pytest.mark.spec("DLN-49")
+@pytest.mark.parametrize("l2", [0.0, 2.0])
+def test_second_order_split_and_leaves_by_enumeration(l2):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 2)), random.normal(size=40)
+    fitted = HistogramBoostingRegression(
+        n_trees=1, learning_rate=1.0, max_leaves=2, min_rows_leaf=1, l2=l2, random_state=0
+    ).fit(X, y)
+    g = y.mean() - y  # first derivative of half the squared error at H_0; the second is 1
+    found = []
+    for column in range(2):
+        for value in np.sort(X[:, column])[:-1]:
+            left = X[:, column] <= value
+            gain = sum(g[s].sum() ** 2 / (s.sum() + l2) for s in (left, ~left)) - g.sum() ** 2 / (len(y) + l2)
+            found.append((gain / 2, column, value))
+    gain, column, value = max(found)
+    left = X[:, column] <= value
+    leaves = [-g[s].sum() / (s.sum() + l2) for s in (left, ~left)]
+    np.testing.assert_allclose(fitted.predict(X), y.mean() + np.where(left, *leaves), atol=1e-5)
+    assert fitted.model_.estimator._predictors[0][0].nodes["gain"][0] == pytest.approx(2 * gain, rel=1e-4)
+
+
+@pytest.mark.spec("DLN-49")
+def test_without_a_penalty_and_with_a_bin_per_value_it_is_exact_greedy_boosting():
+    random = np.random.default_rng(1)
+    X, y = random.integers(0, 40, size=(150, 3)).astype(float), random.normal(size=150)
+    fast = HistogramBoostingRegression(n_trees=5, learning_rate=0.5, max_depth=1, min_rows_leaf=1, random_state=0).fit(
+        X, y
+    )
+    exact = GradientBoostingRegression(n_trees=5, learning_rate=0.5, max_depth=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(fast.predict(X), exact.predict(X), atol=1e-5)
+
+
+@pytest.mark.spec("DLN-49")
+def test_missing_values_stopping_and_parity():
+    X = np.column_stack([np.r_[np.zeros(30), np.full(30, np.nan)], np.ones(60)])
+    y = np.r_[np.zeros(30), np.ones(30)].astype(int)
+    fitted = HistogramBoosting(n_trees=20, random_state=0).fit(X, y)
+    assert fitted.score(X, y) == 1
+    X, y = load_diabetes(return_X_y=True)
+    stopped = HistogramBoostingRegression(n_trees=300, learning_rate=0.5, patience=3, random_state=0).fit(X, y)
+    assert stopped.n_trees_ < 300
+    whole = HistogramBoostingRegression(n_trees=20, random_state=0).fit(X, y)
+    assert whole.n_trees_ == 20
+    peer = HistGradientBoostingRegressor(max_iter=20, early_stopping=False, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(whole.predict(X), peer.predict(X))
+    assert np.mean([len(set(p)) for p in whole.staged_predict(X[:50])]) > 1

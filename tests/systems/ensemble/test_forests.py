@@ -1,0 +1,90 @@
+"""Forests: means of trees, random thresholds, importances, threads."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+import gnomon
+from gnomon.systems.ensemble.extra_trees import ExtraTrees, ExtraTreesRegression
+from gnomon.systems.ensemble.random_forest import RandomForest, RandomForestRegression
+
+
+@pytest.mark.spec("DLN-45")
+@pytest.mark.parametrize(
+    ("system", "peer"), [(RandomForest, RandomForestClassifier), (ExtraTrees, ExtraTreesClassifier)]
+)
+def test_a_forest_is_the_mean_of_its_trees_and_the_peers(system, peer):
+    X, y = load_breast_cancer(return_X_y=True)
+    fitted = system(n_trees=15, random_state=0).fit(X[:400], y[:400])
+    trees = fitted.model_.estimator.estimators_
+    mean = np.mean([tree.predict_proba(X[400:]) for tree in trees], axis=0)
+    np.testing.assert_allclose(fitted.predict_proba(X[400:]), mean, atol=1e-12)
+    other = peer(n_estimators=15, random_state=fitted.model_.estimator.random_state).fit(X[:400], y[:400])
+    np.testing.assert_array_equal(fitted.predict(X[400:]), other.predict(X[400:]))
+    assert fitted.score(X[400:], y[400:]) > 0.9
+
+
+@pytest.mark.spec("DLN-45")
+def test_one_column_per_node_gives_splits_that_do_not_see_the_target():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 4))
+    # different targets, none of which makes a node pure before the second level
+    a, b = np.arange(60) % 2, (np.arange(60) // 2) % 2
+    roots = []
+    for y in (a, b):
+        tree = (
+            ExtraTrees(n_trees=10, max_depth=1, max_features=1, random_state=0).fit(X, y).model_.estimator.estimators_
+        )
+        roots.append([(one.tree_.feature[0], one.tree_.threshold[0]) for one in tree])
+    assert roots[0] == roots[1]
+    free = ExtraTrees(n_trees=10, max_depth=1, max_features=None, random_state=0)
+    roots = [[(one.tree_.feature[0], one.tree_.threshold[0]) for one in free.fit(X, y).model_.estimator.estimators_]
+             for y in (a, b)]  # fmt: skip
+    assert roots[0] != roots[1]
+
+
+@pytest.mark.spec("DLN-45")
+def test_thresholds_are_uniform_between_the_extremes():
+    X = np.array([[0.0], [0.9], [1.0], [0.2]])
+    y = np.array([0, 1, 0, 1])
+    fitted = ExtraTrees(n_trees=400, max_depth=1, random_state=1).fit(X, y)
+    t = np.sort([tree.tree_.threshold[0] for tree in fitted.model_.estimator.estimators_])
+    assert t[0] > 0 and t[-1] < 1
+    grid = np.arange(1, 401) / 400
+    assert np.abs(t - grid).max() < 2.7 / np.sqrt(400)  # Kolmogorov: false alarm 2 exp(-2 * 2.7^2) = 1e-6
+
+
+@pytest.mark.spec("DLN-45", "DLN-46")
+def test_constant_columns_and_importances_over_trees():
+    X, y = load_diabetes(return_X_y=True)
+    X = np.column_stack([X, np.ones(len(X))])
+    for system in (ExtraTreesRegression, RandomForestRegression):
+        fitted = system(n_trees=8, max_features=3, random_state=0).fit(X, y)
+        trees = fitted.model_.estimator.estimators_
+        mean = np.mean([tree.feature_importances_ for tree in trees], axis=0)
+        np.testing.assert_allclose(fitted.feature_importances_, mean / mean.sum(), atol=1e-12)
+        assert fitted.feature_importances_[-1] == 0
+        assert fitted.feature_importances_.sum() == pytest.approx(1)
+        np.testing.assert_allclose(fitted.predict(X), np.mean([tree.predict(X) for tree in trees], axis=0), rtol=1e-9)
+
+
+@pytest.mark.spec("DLN-42")
+def test_out_of_bag_score_of_a_forest():
+    X, y = load_breast_cancer(return_X_y=True)
+    fitted = RandomForest(n_trees=60, out_of_bag=True, random_state=0).fit(X, y)
+    forest = fitted.model_.estimator
+    votes = np.zeros((len(X), 2))
+    for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        out = np.setdiff1d(np.arange(len(X)), rows)
+        votes[out] += tree.predict_proba(X[out])
+    assert fitted.out_of_bag_score_ == pytest.approx((votes.argmax(1) == y).mean())
+
+
+def test_threads_change_nothing():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = []
+    for threads in (1, 2):
+        with gnomon.context(threads=threads):
+            found.append(RandomForest(n_trees=6, random_state=0).fit(X, y).model_.state()["estimator"])
+    np.testing.assert_array_equal(*found)

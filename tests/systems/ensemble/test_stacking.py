@@ -1,0 +1,182 @@
+"""Stacking: out-of-fold predictions against the peer's, one layer by hand, layers apart, resume, folders."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import StackingClassifier
+from sklearn.linear_model import LinearRegression as PeerLine
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.tree import DecisionTreeClassifier
+
+import gnomon
+from gnomon.errors import UserError
+from gnomon.numeric.noise import Noise
+from gnomon.runs.folder import RunFolder
+from gnomon.systems.ensemble.folds import assign, out_of_fold
+from gnomon.systems.ensemble.stacking import Stacking, StackingRegression
+
+X, Y = load_iris(return_X_y=True)
+MEMBERS = "decision-tree+logistic-regression"
+
+
+def arrays(system):
+    return {name: np.array(value) for name, value in system.model_.state().items()}
+
+
+def same(a, b):
+    a, b = arrays(a), arrays(b)
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+@pytest.mark.spec("DLN-52")
+def test_out_of_fold_predictions_are_the_peers():
+    folds = assign(150, 5, Noise(0, "folds"), codes=Y)
+    counts = np.array([np.bincount(Y[folds == f], minlength=3) for f in range(5)])
+    assert (counts == 10).all()
+    ours = out_of_fold(gnomon.make("decision-tree", max_depth=3, random_state=0), X, Y, folds)
+    seed = gnomon.make("decision-tree", random_state=0).fit(X, Y).model_.estimator.random_state
+    peer = cross_val_predict(
+        DecisionTreeClassifier(max_depth=3, random_state=seed), X, Y, cv=PredefinedSplit(folds), method="predict_proba"
+    )
+    np.testing.assert_allclose(ours, peer, atol=1e-12)
+
+
+@pytest.mark.spec("DLN-52")
+def test_random_labels_give_chance_out_of_fold():
+    random = np.random.default_rng(0)
+    points, labels = random.normal(size=(400, 5)), random.integers(0, 2, 400)
+    folds = assign(400, 5, Noise(1, "folds"), codes=labels)
+    right = (out_of_fold(gnomon.make("decision-tree", random_state=0), points, labels, folds).argmax(1) == labels).sum()
+    low, high = binom.ppf([5e-5, 1 - 5e-5], 400, 0.5)  # false alarm about 1e-4
+    assert low <= right <= high
+    # while the same tree knows all labels that it has seen
+    assert gnomon.make("decision-tree", random_state=0).fit(points, labels).score(points, labels) == 1
+
+
+@pytest.mark.spec("DLN-52")
+def test_folds_part_the_rows():
+    for n, k in ((7, 3), (10, 10), (100, 7)):
+        sizes = np.bincount(assign(n, k, Noise(2, "folds")), minlength=k)
+        assert sizes.sum() == n and sizes.max() - sizes.min() <= 1
+    with pytest.raises(UserError, match="5 folds of n_samples = 3"):
+        assign(3, 5, Noise(0, "folds"))
+
+
+@pytest.mark.spec("DLN-50", "DLN-52")
+def test_one_layer_by_hand():
+    members = [("tree", gnomon.make("decision-tree", max_depth=2, random_state=1)),
+               ("line", gnomon.make("logistic-regression", random_state=2))]  # fmt: skip
+    fitted = Stacking(members=members, folds=3, random_state=5).fit(X, Y)
+    folds = assign(150, 3, Noise(5, "fit").child("folds/0"), codes=Y)
+    z = np.hstack([out_of_fold(system, X, Y, folds) for _, system in members])
+    head = gnomon.make("logistic-regression").fit(z, Y)
+    whole = np.hstack([gnomon.make(s.name, **s.get_params()).fit(X, Y).predict_proba(X) for _, s in members])
+    np.testing.assert_allclose(fitted.transform(X), whole, atol=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(X), head.predict_proba(whole), atol=1e-9)
+
+
+@pytest.mark.spec("DLN-50")
+def test_the_combiner_recovers_the_one_member_that_knows():
+    points, y = load_diabetes(return_X_y=True)
+    points, y = points[:200], points[:200, 2] * 1000 + 3
+    noise = np.random.default_rng(0).normal(size=(200, 3))
+    table = np.hstack([points, noise])
+    members = [("knows", gnomon.make("linear-regression")), ("guesses", gnomon.make("regression-tree", max_leaves=2))]
+    fitted = StackingRegression(members=members, folds=4, random_state=0).fit(table, y)
+    np.testing.assert_allclose(fitted.predict(table), y, atol=1e-6)
+    z = fitted.transform(table)
+    np.testing.assert_allclose(PeerLine().fit(z, fitted.predict(table)).coef_, [1, 0], atol=1e-6)
+    # one member and a combiner that finds the identity: the member itself
+    alone = StackingRegression(members=[members[0]], folds=4, random_state=0).fit(points, y)
+    direct = gnomon.make("linear-regression").fit(points, y)
+    np.testing.assert_allclose(alone.predict(points), direct.predict(points), atol=1e-6)
+
+
+@pytest.mark.spec("DLN-50")
+def test_it_is_as_good_as_the_peer():
+    from sklearn.linear_model import LogisticRegression
+
+    train, test = np.arange(150) % 2 == 0, np.arange(150) % 2 == 1
+    ours = Stacking(members=MEMBERS, random_state=0).fit(X[train], Y[train]).score(X[test], Y[test])
+    peer = StackingClassifier(
+        [("a", DecisionTreeClassifier(random_state=0)), ("b", LogisticRegression(max_iter=1000))]
+    ).fit(X[train], Y[train]).score(X[test], Y[test])  # fmt: skip
+    assert abs(ours - peer) <= 0.06
+
+
+@pytest.mark.spec("DLN-51")
+def test_layers_apart_share_no_row_and_take_what_the_layer_below_says():
+    options = {"members": "decision-tree+logistic-regression", "folds": 3, "layers": 2, "apart": True}
+    fitted = Stacking(average=True, random_state=4, **options).fit(X, Y)
+    noise = Noise(4, "fit")
+    table = type("Table", (), {"X": X, "y": Y})
+    rows = [fitted.model_.layer_rows(i, table, noise) for i in range(2)]
+    assert not set(rows[0]) & set(rows[1])
+    assert sorted([*rows[0], *rows[1]]) == list(range(150))
+    # the second layer's members have met nothing but the second part, as the first layer sees it
+    parts = fitted.members_
+    z = np.hstack([parts[f"0-{name}"].predict_proba(X[rows[1]]) for name in ("decision_tree", "logistic_regression")])
+    again = gnomon.make("logistic-regression").fit(z, Y[rows[1]])
+    np.testing.assert_allclose(parts["1-logistic_regression"].coef_, again.coef_, atol=1e-8)
+    layers = [fitted.predict_layer(X, i) for i in range(2)]
+    np.testing.assert_allclose(fitted.predict_proba(X), np.mean(layers, axis=0), atol=1e-12)
+    last = Stacking(random_state=4, **options).fit(X, Y)
+    np.testing.assert_allclose(last.predict_proba(X), last.predict_layer(X, 1), atol=1e-12)
+    with pytest.raises(UserError, match="choose 0 to 1"):
+        fitted.predict_layer(X, 2)
+
+
+@pytest.mark.spec("DLN-51", "DLN-50")
+def test_one_layer_of_layers_is_stacking():
+    plain = Stacking(members=MEMBERS, folds=3, random_state=0).fit(X, Y)
+    layered = Stacking(members=MEMBERS, folds=3, layers=1, apart=True, average=True, random_state=0).fit(X, Y)
+    assert same(plain, layered)
+    np.testing.assert_array_equal(plain.predict_proba(X), layered.predict_proba(X))
+    deep = Stacking(members=MEMBERS, folds=3, layers=2, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(deep.predict_layer(X, 0), plain.predict_proba(X))
+
+
+@pytest.mark.spec("DLN-50")
+def test_any_kind_of_member_stops_after_every_step_and_ends_the_same(tmp_path):
+    make = lambda: Stacking(  # noqa: E731
+        members=["softmax-regression", gnomon.make("mlp", hidden=(4,), epochs=3), "random-forest"], folds=2,
+        random_state=0,
+    ).set_params(softmax_regression__epochs=5, random_forest__n_trees=3)  # fmt: skip
+    points, labels = X[::3], np.array(["x", "y", "z"])[Y[::3]]
+    whole = make().fit(points, labels)
+    assert whole.n_steps_ == 3 * 3 + 1
+    for stop in (1, 5, 9):
+        begun = make()
+        table = begun._ingest(points, labels)
+        begun._fit(table, begun._open(tmp_path / f"run-{stop}", table), limit=stop)
+        fresh = make()
+        again = fresh._ingest(points, labels)
+        fresh._fit(again, fresh._open(RunFolder.open(tmp_path / f"run-{stop}"), again))
+        assert same(whole, fresh)
+        for name, part in whole.members_.items():
+            assert part.history_ == fresh.members_[name].history_
+    loaded = gnomon.load(tmp_path / "run-5")
+    assert same(whole, loaded)
+    np.testing.assert_array_equal(whole.predict_proba(points), loaded.predict_proba(points))
+    assert loaded.members_["0-mlp"].history_ == whole.members_["0-mlp"].history_
+    alone = gnomon.load(tmp_path / "run-5" / "members" / "0-mlp")
+    np.testing.assert_array_equal(alone.predict(points), whole.members_["0-mlp"].predict(points))
+
+
+def test_addresses_and_names():
+    system = Stacking(members="decision-tree+decision-tree")
+    assert {"decision_tree__max_depth", "decision_tree_2__max_depth", "final__l2"} <= set(system.get_params())
+    tree = gnomon.make("decision-tree")
+    system = Stacking(members=[("a", tree)]).set_params(a__max_depth=2, final__l2=0.5)
+    assert (tree.max_depth, system.members[0][1].max_depth, system.final.l2) == (None, 2, 0.5)
+    for members, said in (
+        ([("a", tree), ("a", tree)], "two members"), ([], "no members"), ([3], "no system"),
+        ([("final", tree)], "final"),
+        ([("A b", tree)], "called 'A b'"), ("regression-tree", "no classifier"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=said) as caught:
+            Stacking(members=members).fit(X, Y)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match="max_depth"):
+        system.set_params(a__max_deph=3)
