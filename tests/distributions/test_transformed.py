@@ -1,0 +1,116 @@
+"""Change of variables and inversion against closed forms; random tests fail a right sampler with probability 1e-5."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from gnomon.distributions.real import Normal
+from gnomon.distributions.transformed import Pushforward, inverse_transform_sample, invert_cdf
+from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
+
+
+class StandardNormals:
+    """Rows of independent standard normals."""
+
+    def __init__(self, d):
+        self.d = d
+
+    def log_prob(self, z):
+        return -0.5 * (z**2).sum(-1) - self.d / 2 * math.log(2 * math.pi)
+
+    def sample(self, noise, draw=0, shape=()):
+        return noise.normal((*shape, self.d), draw, dtype=np.float64)
+
+
+@pytest.mark.spec("GEN-083")
+def test_the_exponential_of_a_normal_is_log_normal():
+    law = Pushforward(Normal(0.3, 0.6), torch.exp, torch.log)
+    x = np.array([0.1, 1.0, 4.0])
+    assert np.allclose(law.log_prob(x), stats.lognorm(0.6, scale=math.exp(0.3)).logpdf(x))
+    peer = torch.distributions.TransformedDistribution(
+        torch.distributions.Normal(torch.tensor(0.3).double(), 0.6), [torch.distributions.ExpTransform()]
+    )
+    assert np.allclose(law.log_prob(x), peer.log_prob(torch.from_numpy(x)).numpy())
+    grid = np.linspace(1e-6, 60, 2_000_001)
+    assert abs(np.exp(law.log_prob(grid)).sum() * (grid[1] - grid[0]) - 1) < 1e-5
+    draws = law.sample(Noise(0, "x"), 0, (20_000,))
+    assert stats.kstest(draws, stats.lognorm(0.6, scale=math.exp(0.3)).cdf).pvalue > 1e-5
+
+
+@pytest.mark.spec("GEN-083")
+def test_an_affine_map_gives_the_normal_of_its_covariance():
+    A = torch.tensor([[2.0, 0.3, 0.0], [0.0, 1.0, -0.4], [0.5, 0.0, 0.7]], dtype=torch.float64)
+    b = torch.tensor([1.0, -1.0, 0.5], dtype=torch.float64)
+    law = Pushforward(StandardNormals(3), lambda z: z @ A.T + b, lambda x: torch.linalg.solve(A, (x - b).T).T)
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    exact = stats.multivariate_normal(b.numpy(), (A @ A.T).numpy())
+    assert np.allclose(law.log_prob(x), exact.logpdf(x))
+    given = torch.tensor(x, requires_grad=True)
+    law.log_prob(given).sum().backward()
+    slope = -np.linalg.solve((A @ A.T).numpy(), (x - b.numpy()).T).T
+    assert np.allclose(given.grad.numpy(), slope)
+    draws = law.sample(Noise(0, "x"), 0, (5_000,))
+    white = np.linalg.solve(A.numpy(), (draws - b.numpy()).T)
+    assert stats.kstest(white.ravel(), stats.norm.cdf).pvalue > 1e-5
+
+
+@pytest.mark.spec("GEN-083")
+def test_a_curved_map_integrates_to_one():
+    def forward(z):  # the banana
+        return torch.stack([z[:, 0], z[:, 1] + 0.5 * z[:, 0] ** 2], 1)
+
+    def inverse(x):
+        return torch.stack([x[:, 0], x[:, 1] - 0.5 * x[:, 0] ** 2], 1)
+
+    law = Pushforward(StandardNormals(2), forward, inverse)
+    a, b = np.meshgrid(np.linspace(-6, 6, 301), np.linspace(-7, 25, 801))
+    p = np.exp(law.log_prob(np.stack([a.ravel(), b.ravel()], 1)))
+    assert abs(p.sum() * 12 / 300 * 32 / 800 - 1) < 1e-6
+
+
+@pytest.mark.spec("GEN-083")
+def test_where_there_is_no_density_it_is_said():
+    law = Pushforward(Normal(0.0, 1.0), torch.exp, torch.log)
+    with pytest.raises(UserValueError, match="row 1"):
+        law.log_prob([1.0, -1.0])
+    flat = Pushforward(StandardNormals(2), lambda z: z, lambda x: torch.stack([x[:, 0], x[:, 0]], 1))
+    with pytest.raises(UserValueError, match="cannot be inverted"):
+        flat.log_prob(np.ones((2, 2)))
+    with pytest.raises(UserValueError, match="as many columns"):
+        Pushforward(StandardNormals(1), lambda z: z, lambda x: x[:, :1]).log_prob(np.ones((2, 2)))
+
+
+@pytest.mark.spec("GEN-082")
+def test_inversion_of_a_cdf():
+    u = np.array([0.0, 1e-9, 0.3, 0.9, 1.0])
+    found = invert_cdf(stats.expon(scale=0.5).cdf, u, (0.0, 100.0))
+    assert np.allclose(found[1:4], -np.log1p(-u[1:4]) * 0.5, rtol=1e-9)
+    assert found[0] < 1e-15 and found[-1] <= 100
+
+    def steps(x):  # flat from 1 to 2
+        return np.where(x < 1, x / 2, np.where(x < 2, 0.5, np.minimum(x / 2 - 0.5, 1)))
+
+    assert np.allclose(invert_cdf(steps, [0.25, 0.5, 0.75], (0.0, 3.0)), [0.5, 1.0, 2.5])
+    draws = inverse_transform_sample(20_000, Noise(0, "x"), (0.0, 40.0), cdf=stats.expon.cdf)
+    assert stats.kstest(draws, stats.expon.cdf).pvalue > 1e-5
+    with pytest.raises(UserValueError, match="finite ends"):
+        invert_cdf(stats.norm.cdf, [0.5], (-math.inf, 0.0))
+
+
+@pytest.mark.spec("GEN-082")
+def test_inversion_of_a_density():
+    draws = inverse_transform_sample(20_000, Noise(1, "x"), (-9.0, 9.0), pdf=lambda x: 3 * np.exp(-0.5 * x**2))
+    assert stats.kstest(draws, stats.norm.cdf).pvalue > 1e-5
+    coarse = inverse_transform_sample(20_000, Noise(1, "x"), (0.0, 1.0), pdf=lambda x: x, n_grid=2)
+    assert stats.kstest(coarse, lambda x: x**2).pvalue > 1e-5  # linear densities are exact on any grid
+    gap = inverse_transform_sample(5_000, Noise(2, "x"), (0.0, 3.0), pdf=lambda x: (abs(x - 1.5) > 0.5) * 1.0)
+    assert not ((gap > 1.001) & (gap < 1.999)).any()
+    for wrong in (lambda x: -x, lambda x: 0 * x):
+        with pytest.raises(UserValueError, match="density"):
+            inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0), pdf=wrong)
+    with pytest.raises(UserValueError, match="one of them"):
+        inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0))
