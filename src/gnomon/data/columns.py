@@ -119,7 +119,9 @@ def features(part: Part, columns: Sequence[str], *, missing: bool = True) -> NDA
     frame = part.frame.select(columns)
     if not part.clean or any(dtype != pl.Float64 for dtype in frame.dtypes):
         frame = pl.DataFrame([numbers(part, column) for column in columns])
-    X = frame.fill_null(float("nan")).to_numpy(order="c")
+    if any(frame.null_count().row(0)):
+        frame = frame.fill_null(float("nan"))
+    X = frame.to_numpy(order="c", writable=True)
     if not missing and np.isnan(X).any():
         row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
         remedy = "fill it in or drop the row"

@@ -196,7 +196,8 @@ def _read_table(table: Table, source: dict[str, Any]) -> Dataset:
         return _read_sentences(table, label, chosen[0], source)
     pieces: list[NDArray[np.float64]] = []
     kept: list[Part] = []
-    for part in table.parts(told, [*chosen, *told]):
+    whole = table.whole() if isinstance(table, Delimited) and chosen == table.columns else None
+    for part in table.parts(told, [*chosen, *told]) if whole is None else [whole]:
         pieces.append(features(part, chosen))
         kept.append(Part(part.name, part.frame.select(told), part.word, part.first, part.numbers, typed=part.typed))
     y = None if label is None else labels(kept, label)
