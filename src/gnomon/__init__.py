@@ -21,6 +21,7 @@ _WHERE = {
     "context": "gnomon.training.context:context",
     "data": "gnomon.data",
     "errors": "gnomon.errors",
+    "evaluation": "gnomon.evaluation",
     "launch": "gnomon.training.launch:launch",
     "load": "gnomon.saving:load",
     "make": "gnomon.catalog:make",

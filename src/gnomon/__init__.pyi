@@ -2,6 +2,7 @@
 
 from gnomon import data as data
 from gnomon import errors as errors
+from gnomon import evaluation as evaluation
 from gnomon import testing as testing
 from gnomon._version import __version__ as __version__
 from gnomon.catalog import Entry

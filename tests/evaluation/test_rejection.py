@@ -110,6 +110,8 @@ def test_a_classifier_that_refuses(iris):
     answers = careful.predict(X)
     assert np.array_equal(answers == -1, confidence < 0.9)
     assert np.array_equal(answers[answers != -1], model.predict(X)[confidence >= 0.9])
+    edge = RejectOption(model, float(confidence[3]), reject=-1)
+    assert edge.predict(X)[3] != -1  # a confidence of just the threshold is answered
     scores = careful.evaluate(X, y)
     point = coverage_curve(y, model.predict(X), confidence).at(0.9)
     assert scores["coverage"].value == pytest.approx(point.coverage, abs=1e-12)
