@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from gnomon.catalog import entry
 from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load as load_data
@@ -201,6 +203,19 @@ def _refuse_by_row(system: System, data: Dataset) -> None:
         system.target.check(y, n=len(X), name=data.name)
     elif y is not None:
         Labels().encode(y, n=len(X), name=data.name)
+        _refuse_single(data)
+
+
+def _refuse_single(data: Dataset) -> None:
+    """A label of one row cannot be on both sides of a split, and is often a slip of the pen."""
+    labels, rows, counts = np.unique(data.view("labels"), return_index=True, return_counts=True)
+    if (counts > 1).all():
+        return
+    single = int((counts == 1).argmax())
+    label = labels[single].item()
+    name = data.classes[label] if data.classes and isinstance(label, int) else label
+    remedy = "correct it, drop the row, or keep none out (--holdout 0)"
+    raise UserValueError(f"label {name!r} stands in one row only", f"{data.name}, row {rows[single]}", remedy)
 
 
 def resume(

