@@ -289,6 +289,8 @@ def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
                 continue
             if "available_if" in marks and "_model_supports" in marks and function.name not in abilities:
                 continue
+            if "_has_probabilities" in marks and module.attribute(node, "has_probabilities") is False:
+                continue
             if "_has_columns" in marks and "log_prob" not in abilities:  # a verb of densities, whatever its name
                 continue
             verbs[function.name] = None

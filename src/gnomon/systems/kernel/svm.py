@@ -43,8 +43,7 @@ class _SupportVectors(Library):
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:
         recipe: Kernel = self._recipe("kernel")  # type: ignore[attr-defined]
-        limit = -1 if self.max_iter is None else self.max_iter  # type: ignore[attr-defined]
-        estimator = kind(kernel=recipe.function, max_iter=limit, **recipe.options(), **options)
+        estimator = kind(kernel=recipe.function, **recipe.options(), **options)
         return SVMModel(estimator, self.types)
 
     @property
@@ -101,7 +100,7 @@ class SVM(_SupportVectors, Classifier):
         Inner product of the features.
     tol : float in [0, inf), default 1e-3
         Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
-    max_iter : int in [1, inf) or None, default None
+    max_iter : int in [1, inf), default 10000000
         Iterations at most; a kernel that is not positive semidefinite may need a limit.
     random_state : int, Generator, RandomState or None, default None
         Taken as every system takes it; the optimum does not depend on it.
@@ -145,7 +144,7 @@ class SVM(_SupportVectors, Classifier):
         C: Annotated[float, "(0, inf)"] = 1.0,
         kernel: str | Recipe = "rbf",
         tol: Annotated[float, "[0, inf)"] = 1e-3,
-        max_iter: Annotated[int, "[1, inf)"] | None = None,
+        max_iter: Annotated[int, "[1, inf)"] = 10_000_000,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
     ) -> None:
@@ -157,7 +156,9 @@ class SVM(_SupportVectors, Classifier):
         self.dtype = dtype
 
     def _make(self, *_: Any, **arguments: Any) -> SVMModel:
-        return self._made(SVC, C=self.C, tol=max(self.tol, SMALLEST), break_ties=arguments["n_classes"] > 2)
+        return self._made(
+            SVC, C=self.C, tol=max(self.tol, SMALLEST), max_iter=self.max_iter, break_ties=arguments["n_classes"] > 2
+        )
 
     def _codes(self, rows: Array) -> Array:
         return self.model_.estimator.predict(rows)
@@ -183,7 +184,7 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         Inner product of the features.
     tol : float in [0, inf), default 1e-3
         Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
-    max_iter : int in [1, inf) or None, default None
+    max_iter : int in [1, inf), default 10000000
         Iterations at most.
     random_state : int, Generator, RandomState or None, default None
         Taken as every system takes it; the optimum does not depend on it.
@@ -213,7 +214,7 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         epsilon: Annotated[float, "[0, inf)"] = 0.1,
         kernel: str | Recipe = "rbf",
         tol: Annotated[float, "[0, inf)"] = 1e-3,
-        max_iter: Annotated[int, "[1, inf)"] | None = None,
+        max_iter: Annotated[int, "[1, inf)"] = 10_000_000,
         random_state: Any = None,
         dtype: Literal["float32", "float64"] | None = None,
     ) -> None:
@@ -226,4 +227,4 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         self.dtype = dtype
 
     def _make(self, *_: Any, **arguments: Any) -> SVMModel:
-        return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST))
+        return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST), max_iter=self.max_iter)
