@@ -134,7 +134,7 @@ def main() -> None:
         used = sorted({info["num_threads"] for info in threadpool_info()})
         print(f"threads of the libraries: {', '.join(map(str, used))}; float64")
         for gap in (0.1, 1.0):
-            compare(n, 64, 16, gap, "full", 5, rounds)
+            compare(n, 64, 16, gap, "full", 8, rounds)
         for form in FORMS[1:]:
             compare(n, 64, 16, 0.1, form, 10, rounds)
         clusters(n, 64, 16, rounds)
