@@ -195,6 +195,13 @@ def test_a_docstring_without_parameters_describes_none():
 # --- our own systems ------------------------------------------------------------------------------------------------
 
 
+def metadata(hint):
+    """What stands beside the types in ``Annotated``, at any depth."""
+    yield from getattr(hint, "__metadata__", ())
+    for part in get_args(hint):
+        yield from metadata(part)
+
+
 @pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.name)
 class TestEverySystem:
     def test_the_card_agrees_with_the_imported_class(self, one):
@@ -210,10 +217,8 @@ class TestEverySystem:
     def test_intervals_are_those_of_the_annotations(self, one):
         hints = get_type_hints(load_class(one).__init__, include_extras=True)
         for p in card(one).parameters:
-            texts = {kind.interval for kind in p.kinds if kind.interval}
-            assert texts == {
-                m for h in (hints[p.name], *get_args(hints[p.name])) for m in getattr(h, "__metadata__", ())
-            }
+            texts = {one.interval for kind in p.kinds for one in (kind, *kind.items) if one.interval}
+            assert texts == set(metadata(hints[p.name]))
 
     def test_every_slot_has_its_recipes(self, one):
         cls, about = load_class(one), card(one)
