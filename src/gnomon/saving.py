@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from gnomon.errors import UserError, UserValueError
@@ -22,10 +23,10 @@ def system_of(config: dict[str, Any]) -> System:
     UserValueError
         A system that is neither in the catalog nor installed.
     """
-    return _unfitted(config, {key: decode(value) for key, value in config["parameters"].items()})
+    return _unfitted(config, decode)
 
 
-def _unfitted(config: dict[str, Any], parameters: dict[str, Any]) -> System:
+def _unfitted(config: dict[str, Any], read: Callable[[Any], Any]) -> System:
     module, _, name = config["where"].partition(":")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -36,7 +37,7 @@ def _unfitted(config: dict[str, Any], parameters: dict[str, Any]) -> System:
     if not (isinstance(cls, type) and issubclass(cls, System)):
         raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
     try:
-        system: System = cls(**{key: _revived(value) for key, value in parameters.items()})
+        system: System = cls(**{key: _revived(read(value)) for key, value in config["parameters"].items()})
     except (TypeError, KeyError) as error:
         raise UserValueError(
             f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged"
@@ -48,7 +49,7 @@ def _revived(value: Any) -> Any:
     """A decoded parameter, with the Systems in it."""
     if isinstance(value, dict) and value.keys() == {"__system__"}:
         inside = value["__system__"]
-        return _unfitted(inside, inside["parameters"])
+        return _unfitted(inside, lambda one: one)
     if isinstance(value, list | tuple):
         return type(value)(_revived(one) for one in value)
     return value
