@@ -1,0 +1,206 @@
+"""What a chain walks on: one face for log densities, energies and gradients, whoever gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from gnomon.contracts import Array
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.arrays import is_tensor, prototype, to_numpy
+
+__all__ = ["Density", "Tempered", "as_density", "computes_in"]
+
+
+class Density:
+    """An unnormalized log density over rows, with a gradient.
+
+    Parameters
+    ----------
+    log_density : callable
+        Array (rows, ...) -> (rows,), log of the density in nats up to a constant; -inf where it is 0. Each row must
+        depend on itself alone.
+    gradient : callable, optional
+        Array (rows, ...) -> the same shape. Without it the gradient is torch's: `log_density` must then take tensors.
+
+    Examples
+    --------
+    >>> bell = Density(lambda x: -0.5 * (x * x).sum(-1))
+    >>> bell.log_prob(np.array([[1.0, 1.0]])).tolist()
+    [-1.0]
+    >>> bell.value_and_gradient(np.array([[1.0, 2.0]]))[1].tolist()
+    [[-1.0, -2.0]]
+    """
+
+    def __init__(self, log_density: Callable[[Array], Array], gradient: Callable[[Array], Array] | None = None) -> None:
+        self.log_density, self.gradient = log_density, gradient
+
+    def log_prob(self, x: Array) -> Array:
+        """Log density of each row up to a constant, shape (rows,)."""
+        if not is_tensor(x):
+            try:
+                return _per_row(self.log_density(x), x)
+            except TypeError as error:
+                raise UserTypeError(
+                    f"the log density does not take NumPy arrays ({error})", "target", "start from a torch tensor"
+                ) from error
+        import torch
+
+        with torch.no_grad():
+            return _per_row(self.log_density(x), x)
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """Log density (rows,) and its gradient (rows, ...), in the kind and type of `x`."""
+        if self.gradient is not None:
+            return self.log_prob(x), self.gradient(x)
+        import torch
+
+        inside = x.detach() if is_tensor(x) else torch.from_numpy(np.array(x))
+        inside.requires_grad_(True)
+        try:
+            with torch.enable_grad():
+                value = _per_row(self.log_density(inside), inside)
+        except (TypeError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "numpy" not in str(error):
+                raise
+            raise UserTypeError(
+                f"the log density does not take torch tensors ({error})", "target",
+                "write it with torch, or pass Density(log_density, gradient)",
+            ) from error  # fmt: skip
+        if not is_tensor(value) or not value.requires_grad:
+            raise UserTypeError(
+                "the log density has no torch gradient", "target",
+                "write it with torch, or pass Density(log_density, gradient)",
+            )  # fmt: skip
+        (slope,) = torch.autograd.grad(value.sum(), inside)
+        value = value.detach()
+        return (value, slope) if is_tensor(x) else (value.numpy(), slope.numpy())
+
+
+class Tempered(Density):
+    """The density to the power beta, over a base: ``log p_beta = log p_0 + beta (log p - log p_0)``.
+
+    With no base, p_beta is proportional to ``exp(-beta E)``: flatter for beta < 1, sharper for beta > 1, uniform at 0.
+    A continuous target is then improper at small beta unless its space is bounded: give a normalized base.
+    ``d log Z / d beta = -E_beta[E]`` and the second derivative is Var_beta[E].
+
+    Parameters
+    ----------
+    target : anything that `as_density` takes
+    beta : float or array of shape (rows,), in [0, inf)
+        Inverse temperature, of all rows or of each.
+    base : anything that `as_density` takes, optional
+        p_0.
+
+    Raises
+    ------
+    UserValueError
+        For a beta below 0 or not finite.
+
+    Examples
+    --------
+    >>> Tempered(lambda x: -(x * x).sum(-1), 0.5).log_prob(np.array([[2.0]])).tolist()
+    [-2.0]
+    """
+
+    def __init__(self, target: Any, beta: float | Array, base: Any = None) -> None:
+        betas = to_numpy(beta)
+        if not (np.isfinite(betas) & (betas >= 0)).all():
+            bad = betas[~(np.isfinite(betas) & (betas >= 0))].flat[0]
+            raise UserValueError(f"inverse temperature {bad}", "beta", "use finite numbers of at least 0")
+        self.target, self.base = as_density(target), None if base is None else as_density(base)
+        self.beta = betas
+
+    def log_prob(self, x: Array) -> Array:
+        """As in `Density`; -inf wherever the target is 0, at beta = 0 too."""
+        mine = self.target.log_prob(x)
+        return self.combine(mine, None if self.base is None else self.base.log_prob(x))
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """As in `Density`."""
+        mine, slope = self.target.value_and_gradient(x)
+        beta = _spread(_like(self.beta, mine), slope)
+        if self.base is None:
+            return self.combine(mine, None), beta * slope
+        ground, ground_slope = self.base.value_and_gradient(x)
+        return self.combine(mine, ground), (1 - beta) * ground_slope + beta * slope
+
+    def combine(self, log_p: Array, log_p0: Array | None) -> Array:
+        """log p_beta from log p and log p_0 (None: no base)."""
+        beta = _like(self.beta, log_p)
+        gone = log_p == -np.inf
+        finite = log_p + 0.0
+        finite[gone] = 0.0
+        if log_p0 is not None:
+            nowhere = log_p0 == -np.inf
+            ground = log_p0 + 0.0
+            ground[nowhere] = 0.0
+            result = (1 - beta) * ground + beta * finite
+            gone = gone | (nowhere & (beta < 1))
+        else:
+            result = beta * finite
+        result[gone] = -np.inf
+        return result
+
+
+def as_density(target: Any) -> Density:
+    """The target as a Density.
+
+    Parameters
+    ----------
+    target : Density, object with ``energy`` (HasEnergy) or ``log_prob``, or callable
+        Of an object with both, ``energy`` is used: it is unnormalized and cheaper.
+
+    Raises
+    ------
+    UserTypeError
+        For anything else.
+    """
+    if isinstance(target, Density):
+        return target
+    if hasattr(target, "energy"):
+        return Density(lambda x: -target.energy(x))
+    if hasattr(target, "log_prob"):
+        return Density(target.log_prob)
+    if callable(target):
+        return Density(target)
+    raise UserTypeError(
+        f"{type(target).__name__} is no density", "target", "pass a log density, or an object with energy or log_prob"
+    )
+
+
+def computes_in(target: Any, x: Array) -> Array:
+    """`x` in the kind and type that the target's own arrays have, if it has any."""
+    inner = target.target if isinstance(target, Tempered) else target
+    like = prototype(inner)
+    if is_tensor(like):
+        import torch
+
+        return torch.as_tensor(x, dtype=like.dtype, device=like.device)
+    return x
+
+
+def _per_row(value: Array, x: Array) -> Array:
+    if tuple(getattr(value, "shape", ())) != (len(x),):
+        raise UserValueError(
+            f"the log density of {len(x)} rows has shape {tuple(getattr(value, 'shape', ()))}", "target",
+            "answer one number per row: sum over the other axes",
+        )  # fmt: skip
+    return value
+
+
+def _like(beta: Any, like: Array) -> Array:
+    if not is_tensor(like):
+        return np.asarray(beta, dtype=like.dtype)
+    import torch
+
+    return torch.as_tensor(beta, dtype=like.dtype, device=like.device)
+
+
+def _spread(factor: Array, x: Array) -> Array:
+    """One factor per row, with axes of length 1 for the rest of x."""
+    if factor.ndim == 0:
+        return factor
+    return cast(Array, factor.reshape((-1,) + (1,) * (x.ndim - 1)))
