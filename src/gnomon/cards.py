@@ -291,8 +291,8 @@ def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
                 continue
             if "_has_probabilities" in marks and module.attribute(node, "has_probabilities") is False:
                 continue
-            if "_has_columns" in marks and "log_prob" not in abilities:  # a verb of densities, whatever its name
-                continue
+            if "_has_columns" in marks and ("log_prob" not in abilities or "step" in abilities):
+                continue  # a verb of densities of rows, whatever its name; sequences of tokens have no columns
             verbs[function.name] = None
     return tuple(sorted(set(verbs) - {"set_params"}))
 

@@ -15,8 +15,14 @@ from gnomon.distributions.gaussian import FORMS
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes import Recipe
 from gnomon.system import Table
-from gnomon.systems.mixtures import covariances as recipes
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
+from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
+    Covariance,
+    Diag,
+    Full,
+    Spherical,
+    Tied,
+)
 from gnomon.systems.mixtures.seeding import clusters, far_apart, representative
 from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
@@ -185,9 +191,9 @@ class GaussianMixture(Mixture):
     def _too_few(self, distinct: int) -> str:
         return f"{self.n_components} components, {distinct} distinct rows; covariance floor used; use fewer components"
 
-    def _form(self) -> recipes.Covariance:
+    def _form(self) -> Covariance:
         form = self._recipe("covariance")
-        assert isinstance(form, recipes.Covariance)
+        assert isinstance(form, Covariance)
         return form
 
     def _make(self, n_features: int, dtype: str) -> GaussianMixtureModel:
@@ -243,7 +249,7 @@ def _usable(variance: Array, value: Array) -> Array:
 
 
 def _begin(
-    form: recipes.Covariance, x: Array, weight: Array, variance: Array, unit: Array, k: int, noise: Noise
+    form: Covariance, x: Array, weight: Array, variance: Array, unit: Array, k: int, noise: Noise
 ) -> dict[str, Array]:
     """Shares and means of clusters, and for every component the covariance of all rows about their cluster's mean.
 

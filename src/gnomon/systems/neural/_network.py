@@ -81,7 +81,7 @@ class Network(System):
 
     model_class: ClassVar[type] = MLPModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("activation", "initializer", "optimizer", "schedule", "early_stopping")
+    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
 
     hidden: Any
     dropout: float

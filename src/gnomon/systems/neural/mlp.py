@@ -125,7 +125,7 @@ class MLP(Classifier, Network):
 
     name: ClassVar[str] = "mlp"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("activation", "initializer", "optimizer", "schedule", "early_stopping")
+    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
     primary: ClassVar[str] = "accuracy"
 
     def __init__(

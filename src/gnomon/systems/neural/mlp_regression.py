@@ -123,7 +123,7 @@ class MLPRegression(Regressor, Network):
 
     name: ClassVar[str] = "mlp-regression"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("activation", "initializer", "optimizer", "schedule", "early_stopping")
+    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
 
     def __init__(
         self,
