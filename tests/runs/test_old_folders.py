@@ -25,7 +25,8 @@ FOLDERS = sorted(file.parent for file in ARTIFACTS.glob("format-*/*/config.json"
 def test_every_format_is_kept() -> None:
     assert {folder.parent.name for folder in FOLDERS} == {f"format-{number}" for number in range(1, FORMAT + 1)}
     assert {entry.name for entry in ENTRIES} <= {folder.name for folder in FOLDERS}
-    assert sum(file.stat().st_size for folder in FOLDERS for file in folder.iterdir()) < 100_000
+    for folder in FOLDERS:
+        assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) < 100_000, folder
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
