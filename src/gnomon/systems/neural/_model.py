@@ -61,9 +61,9 @@ class MLPModel(Module):
     ) -> None:
         super().__init__()
         inputs, wide = [n_features, *hidden], [units * activation.widening for units in hidden]
-        self.layers = torch.nn.ModuleList(
-            [dense(a, b, dtype=dtype) for a, b in zip(inputs, [*wide, n_outputs], strict=True)]
-        )
+        # Batch normalization takes a bias before it out again: its gradient would be rounding noise.
+        layers = [dense(a, b, bias=not batch_norm, dtype=dtype) for a, b in zip(inputs, wide, strict=False)]
+        self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, dtype=dtype)])
         self.norms = torch.nn.ModuleList([BatchNorm(units, dtype=dtype) for units in wide] if batch_norm else [])
         self.units = torch.nn.ModuleList([activation.build(units, dtype) for units in wide])
         self.drops = torch.nn.ModuleList([Dropout(dropout, draw=k) for k in range(len(wide))])

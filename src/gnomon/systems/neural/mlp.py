@@ -119,7 +119,7 @@ class MLP(Classifier, Network):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> MLP(hidden=(16,), epochs=30, random_state=0).fit(X, y).score(X, y) > 0.9
+    >>> MLP(hidden=(16,), epochs=30, learning_rate=0.01, random_state=0).fit(X, y).score(X, y) > 0.9
     True
     """
 
