@@ -36,7 +36,7 @@ from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 from gnomon.training.stopping import held_out
 
-__all__ = ["System", "Table", "how_many"]
+__all__ = ["System", "Table", "agreed", "how_many"]
 
 VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
@@ -277,7 +277,7 @@ class System(BaseEstimator):
     def _fit(self, table: Any, run: RunFolder | None = None, *, limit: int | None = None) -> Self:
         group = current_group()
         seed = run.config["seed"] if run else seed_of(self.random_state)
-        seed = _agreed(seed, group)
+        seed = agreed(seed, group)
         noise = Stream(seed, "fit")
         table = self._divide(table, noise.child("validation"))
         arguments = self._arguments(table)
@@ -465,7 +465,7 @@ class System(BaseEstimator):
         return self
 
 
-def _agreed(seed: int, group: Group) -> int:
+def agreed(seed: int, group: Group) -> int:
     """The first process's seed. One of more than 64 bits was given by name, hence to all."""
     if group.size == 1 or not 0 <= seed < 1 << 64:
         return seed

@@ -13,8 +13,8 @@ from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
 from gnomon.objectives.likelihood import CrossEntropy
-from gnomon.prediction import Classifier
 from gnomon.recipes import Recipe
+from gnomon.streaming import OnlineClassifier
 from gnomon.system import Table
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
@@ -45,7 +45,7 @@ class SoftmaxRegressionModel(Module):
         return torch.addmm(self.bias, (x - self.shift) / self.scale, self.weight)
 
 
-class SoftmaxRegression(Classifier):
+class SoftmaxRegression(OnlineClassifier):
     r"""Linear classifier of any number of classes, fitted by maximum likelihood.
 
     The scores are o = W^T x + b, the probabilities softmax(o), the loss the mean cross-entropy

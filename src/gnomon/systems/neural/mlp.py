@@ -37,8 +37,8 @@ from gnomon.nn.initializers import (  # noqa: F401
 )  # fmt: skip
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.losses import CrossEntropyLoss
-from gnomon.prediction import Classifier
 from gnomon.recipes import Recipe
+from gnomon.streaming import OnlineClassifier
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Fit, Network
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
@@ -57,7 +57,7 @@ from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 __all__ = ["MLP"]
 
 
-class MLP(Classifier, Network):
+class MLP(OnlineClassifier, Network):
     r"""Multilayer perceptron: class probabilities from hidden layers of units that learn their own features.
 
     h_k = f(W_k h_{k-1} + b_k) layer by layer, the scores are affine in the last one, the probabilities their softmax,

@@ -39,6 +39,7 @@ from gnomon.nn.initializers import (  # noqa: F401
 from gnomon.objectives.losses import SquaredError
 from gnomon.prediction import Regressor
 from gnomon.recipes import Recipe
+from gnomon.streaming import OnlineRegressor
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Fit, Network, standardization
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
@@ -57,7 +58,7 @@ from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 __all__ = ["MLPRegression"]
 
 
-class MLPRegression(Regressor, Network):
+class MLPRegression(OnlineRegressor, Regressor, Network):
     r"""Multilayer perceptron that predicts one or several numbers by least squares.
 
     h_k = f(W_k h_{k-1} + b_k) layer by layer, the prediction is affine in the last one. The loss is half the mean

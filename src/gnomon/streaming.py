@@ -1,0 +1,168 @@
+"""Predictors that are trained by gradient, learning from a stream of chunks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.domains import Labels
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
+from gnomon.prediction import Classifier
+from gnomon.system import System, Table, agreed
+from gnomon.training.context import current as current_context
+from gnomon.training.context import limited
+from gnomon.training.driver import Outcome
+from gnomon.training.gradient import Gradient
+from gnomon.training.group import current as current_group
+from gnomon.training.procedure import Problem, diverged
+from gnomon.training.schedules import Constant
+from gnomon.training.stopping import Off
+
+__all__ = ["OnlineClassifier", "OnlineRegressor"]
+
+
+class _Online(System):
+    """What both share: one pass of gradient steps over each chunk."""
+
+    _stream: Any = None
+    """Model, optimizers and their recipe of the last chunk; not saved."""
+
+    def _learn(self, table: Table) -> Self:
+        self._refuse_clocks()
+        if not hasattr(self, "model_"):
+            self._begin(table)
+        before = self.model_.state()
+        kept = {name: np.array(value) for name, value in before.items()}
+        try:
+            return self._pass(table)
+        except BaseException:
+            self.model_.load(kept)
+            self._stream = None
+            raise
+
+    def _refuse_clocks(self) -> None:
+        procedure: Any = self._procedure()
+        if not isinstance(procedure, Gradient):
+            raise UserTypeError(f"{self.name} is not trained by gradient", "partial_fit", "use fit")
+        if not isinstance(procedure.schedule, Constant) or procedure.schedule.warmup:
+            raise UserValueError("a stream has no last epoch to count towards", "schedule", 'use "constant", or fit')
+        if not isinstance(procedure.stopping, Off):
+            raise UserValueError("a stream has no epochs to stop between", "early_stopping", 'use "off", or fit')
+
+    def _begin(self, table: Table) -> None:
+        """The model before its first update; columns are standardized by the first chunk."""
+        self.seed_ = agreed(seed_of(self.random_state), current_group())
+        self.arguments_ = self._arguments(table)
+        model = self._allocate(**self.arguments_)
+        self._initialize(model, table, Stream(self.seed_, "fit").child("initial"))
+        self._publish(model, Outcome(0, []))
+
+    def _pass(self, table: Table) -> Self:
+        # every chunk has an address of its own: the updates made so far
+        noise = Stream(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
+        problem: Problem = self._problem(self.model_, table, noise, current_group())
+        procedure: Any = self._procedure()
+        state = procedure.start(problem)
+        recipe = self._recipe("optimizer")
+        if self._stream is not None and self._stream[0] is self.model_ and self._stream[2] == recipe:
+            state.optimizers, state.rate = self._stream[1], math.nan  # the learning rate may have been changed since
+        with limited(current_context().threads, torch_alone=self.numpy_products):
+            for _ in range(problem.batches.steps):
+                state, info = procedure.step(state)
+                if info.watched is not None and not math.isfinite(info.watched):
+                    raise diverged("gradient_norm", info.watched, self.n_steps_ + state.update)
+        self._finish(self.model_)
+        stream = (self.model_, state.optimizers, recipe)
+        records = [*self.outcome_.records, {**info.record, "epoch": len(self.outcome_.records) + 1}]
+        self._publish(self.model_, Outcome(self.n_steps_ + state.update, records))
+        self._stream = stream
+        return self
+
+
+class OnlineClassifier(Classifier, _Online):
+    """A `Classifier` with `partial_fit`."""
+
+    def partial_fit(self, X: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One pass of gradient steps over a chunk of rows, going on from the chunks (or the fit) before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            An empty chunk changes nothing.
+        y : array of shape (n,)
+        classes : array, optional
+            Every class that will come, on the first call; those of the first chunk where left out.
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        UserValueError
+            A label that is none of the classes, with its row; a schedule or early stopping, which count epochs.
+
+        Notes
+        -----
+        ``epochs`` is not looked at. Columns are standardized, where the system does so, by the first chunk. The
+        optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
+        """
+        self._check_parameters()
+        if hasattr(self, "model_") and len(X) == 0:
+            return self
+        with self._all_or_nothing():
+            return self._learn(self._chunk(X, y, classes, sample_weight))
+
+    def _chunk(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Table:
+        first = not hasattr(self, "model_")
+        rows = self._rows(X, reset=first)
+        given = None if classes is None else Labels().encode(classes, name="classes")[0]
+        if first:
+            self.classes_ = Labels().encode(y, n=len(rows))[0] if given is None else given
+            if len(self.classes_) < 2:
+                what = f"only one class, {self.classes_.tolist()[0]!r}"
+                raise UserValueError(what, "y", "name all classes of the stream: partial_fit(X, y, classes=...)")
+        elif given is not None and given.tolist() != self.classes_.tolist():
+            raise UserValueError("the classes are not those of the first chunk", "classes", "leave them out")
+        return Table(rows, self._known(y, rows), row_weights(sample_weight, len(rows), rows.dtype))
+
+
+class OnlineRegressor(_Online):
+    """Mixin of a `Regressor` with `partial_fit`; it stands before it among the bases."""
+
+    target: ClassVar[Any]
+    several: ClassVar[bool]
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """One pass of gradient steps over a chunk of rows, going on from the chunks (or the fit) before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            An empty chunk changes nothing.
+        y : array of shape (n,) or (n, t)
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        UserValueError
+            A target of other columns; a schedule or early stopping, which count epochs.
+
+        Notes
+        -----
+        ``epochs`` is not looked at. Columns and targets are standardized, where the system does so, by the first chunk.
+        The optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "model_")
+        if not first and len(X) == 0:
+            return self
+        with self._all_or_nothing():
+            rows = self._rows(X, reset=first)
+            target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
+            table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
+            if not first and self._arguments(table).get("n_outputs") != self.arguments_.get("n_outputs"):
+                raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
+            return self._learn(table)

@@ -1,0 +1,126 @@
+"""Learning chunk by chunk: what equals a fit, what goes on, what is refused (HB-20, HB-47, HB-51)."""
+
+import numpy as np
+import pytest
+
+import gnomon
+from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.training.optimizers import SGD
+from gnomon.training.schedules import Cosine
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 2))
+BASE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+Y = X @ [1.0, -2.0] + 0.5
+
+CLASSIFIERS = [
+    lambda **more: gnomon.SoftmaxRegression(batch_size=None, random_state=0, dtype="float64", **more),
+    lambda **more: gnomon.MLP(hidden=(8,), batch_size=None, random_state=0, dtype="float64", **more),
+]
+
+
+def state_of(system):
+    return {name: np.array(value) for name, value in system.model_.state().items()}
+
+
+def same(a, b, tolerance=1e-12):
+    return all(np.allclose(a[name], b[name], rtol=0, atol=tolerance) for name in a)
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS)
+@pytest.mark.parametrize("optimizer", ["sgd", SGD(momentum=0.9), "adam"])
+def test_chunks_that_are_the_whole_data_are_the_epochs_of_a_fit(make, optimizer):
+    whole = make(epochs=6, optimizer=optimizer, learning_rate=0.1).fit(X, BASE)
+    stream = make(optimizer=optimizer, learning_rate=0.1)
+    for _ in range(6):
+        stream.partial_fit(X, BASE)
+    assert same(state_of(whole), state_of(stream))
+    assert stream.n_steps_ == 6 and stream.history_["epoch"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_regression_streams_too():
+    whole = gnomon.MLPRegression(hidden=(6,), batch_size=None, epochs=5, random_state=0, dtype="float64").fit(X, Y)
+    stream = gnomon.MLPRegression(hidden=(6,), batch_size=None, random_state=0, dtype="float64")
+    for _ in range(5):
+        stream.partial_fit(X, Y)
+    assert same(state_of(whole), state_of(stream))
+    learned = gnomon.MLPRegression(hidden=(16,), learning_rate=0.01, random_state=0)
+    for _ in range(40):
+        for start in range(0, 120, 50):  # the last chunk has 20 rows
+            learned.partial_fit(X[start : start + 50], Y[start : start + 50])
+    assert learned.score(X, Y) > 0.95
+    with pytest.raises(UserValueError, match="columns of the first chunk"):
+        learned.partial_fit(X, np.stack([Y, Y], 1))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["low", "mid", "high"])[BASE], BASE * 2 - 1, BASE + 7, BASE.astype(float), BASE > 0],
+    ids=["text", "minus", "gap", "float", "bool"],
+)
+def test_a_class_that_the_first_chunk_lacks(labels):
+    everything = np.unique(labels)
+    first = np.flatnonzero(labels != everything[-1])[:10]
+    system = gnomon.MLP(hidden=(16,), learning_rate=0.02, random_state=0)
+    system.partial_fit(X[first], labels[first], classes=everything)
+    for _ in range(60):
+        for start in range(0, 120, 40):
+            system.partial_fit(X[start : start + 40], labels[start : start + 40])
+    found = system.predict(X)
+    proba = system.predict_proba(X)
+    assert system.classes_.tolist() == everything.tolist() and found.dtype == labels.dtype
+    assert proba.shape == (120, len(everything)) and np.allclose(proba.sum(1), 1)
+    assert np.array_equal(everything[proba.argmax(1)], found) and (found == labels).mean() > 0.9
+
+
+def test_what_a_stream_refuses_in_one_line():
+    system = gnomon.MLP(hidden=(4,), random_state=0)
+    with pytest.raises(UserValueError, match=r"only one class.*classes=\.\.\."):
+        system.partial_fit(X[:5], np.zeros(5))
+    system.partial_fit(X[:20], BASE[:20], classes=[0, 1, 2])
+    with pytest.raises(UserValueError, match=r"class 5 .*row 3"):
+        system.partial_fit(X[:5], [0, 1, 2, 5, 0])
+    with pytest.raises(UserValueError, match="first chunk"):
+        system.partial_fit(X[:5], BASE[:5], classes=[0, 1])
+    with pytest.raises(UserError, match="expecting 2 features"):
+        system.partial_fit(X[:5, :1], BASE[:5])
+    with pytest.raises(UserValueError, match="schedule"):
+        gnomon.MLP(schedule=Cosine()).partial_fit(X, BASE)
+    with pytest.raises(UserValueError, match="early_stopping"):
+        gnomon.MLP(early_stopping="patience").partial_fit(X, BASE)
+
+
+def test_an_empty_or_failing_chunk_changes_nothing():
+    system = gnomon.MLP(hidden=(4,), random_state=0).partial_fit(X, BASE)
+    before, steps = state_of(system), system.n_steps_
+    system.partial_fit(X[:0], BASE[:0])
+    spoiled = X.copy()
+    spoiled[3, 1] = np.nan
+    with pytest.raises(UserError, match="row 3"):
+        system.partial_fit(spoiled, BASE)
+    assert system.n_steps_ == steps and same(before, state_of(system), 0.0)
+    wild = gnomon.MLPRegression(hidden=(4,), optimizer="sgd", learning_rate=1e-3, random_state=0).partial_fit(X, Y)
+    before, steps = state_of(wild), wild.n_steps_
+    wild.set_params(learning_rate=1e30)
+    with pytest.raises(Diverged):
+        wild.partial_fit(X, Y)
+    assert wild.n_steps_ == steps and same(before, state_of(wild), 0.0)
+    assert same(before, state_of(wild.set_params(learning_rate=1e-3)), 0.0)
+
+
+def test_predicting_in_the_middle_changes_nothing_and_a_saved_stream_answers_the_same(tmp_path):
+    def run(look):
+        system = gnomon.MLP(hidden=(8,), dropout=0.5, batch_norm=True, random_state=0)
+        for start in range(0, 99, 33):
+            system.partial_fit(X[start : start + 33], BASE[start : start + 33], classes=[0, 1, 2])
+            if look:
+                system.predict(X)
+        return system
+
+    quiet, watched = run(False), run(True)
+    assert same(state_of(quiet), state_of(watched), 0.0)
+    loaded = gnomon.load(quiet.save(tmp_path / "stream"))
+    assert np.array_equal(loaded.predict_proba(X), quiet.predict_proba(X))
+    loaded.partial_fit(X, BASE)
+    assert loaded.n_steps_ > quiet.n_steps_
+    assert np.array_equal(quiet.fit(X, BASE).predict(X), gnomon.MLP(**quiet.get_params()).fit(X, BASE).predict(X))
