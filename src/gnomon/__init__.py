@@ -26,6 +26,7 @@ _WHERE = {
     "load": "gnomon.saving:load",
     "make": "gnomon.catalog:make",
     "resume": "gnomon.fitting:resume",
+    "sample_chain": "gnomon.inference.mcmc.sampling:sample_chain",
     "testing": "gnomon.testing",
 } | {entry.class_name: entry.where for entry in catalog.ENTRIES}
 """Public names: a module, or module:name. `__init__.pyi` repeats them for type checkers (tools/write_stub.py)."""

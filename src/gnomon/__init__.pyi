@@ -9,6 +9,7 @@ from gnomon.catalog import Entry
 from gnomon.catalog import make as make
 from gnomon.evaluation.score import Score as Score
 from gnomon.fitting import resume as resume
+from gnomon.inference.mcmc.sampling import sample_chain as sample_chain
 from gnomon.saving import load as load
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost

@@ -1,0 +1,327 @@
+"""Running chains: many at once, tuned in burn-in, thinned, looked at by diagnostics, saved and gone on with bitwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, HasBlocks, Noise, State, supports
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.arrays import convert, is_tensor, prototype
+from gnomon.inference.mcmc.adaptation import Adaptation
+from gnomon.inference.mcmc.diagnostics import Summary, summarize
+from gnomon.inference.mcmc.hamiltonian import HMC
+from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel
+from gnomon.inference.mcmc.metropolis import MetropolisHastings
+from gnomon.inference.mcmc.sweeps import Gibbs
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
+
+__all__ = ["ChainDraws", "Sampler", "Walk", "sample_chain"]
+
+KERNELS = {"hmc": HMC, "metropolis": MetropolisHastings, "gibbs": Gibbs}
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where a run of chains is: the kernel as tuned so far, the chains, the state of the tuning, the steps taken."""
+
+    kernel: Any
+    state: ChainState
+    tuning: State
+    t: int
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Chains step by step: what `sample_chain` does, for those who want to stop anywhere.
+
+    Parameters
+    ----------
+    target : object
+        What the kernel walks on.
+    kernel : Kernel
+        As it is before any tuning.
+    noise : Noise
+        Step t uses ``noise.at(t)``; chain i its position i.
+    burn_in : int, in [0, inf)
+        Steps in which `adapt` may tune.
+    adapt : Adaptation, optional
+        None tunes nothing.
+    """
+
+    target: Any
+    kernel: Any
+    noise: Noise
+    burn_in: int = 0
+    adapt: Adaptation | None = None
+
+    def start(self, position: Any) -> Walk:
+        """Chains at the position."""
+        state = self.kernel.init(position, self.target)
+        return Walk(self.kernel, state, self.adapt.init(self.kernel, state) if self.adapt else {}, 0)
+
+    def step(self, walk: Walk) -> tuple[Walk, Info]:
+        """All chains moved once, the kernel tuned while in burn-in."""
+        kernel, tuning = walk.kernel, walk.tuning
+        state, info = kernel.step(walk.state, self.noise.at(walk.t))
+        if self.adapt and walk.t < self.burn_in:
+            kernel, tuning = self.adapt.update(kernel, tuning, state, info, walk.t, self.burn_in)
+        return Walk(kernel, state, tuning, walk.t + 1), info
+
+    def save(self, walk: Walk) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and JSON facts from which `load` goes on bitwise."""
+        arrays = {f"chain/{name}": x for name, x in walk.state.arrays.items()}
+        arrays |= {f"tuning/{name}": np.asarray(x) for name, x in walk.tuning.items()}
+        if self.adapt:
+            arrays["kernel/step_size"] = np.asarray(walk.kernel.step_size, dtype=np.float64)
+            covariance = _covariance(walk.kernel)
+            if covariance is not None:
+                arrays["kernel/covariance"] = np.asarray(covariance, dtype=np.float64)
+        return arrays, {"t": walk.t, "kernel": type(self.kernel).__name__, "tuned": self.adapt is not None}
+
+    def load(self, arrays: State, facts: Mapping[str, Any]) -> Walk:
+        """The walk that `save` described.
+
+        Raises
+        ------
+        UserValueError
+            When it was another kernel's.
+        """
+        mine = type(self.kernel).__name__
+        if facts["kernel"] != mine or facts["tuned"] != (self.adapt is not None):
+            raise UserValueError(
+                f"the saved chains moved by {facts['kernel']}, tuned: {facts['tuned']}, not by {mine}, tuned: "
+                f"{self.adapt is not None}", "kernel, adapt", "use the same as when they were saved",
+            )  # fmt: skip
+        kernel = self.kernel
+        if self.adapt:
+            size = np.asarray(arrays["kernel/step_size"])
+            kernel = kernel.tuned(size if size.ndim else float(size), arrays.get("kernel/covariance"))
+        state = ChainState(self.target, _inside(arrays, "chain/"))
+        return Walk(kernel, state, _inside(arrays, "tuning/"), int(facts["t"]))
+
+
+@dataclass(frozen=True)
+class ChainDraws:
+    """What chains drew.
+
+    Parameters
+    ----------
+    values : mapping of name to array (chains, draws, ...)
+        The kept positions; ``x`` alone for kernels that move one array.
+    info : mapping of name to array (chains, steps)
+        What each step after burn-in told, thinned or not.
+    sampler, walk : Sampler, Walk
+        How the chains moved and where they are.
+    facts : mapping
+        ``seed``, ``burn_in`` and ``thin``.
+    """
+
+    values: Mapping[str, NDArray[Any]]
+    info: Mapping[str, NDArray[Any]]
+    sampler: Sampler
+    walk: Walk
+    facts: Mapping[str, Any]
+
+    @property
+    def draws(self) -> NDArray[Any]:
+        """The kept positions, (chains, draws, ...), where there is one array."""
+        if len(self.values) > 1:
+            raise UserValueError(f"there are several arrays: {', '.join(self.values)}", "draws", "use values[name]")
+        return next(iter(self.values.values()))
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel as tuned."""
+        return self.walk.kernel
+
+    def summary(self) -> Summary:
+        """Moments and diagnostics per coordinate."""
+        return summarize(self.values)
+
+    def table(self) -> str:
+        """The summary as text, with how moves were accepted below it."""
+        lines = [str(self.summary())]
+        if "accept_prob" in self.info:
+            lines.append(f"acceptance {self.info['accept_prob'].mean():.2f}")
+        if "divergent" in self.info and (count := int(self.info["divergent"].sum())):
+            lines.append(f"{count} divergent moves of {self.info['divergent'].size}: use a higher acceptance")
+        return "\n".join(lines)
+
+    def extend(self, draws: int) -> ChainDraws:
+        """These and `draws` more per chain: the same as if they had been asked for at once."""
+        more = _collect(self.sampler, self.walk, draws, self.facts)
+        return replace(more, values=_joined(self.values, more.values), info=_joined(self.info, more.info))
+
+    def save(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and JSON facts for ``sample_chain(..., resume=...)``; the draws so far are not among them."""
+        arrays, facts = self.sampler.save(self.walk)
+        return arrays, facts | dict(self.facts)
+
+
+def sample_chain(
+    target: Any,
+    kernel: str | Kernel = "hmc",
+    *,
+    chains: int = 8,
+    draws: int = 1000,
+    burn_in: int = 1000,
+    thin: int = 1,
+    start: Any = None,
+    adapt: str | Adaptation | None = "auto",
+    random_state: Any = None,
+    resume: tuple[State, Mapping[str, Any]] | None = None,
+) -> ChainDraws:
+    """Draw from an unnormalized density, a model with an energy or a model with blocks, by Markov chains.
+
+    Parameters
+    ----------
+    target : callable, object with ``energy`` or ``log_prob``, or HasBlocks
+        A log density takes (chains, ...) to (chains,); gradients are torch's. A fitted system stands for its model.
+    kernel : {"hmc", "metropolis", "gibbs"} or Kernel
+        "gibbs" needs blocks.
+    chains : int, in [1, inf)
+        All move at once. Chain i draws the same numbers whatever the number of the others; tuning that pools the
+        chains (the default) still lets them depend on one another.
+    draws : int, in [0, inf)
+        Kept draws per chain.
+    burn_in : int, in [0, inf)
+        Steps that are thrown away.
+    thin : int, in [1, inf)
+        Every thin-th step is kept. This saves memory and never accuracy.
+    start : int, array or mapping
+        The dimension, for starts uniform in (-2, 2); one position for all chains; a position per chain on axis 0; or
+        such by name of block. Blocks start at random bits by default.
+    adapt : "auto", Adaptation or None
+        Tuning in burn-in; "auto" tunes kernels that have a step size.
+    random_state : int, None or NumPy generator
+    resume : (arrays, facts), optional
+        What ``ChainDraws.save`` gave: the chains go on from there bitwise; burn-in, thinning and seed are the saved.
+
+    Returns
+    -------
+    ChainDraws
+        Cost: ``burn_in + draws * thin`` steps of the kernel.
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        A start where the density is 0, counts that are not possible, a target that the kernel cannot walk on.
+
+    References
+    ----------
+    Gelman and Rubin (1992), "Inference from iterative simulation using multiple sequences".
+
+    Examples
+    --------
+    >>> found = sample_chain(lambda x: -0.5 * (x * x).sum(-1), start=2, draws=500, burn_in=300, random_state=0)
+    >>> found.draws.shape, bool((abs(found.summary().columns["mean"]) < 0.1).all())
+    ((8, 500, 2), True)
+    """
+    target = getattr(target, "model_", target)
+    mover = _kernel(kernel, target)
+    facts: dict[str, Any] = {"seed": seed_of(random_state), "burn_in": burn_in, "thin": thin}
+    if resume is not None:
+        facts = {key: int(resume[1][key]) for key in facts}
+    for name, value, least in (("chains", chains, 1), ("draws", draws, 0), ("burn_in", burn_in, 0), ("thin", thin, 1)):
+        if value < least:
+            raise UserValueError(f"{name} {value} is below {least}", name, f"use {least} or more")
+    noise = Stream(facts["seed"], "chain")
+    tuning = _adaptation(adapt, mover, facts["burn_in"])
+    sampler = Sampler(target, mover, noise.child("step"), facts["burn_in"], tuning)
+    if resume is not None:
+        walk = sampler.load(*resume)
+    else:
+        walk = sampler.start(_positions(target, start, chains, noise.child("start")))
+    while walk.t < sampler.burn_in:
+        walk, _ = sampler.step(walk)
+    return _collect(sampler, walk, draws, facts)
+
+
+def _collect(sampler: Sampler, walk: Walk, draws: int, facts: Mapping[str, Any]) -> ChainDraws:
+    thin, chains = facts["thin"], len(walk.state)
+    position = sampler.kernel.position(walk.state)
+    values = {name: np.empty((chains, draws, *x.shape[1:]), _plain(x).dtype) for name, x in position.items()}
+    told: dict[str, list[NDArray[Any]]] = {}
+    for t in range(draws * thin):
+        walk, info = sampler.step(walk)
+        for name, value in info.items():
+            if tuple(value.shape) == (chains,):
+                told.setdefault(name, []).append(_plain(value))
+        if (t + 1) % thin == 0:
+            for name, x in walk.kernel.position(walk.state).items():
+                values[name][:, t // thin] = _plain(x)
+    return ChainDraws(values, {name: np.stack(v, axis=1) for name, v in told.items()}, sampler, walk, facts)
+
+
+def _kernel(kernel: str | Kernel, target: Any) -> Any:
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise UserValueError(f"kernel {kernel!r} is unknown", "kernel", "use " + ", ".join(KERNELS))
+        kernel = KERNELS[kernel]()
+    if isinstance(kernel, Gibbs) and not hasattr(target, "conditional"):
+        raise UserTypeError(
+            f"{type(target).__name__} has no conditionals", "target", "use kernel='hmc', or pass Conditionals(...)"
+        )
+    return kernel
+
+
+def _adaptation(adapt: Any, kernel: Any, burn_in: int) -> Adaptation | None:
+    if adapt is None or isinstance(adapt, Adaptation):
+        return adapt
+    if adapt != "auto":
+        raise UserValueError(f"adapt {adapt!r} is unknown", "adapt", "use 'auto', None or an Adaptation")
+    tunable = getattr(kernel, "step_size", None) is not None
+    return Adaptation() if tunable and burn_in > 0 else None
+
+
+def _positions(target: Any, start: Any, chains: int, noise: Noise) -> Any:
+    """A position per chain."""
+    if isinstance(start, Mapping):
+        return {name: _rows(x, chains, name) for name, x in start.items()}
+    if start is None and supports(target, HasBlocks):
+        like = prototype(target)
+        return {
+            block: convert(noise.child(block).uniform((chains, target.sizes[block])) < 0.5, like)
+            for block in target.blocks
+        }
+    if start is None:
+        raise UserValueError("the chains have no start", "start", "pass the dimension, or a position")
+    if isinstance(start, int | np.integer):
+        return 4 * noise.uniform((chains, int(start)), like=np.empty(0)) - 2
+    return _rows(start, chains, "start")
+
+
+def _rows(x: Any, chains: int, name: str) -> Array:
+    if not is_tensor(x):
+        x = np.asarray(x)
+        x = x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
+    if x.ndim < 2:
+        row = x.reshape(1, -1)
+        return row.expand(chains, -1).clone() if is_tensor(x) else np.repeat(row, chains, axis=0)
+    if len(x) != chains:
+        raise UserValueError(f"{len(x)} positions for {chains} chains", name, f"use chains={len(x)}, or one position")
+    return x
+
+
+def _covariance(kernel: Any) -> Any:
+    """That of HMC, or of the random walk inside Metropolis-Hastings."""
+    return getattr(kernel, "covariance", getattr(getattr(kernel, "proposal", None), "covariance", None))
+
+
+def _inside(arrays: State, prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+
+def _joined(first: Mapping[str, NDArray[Any]], second: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    names = {**first, **second}
+    return {name: np.concatenate([part[name] for part in (first, second) if name in part], axis=1) for name in names}
+
+
+def _plain(x: Array) -> NDArray[Any]:
+    return np.asarray(x.detach().cpu().numpy() if is_tensor(x) else x)
