@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import re
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
-__all__ = ["check_parameters", "in_interval"]
+__all__ = ["check_parameters", "how_many", "in_interval"]
 
 INTERVAL = re.compile(r"^([\[(])\s*(-?inf|[-+.\deE]+)\s*,\s*(-?inf|[-+.\deE]+)\s*([\])])$")
+
+MOST_ROWS = 1 << 32
+"""Rows that have a noise address of their own."""
 
 
 def in_interval(value: float, interval: str) -> bool:
@@ -97,3 +101,25 @@ def _problem(value: Any, kind: Any) -> str | None:
     if isinstance(kind, type) and kind is not Any:
         return None if isinstance(value, kind) else f"give a {kind.__name__}"
     return None
+
+
+def how_many(n: Any, name: str = "n") -> int:
+    """A number of rows (steps, tokens) that somebody asks for.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No whole number, or one outside 0 ... 2**32.
+
+    Examples
+    --------
+    >>> how_many(3)
+    3
+    """
+    try:
+        number = operator.index(n)
+    except TypeError:
+        raise UserTypeError(f"{name} is {n!r}", name, "ask for a whole number") from None
+    if not 0 <= number <= MOST_ROWS:
+        raise UserValueError(f"{name} is {number}", name, f"ask for 0 to {MOST_ROWS}")
+    return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +24,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.parameters import check_parameters
+from gnomon.parameters import check_parameters, how_many
 from gnomon.recipes import Recipe, replace, resolve
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
@@ -36,13 +35,10 @@ from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 from gnomon.training.stopping import held_out
 
-__all__ = ["System", "Table", "agreed", "how_many"]
+__all__ = ["System", "Table", "agreed"]
 
 VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
-
-MOST_ROWS = 1 << 32
-"""Rows that have a noise address of their own."""
 
 
 class Table:
@@ -472,28 +468,6 @@ def agreed(seed: int, group: Group) -> int:
     halves = [seed >> 32, seed & 0xFFFFFFFF] if group.rank == 0 else [0, 0]
     high, low = group.sum(halves)
     return int(high) << 32 | int(low)
-
-
-def how_many(n: Any, name: str = "n") -> int:
-    """A number of rows (steps, tokens) that somebody asks for.
-
-    Raises
-    ------
-    UserTypeError, UserValueError
-        No whole number, or one outside 0 ... 2**32.
-
-    Examples
-    --------
-    >>> how_many(3)
-    3
-    """
-    try:
-        number = operator.index(n)
-    except TypeError:
-        raise UserTypeError(f"{name} is {n!r}", name, "ask for a whole number") from None
-    if not 0 <= number <= MOST_ROWS:
-        raise UserValueError(f"{name} is {number}", name, f"ask for 0 to {MOST_ROWS}")
-    return number
 
 
 def _plain(value: Any) -> Any:
