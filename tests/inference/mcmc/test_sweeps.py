@@ -53,7 +53,7 @@ def normal_pair(rho):
 @pytest.mark.spec("BAY-82")
 @pytest.mark.parametrize("rho", [0.5, 0.9])
 def test_a_normal_pair_is_an_autoregression_with_rho_squared(rho):
-    start = {"a": np.zeros((1, 64)), "b": np.zeros((1, 64))}
+    start = {"a": np.zeros((1, 32)), "b": np.zeros((1, 32))}
     start = {name: np.repeat(x, 4, axis=0) for name, x in start.items()}
     found = sample_chain(normal_pair(rho), "gibbs", chains=4, start=start, draws=3000, burn_in=50, random_state=1)
     for name in ("a", "b"):
@@ -62,7 +62,7 @@ def test_a_normal_pair_is_an_autoregression_with_rho_squared(rho):
         assert np.allclose(lags, rho ** (2 * np.arange(1, 4)), rtol=0, atol=0.012)
         assert np.mean(integrated_time(x)) == pytest.approx((1 + rho**2) / (1 - rho**2), rel=0.06)
         summary, squares = summarize(x), summarize(x**2)
-        # 64 coordinates each: no z-score of independent chains beyond 4.5 (1e-3 of false alarms)
+        # 32 coordinates each: no z-score of independent chains beyond 4.5 (1e-3 of false alarms)
         assert np.abs(summary.columns["mean"] / summary.columns["mcse"]).max() < 4.5
         assert np.abs((squares.columns["mean"] - 1) / squares.columns["mcse"]).max() < 4.5
     product = summarize(found.values["a"] * found.values["b"])
@@ -92,6 +92,12 @@ def test_two_discrete_variables_settle_on_their_joint(scan):
         after = kernel.step(state, noise)[0]
         to = (2 * after["a"] + after["b"]).astype(int)[:, 0]
         matrix[to, np.arange(4)] += weight[i] * weight[j] / len(choices)
+    law = table.ravel()
+    mass = {0: np.tile(table.sum(axis=0), 2), 1: np.repeat(table.sum(axis=1), 2)}  # of all that share a state's rest
+    redrawn = [law[:, None] * (states[:, None, 1 - k] == states[None, :, 1 - k]) / mass[k] for k in (0, 1)]
+    half = (redrawn[0] + redrawn[1]) / 2
+    expected = redrawn[1] @ redrawn[0] if scan == "systematic" else half @ half
+    assert np.allclose(matrix, expected, rtol=0, atol=1e-14)
     assert invariance_error(matrix, table.ravel()) < 1e-12
     assert np.allclose(stationary(matrix), table.ravel(), rtol=0, atol=1e-12)
     if scan == "random":
