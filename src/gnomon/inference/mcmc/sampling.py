@@ -17,13 +17,14 @@ from gnomon.inference.mcmc.diagnostics import Summary, summarize
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel
 from gnomon.inference.mcmc.metropolis import MetropolisHastings
+from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
 __all__ = ["ChainDraws", "Sampler", "Walk", "sample_chain"]
 
-KERNELS = {"hmc": HMC, "metropolis": MetropolisHastings, "gibbs": Gibbs}
+KERNELS = {"hmc": HMC, "metropolis": MetropolisHastings, "gibbs": Gibbs, "sites": SingleSite}
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,8 @@ def sample_chain(
     ----------
     target : callable, object with ``energy`` or ``log_prob``, or HasBlocks
         A log density takes (chains, ...) to (chains,); gradients are torch's. A fitted system stands for its model.
-    kernel : {"hmc", "metropolis", "gibbs"} or Kernel
-        "gibbs" needs blocks.
+    kernel : {"hmc", "metropolis", "gibbs", "sites"} or Kernel
+        "gibbs" needs blocks; "sites" takes one unit of 0 or 1 after the other and any energy.
     chains : int, in [1, inf)
         All move at once. Chain i draws the same numbers whatever the number of the others; tuning that pools the
         chains (the default) still lets them depend on one another.
@@ -196,7 +197,7 @@ def sample_chain(
         Every thin-th step is kept. This saves memory and never accuracy.
     start : int, array or mapping
         The dimension, for starts uniform in (-2, 2); one position for all chains; a position per chain on axis 0; or
-        such by name of block. Blocks start at random bits by default.
+        such by name of block. Blocks and units start at random bits by default.
     adapt : "auto", Adaptation or None
         Tuning in burn-in; "auto" tunes kernels that have a step size.
     random_state : int, None or NumPy generator
@@ -237,7 +238,7 @@ def sample_chain(
     if resume is not None:
         walk = sampler.load(*resume)
     else:
-        walk = sampler.start(_positions(target, start, chains, noise.child("start")))
+        walk = sampler.start(_positions(target, mover, start, chains, noise.child("start")))
     while walk.t < sampler.burn_in:
         walk, _ = sampler.step(walk)
     return _collect(sampler, walk, draws, facts)
@@ -280,10 +281,12 @@ def _adaptation(adapt: Any, kernel: Any, burn_in: int) -> Adaptation | None:
     return Adaptation() if tunable and burn_in > 0 else None
 
 
-def _positions(target: Any, start: Any, chains: int, noise: Noise) -> Any:
+def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: Noise) -> Any:
     """A position per chain."""
     if isinstance(start, Mapping):
         return {name: _rows(x, chains, name) for name, x in start.items()}
+    if hasattr(kernel, "begin") and (start is None or isinstance(start, int | np.integer)):
+        return kernel.begin(target, start, chains, noise)
     if start is None and supports(target, HasBlocks):
         like = prototype(target)
         return {
