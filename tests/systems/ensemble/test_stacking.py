@@ -180,3 +180,14 @@ def test_addresses_and_names():
         assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="max_depth"):
         system.set_params(a__max_deph=3)
+
+
+def test_a_fitted_system_keeps_its_layers_when_the_parameter_is_set_anew():
+    fitted = Stacking(members=MEMBERS, folds=2, layers=2, random_state=0).fit(X, Y)
+    before, second = fitted.transform(X), fitted.predict_layer(X, 1)
+    for layers in (1, 3):
+        fitted.set_params(layers=layers)
+        np.testing.assert_array_equal(fitted.transform(X), before)
+        np.testing.assert_array_equal(fitted.predict_layer(X, 1), second)
+        with pytest.raises(UserError, match=r"layer is 2.*choose 0 to 1"):
+            fitted.predict_layer(X, 2)

@@ -165,7 +165,7 @@ class _Stacked(Composite):
     def transform(self, X: Any) -> Array:
         """What the members of the last layer say of rows, side by side: the input of the combiner."""
         rows = self._rows(X)  # type: ignore[attr-defined]
-        return self.model_.features(rows, self.layers)
+        return self.model_.features(rows, self.model_.layers)
 
     def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
         """`transform` of the training rows after the fit: what the members say of rows that they have seen."""
@@ -173,8 +173,9 @@ class _Stacked(Composite):
 
     def _layer(self, X: Any, layer: int) -> Array:
         rows = self._rows(X)  # type: ignore[attr-defined]
-        if not 0 <= layer < self.layers:
-            raise UserValueError(f"layer is {layer}", "layer", f"choose 0 to {self.layers - 1}")
+        layers = self.model_.layers  # those of the fit, whatever the parameter was set to since
+        if not 0 <= layer < layers:
+            raise UserValueError(f"layer is {layer}", "layer", f"choose 0 to {layers - 1}")
         return self.model_.layer(rows, layer)
 
 
