@@ -27,7 +27,7 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "resume", "with_target"]
+__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "refuse_by_row", "resume", "with_target"]
 
 NAMED = "name or file"
 """The source of data that can be read again; data given as arrays has the source ``arrays``."""
@@ -175,7 +175,7 @@ def _fit(folder: str, verbose: bool) -> None:
     system = system_of(run.config)
     whole = dataset_of(run.config["data"])
     if run.config["data"]["holdout"]:
-        _refuse_by_row(system, whole)
+        refuse_by_row(system, whole)
     train, _ = _parts(whole, run.config["data"], system)
     X, y = prepare(system, train)
     if current_group().rank == 0 and "whole" not in run.config["data"]:
@@ -193,8 +193,24 @@ def _fit(folder: str, verbose: bool) -> None:
         raise UserValueError(" ".join(str(error).split())) from error
 
 
-def _refuse_by_row(system: System, data: Dataset) -> None:
-    """Check the whole table, so that an error names the row as the file has it and not as the training part has it."""
+def refuse_by_row(
+    system: System, data: Dataset, *, remedy: str = "correct it, drop the row, or keep none out (--holdout 0)"
+) -> None:
+    """Check the whole table, so that an error names the row as the file has it and not as the training part has it.
+
+    Parameters
+    ----------
+    system : System
+    data : Dataset
+        All rows, before some are kept out.
+    remedy : str
+        What to do about a label that stands in one row only.
+
+    Raises
+    ------
+    UserError
+        A value or a label that the system cannot use, by its row.
+    """
     if form(system) == "text":
         return
     X, y = prepare(system, data)
@@ -203,10 +219,10 @@ def _refuse_by_row(system: System, data: Dataset) -> None:
         system.target.check(y, n=len(X), name=data.name)
     elif y is not None:
         Labels().encode(y, n=len(X), name=data.name)
-        _refuse_single(data)
+        _refuse_single(data, remedy)
 
 
-def _refuse_single(data: Dataset) -> None:
+def _refuse_single(data: Dataset, remedy: str) -> None:
     """A label of one row cannot be on both sides of a split, and is often a slip of the pen."""
     labels, rows, counts = np.unique(data.view("labels"), return_index=True, return_counts=True)
     if (counts > 1).all():
@@ -214,7 +230,6 @@ def _refuse_single(data: Dataset) -> None:
     single = int((counts == 1).argmax())
     label = labels[single].item()
     name = data.classes[label] if data.classes and isinstance(label, int) else label
-    remedy = "correct it, drop the row, or keep none out (--holdout 0)"
     raise UserValueError(f"label {name!r} stands in one row only", f"{data.name}, row {rows[single]}", remedy)
 
 

@@ -132,3 +132,10 @@ def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
     monkeypatch.setattr(room, "baseline", lambda *what: made.append(what) or room_baseline(*what))
     compare([gnomon.PPCA(n_components=k) for k in (1, 2, 3)], "iris")
     assert made == [("density", "density")]
+
+
+def test_labels_of_single_rows_are_refused_as_by_a_fit(tmp_path):
+    with pytest.raises(UserValueError, match=r"label 25\.0 stands in one row only \(diabetes, row 156\)") as told:
+        compare(["softmax-regression"], "diabetes", out=tmp_path / "runs")
+    assert "--holdout 0" not in str(told.value), "a comparison always keeps rows out"
+    assert not (tmp_path / "runs").exists()

@@ -12,7 +12,7 @@ from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.fitting import NAMED, form, prepare, with_target
+from gnomon.fitting import NAMED, form, prepare, refuse_by_row, with_target
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system import System
 from gnomon.tasks.baselines import baseline
@@ -97,6 +97,8 @@ def compare(
         numeric = place[1] == "target"
         if numeric not in halves:
             halves[numeric] = split(with_target(whole, system), test=holdout, seed=0)
+        if goal == "classify":
+            refuse_by_row(system, whole, remedy="correct it, drop the row, or choose systems that predict numbers")
         train, test = halves[numeric]
         if place not in boards:
             boards[place] = _Board(*place, system, whole.name, train, test)
