@@ -27,7 +27,17 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "form", "other_data", "parts", "prepare", "refuse_by_row", "resume", "with_target"]
+__all__ = [
+    "carry_out",
+    "dataset_of",
+    "form",
+    "other_data",
+    "parts",
+    "prepare",
+    "refuse_by_row",
+    "resume",
+    "with_target",
+]
 
 NAMED = "name or file"
 """The source of data that can be read again; data given as arrays has the source ``arrays``."""
