@@ -71,6 +71,11 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     """
     run = RunFolder.open(folder)
     system = system_of(run.config)
+    try:
+        system._check_parameters()
+    except UserError as error:
+        where = f"config.json: {error.where}"
+        raise UserValueError(error.what, where, "the run is foreign or damaged: fit again") from None
     found = run.read_model()
     if found is not None:
         members = {name: load(path) for name, path in run.members().items()}

@@ -1,5 +1,7 @@
 """Stacking: out-of-fold predictions against the peer's, one layer by hand, layers apart, resume, folders."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -191,3 +193,15 @@ def test_a_fitted_system_keeps_its_layers_when_the_parameter_is_set_anew():
         np.testing.assert_array_equal(fitted.predict_layer(X, 1), second)
         with pytest.raises(UserError, match=r"layer is 2.*choose 0 to 1"):
             fitted.predict_layer(X, 2)
+
+
+@pytest.mark.parametrize("layers", ["many", -1, []])
+def test_a_saved_parameter_that_no_fit_takes_is_refused_when_loaded(layers, tmp_path):
+    Stacking(members=MEMBERS, folds=2, random_state=0).fit(X, Y).save(tmp_path / "m")
+    file = tmp_path / "m" / "config.json"
+    config = json.loads(file.read_text())
+    config["parameters"]["layers"] = layers
+    file.write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config\.json.*layers") as told:
+        gnomon.load(tmp_path / "m")
+    assert "\n" not in str(told.value)
