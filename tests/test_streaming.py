@@ -84,6 +84,8 @@ def test_what_a_stream_refuses_in_one_line():
         system.partial_fit(X[:5], BASE[:5], classes=[0, 1])
     with pytest.raises(UserError, match="expecting 2 features"):
         system.partial_fit(X[:5, :1], BASE[:5])
+    with pytest.raises(UserError, match="NoneType"):
+        system.partial_fit(None, BASE)
     with pytest.raises(UserValueError, match="schedule"):
         gnomon.MLP(schedule=Cosine()).partial_fit(X, BASE)
     with pytest.raises(UserValueError, match="early_stopping"):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise as Stream
@@ -110,7 +110,7 @@ class OnlineClassifier(Classifier, _Online):
         optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
         """
         self._check_parameters()
-        if hasattr(self, "model_") and len(X) == 0:
+        if hasattr(self, "model_") and is_empty(X):
             return self
         with self._all_or_nothing():
             return self._learn(self._chunk(X, y, classes, sample_weight))
@@ -157,7 +157,7 @@ class OnlineRegressor(_Online):
         """
         self._check_parameters()
         first = not hasattr(self, "model_")
-        if not first and len(X) == 0:
+        if not first and is_empty(X):
             return self
         with self._all_or_nothing():
             rows = self._rows(X, reset=first)

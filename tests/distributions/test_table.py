@@ -35,6 +35,10 @@ def test_marginals_and_conditionals_are_sums_over_axes():
     assert np.allclose(np.exp(joint.log_prob(rows)), joint.prob(rows))
     for bad, match in (
         (lambda: joint.marginal("z"), "no variable 'z'"),
+        (lambda: joint.marginal("a", "a"), "named twice"),
+        (lambda: joint.conditional("a", b=-1), "b = -1 is outside"),
+        (lambda: joint.prob([[0, 0, -1]]), "row 0, column 2"),
+        (lambda: joint.prob([[0, 0]]), "give"),
         (lambda: joint.conditional("a", a=0), "asked for and given"),
         (lambda: Table([[0.5, 0.0], [0.5, 0.0]]).conditional("x0", x1=1), "probability 0"),
     ):

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, special, stats
 from sklearn.metrics import mutual_info_score
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation import information as info
 
 TABLE = np.array([[0.5, 0.25], [0.0, 0.25]])
@@ -239,3 +239,10 @@ def test_weights_without_a_sum_are_refused():
     for weights in ([0.0, 0.0], [-1.0, 2.0], [np.inf, 1.0]):
         with pytest.raises(UserValueError, match="positive finite sum"):
             info.entropy(weights, normalize=True)
+
+
+def test_what_is_no_pair_of_laws_is_refused():
+    with pytest.raises(UserValueError, match="2 and 3 outcomes"):
+        info.kl([0.5, 0.5], [0.2, 0.3, 0.5])
+    with pytest.raises(UserTypeError, match="no numbers"):
+        info.entropy(["a", "b"])

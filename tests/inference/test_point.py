@@ -74,6 +74,8 @@ def test_where_there_is_no_maximum_it_is_said():
             maximum_likelihood(family, x, fixed=fixed)
     with pytest.raises(UserValueError, match="cannot give some of the rows"):
         maximum_likelihood(positive.Gamma, [1.0, -1.0])
+    with pytest.raises(UserValueError, match="one per row"):
+        maximum_likelihood(real.Normal, [1.0, 2.0], weight=[1.0])
     with pytest.raises(UserValueError, match="no parameter 'mu'"):
         maximum_likelihood(real.Normal, [1.0, 2.0], fixed={"mu": 0.0})
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["column_names", "first_cell", "place", "row_weights", "table"]
+__all__ = ["column_names", "first_cell", "place", "is_empty", "row_weights", "table"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -79,6 +79,11 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
         return array
     with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the domain then refuses by place
         return np.array(array, dtype=target, order="C", subok=False)
+
+
+def is_empty(X: Any) -> bool:
+    """Whether this is something of length 0; what has no length is left to the checks of tables."""
+    return hasattr(X, "__len__") and np.ndim(X) > 0 and len(X) == 0
 
 
 def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") -> Floats:

@@ -43,7 +43,14 @@ class Family:
         values = _tensors(parameters) if tensors else _arrays(parameters)
         for name, value in values.items():
             _check(name, value.detach().cpu().numpy() if tensors else value, self.parameters[name])
-        self.batch_shape: tuple[int, ...] = np.broadcast_shapes(*(tuple(value.shape) for value in values.values()))
+        shapes = {name: tuple(value.shape) for name, value in values.items()}
+        try:
+            self.batch_shape: tuple[int, ...] = np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise UserValueError(
+                f"shapes do not fit each other: {told}", type(self).__name__, "make them equal"
+            ) from None
         for name, value in values.items():
             if tensors:
                 setattr(self, name, value.expand(self.batch_shape))

@@ -171,11 +171,7 @@ class Table:
         if codes.ndim != 2 or codes.shape[1] != len(shape) or not (alpha >= 0 and len(codes) + alpha > 0):
             what = f"codes of shape {codes.shape} for {len(shape)} variables, alpha = {alpha}"
             raise UserValueError(what, "rows", "give (n, variables), and n > 0 or alpha > 0")
-        bad = np.argwhere((codes < 0) | (codes >= np.array(shape)))
-        if bad.size:
-            row, column = map(int, bad[0])
-            what = f"code {codes[row, column]} is outside [0, {shape[column]})"
-            raise UserValueError(what, f"row {row}, column {column}", "encode values as 0, 1, ...")
+        _check_codes(codes, shape)
         counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape), minlength=math.prod(shape)) + alpha
         return cls((counts / counts.sum()).reshape(shape), names)
 
@@ -191,7 +187,11 @@ class Table:
 
     def prob(self, rows: ArrayLike) -> Floats:
         """Probability of each row of codes, shape (n,)."""
-        return self.probabilities[tuple(np.asarray(rows, np.int64).T)]
+        codes = np.asarray(rows, np.int64)
+        if codes.ndim != 2 or codes.shape[1] != len(self.names):
+            raise UserValueError(f"codes of shape {codes.shape}", "rows", f"give (n, {len(self.names)})")
+        _check_codes(codes, self.probabilities.shape)
+        return self.probabilities[tuple(codes.T)]
 
     def log_prob(self, rows: ArrayLike) -> Floats:
         """Log probability of each row of codes in nats; -inf where it cannot come."""
@@ -201,6 +201,8 @@ class Table:
     def marginal(self, *names: str) -> Table:
         """Law of some variables, in the order given."""
         kept = [self._axis(name) for name in names]
+        if len(set(kept)) < len(kept):
+            raise UserValueError("a variable is named twice", "names", "name each once")
         left = tuple(axis for axis in range(len(self.names)) if axis not in kept)
         summed = self.probabilities.sum(left)
         order = np.argsort(np.argsort(kept))
@@ -226,7 +228,11 @@ class Table:
     def _index(self, given: Mapping[str, int]) -> tuple[Any, ...]:
         index: list[Any] = [slice(None)] * len(self.names)
         for name, value in given.items():
-            index[self._axis(name)] = value
+            axis = self._axis(name)
+            if not 0 <= value < self.probabilities.shape[axis]:
+                what = f"{name} = {value} is outside [0, {self.probabilities.shape[axis]})"
+                raise UserValueError(what, name, "condition on a value that it can have")
+            index[axis] = value
         return tuple(index)
 
     def sample(self, n: int, noise: Any) -> NDArray[np.int64]:
@@ -242,6 +248,14 @@ class Table:
         entry = np.searchsorted(total, u * total[-1], side="right")
         entry = np.minimum(entry, int(np.flatnonzero(flat)[-1]))  # rounding may carry u to the end
         return np.stack(np.unravel_index(entry, self.probabilities.shape), -1).astype(np.int64)
+
+
+def _check_codes(codes: NDArray[np.int64], shape: tuple[int, ...]) -> None:
+    bad = np.argwhere((codes < 0) | (codes >= np.array(shape)))
+    if bad.size:
+        row, column = map(int, bad[0])
+        what = f"code {codes[row, column]} is outside [0, {shape[column]})"
+        raise UserValueError(what, f"row {row}, column {column}", "encode values as 0, 1, ...")
 
 
 def _check_size(shape: tuple[int, ...]) -> None:

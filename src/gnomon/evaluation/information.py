@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = [
     "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts", "joint_entropy",
@@ -133,7 +133,7 @@ def cross_entropy(
     >>> round(float(cross_entropy([0.5, 0.5], [0.9, 0.1])), 6)
     1.203973
     """
-    p, q = _simplex(p, axis, normalize, "p"), _simplex(q, axis, normalize, "q")
+    p, q = _both(p, q, axis, normalize)
     return -special.xlogy(p, q).sum(axis) / _log(base) + 0.0
 
 
@@ -175,7 +175,7 @@ def kl(
     """
     if direction not in ("forward", "reverse"):
         raise UserValueError(f"unknown direction {direction!r}", "direction", 'choose "forward" or "reverse"')
-    p, q = _simplex(p, axis, normalize, "p"), _simplex(q, axis, normalize, "q")
+    p, q = _both(p, q, axis, normalize)
     if direction == "reverse":
         p, q = q, p
     # terms p log(p/q) - p + q >= 0 cancel less than p log(p/q) do
@@ -195,7 +195,7 @@ def js(p: ArrayLike, q: ArrayLike, *, axis: int = -1, base: float = math.e) -> F
     >>> float(js([1.0, 0.0], [0.0, 1.0], base=2))
     1.0
     """
-    p, q = _simplex(p, axis, False, "p"), _simplex(q, axis, False, "q")
+    p, q = _both(p, q, axis, False)
     middle = (p + q) / 2
     return (kl(p, middle, axis=axis, base=base) + kl(q, middle, axis=axis, base=base)) / 2
 
@@ -360,7 +360,7 @@ def _log(base: float) -> float:
 
 
 def _within(p: ArrayLike, name: str) -> Floats:
-    values = np.asarray(p, np.float64)
+    values = _numbers(p, name)
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -369,8 +369,23 @@ def _within(p: ArrayLike, name: str) -> Floats:
     return values
 
 
+def _both(p: ArrayLike, q: ArrayLike, axis: int, normalize: bool) -> tuple[Floats, Floats]:
+    first, second = _simplex(p, axis, normalize, "p"), _simplex(q, axis, normalize, "q")
+    if first.shape[axis] != second.shape[axis]:
+        what = f"{first.shape[axis]} and {second.shape[axis]} outcomes"
+        raise UserValueError(what, "p, q", "give two laws of the same outcomes")
+    return first, second
+
+
+def _numbers(p: ArrayLike, name: str) -> Floats:
+    try:
+        return np.asarray(p, np.float64)
+    except (TypeError, ValueError):
+        raise UserTypeError("these are no numbers", name, "give an array of numbers") from None
+
+
 def _simplex(p: ArrayLike, axis: int, normalize: bool, name: str) -> Floats:
-    values = np.asarray(p, np.float64)
+    values = _numbers(p, name)
     if normalize:
         total = values.sum(axis, keepdims=True)
         if (values < 0).any() or not (total > 0).all() or not np.isfinite(total).all():

@@ -141,6 +141,8 @@ def _maximize(
         raise UserValueError(f"no parameter {unknown[0]!r}", "fixed", f"choose from {', '.join(family.parameters)}")
     free = [name for name in family.parameters if name not in known]
     kinds = [family.parameters[name] for name in free]
+    if weight is not None and np.shape(weight) != rows.shape:
+        raise UserValueError(f"weights of shape {np.shape(weight)} for {len(rows)} rows", "weight", "give one per row")
     data = torch.from_numpy(rows)
     shares = torch.ones(len(rows), dtype=torch.float64) if weight is None else torch.tensor(np.asarray(weight, float))
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gnomon.distributions.family import Floats
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 
 __all__ = ["Pair", "conjugate", "is_conjugate", "same_up_to_a_constant"]
 
@@ -153,7 +153,10 @@ def same_up_to_a_constant(
 
 def finite(x: ArrayLike, ndim: int) -> Floats:
     """Finite rows with this number of axes; one row may come without its axis."""
-    values = np.asarray(x, np.float64)
+    try:
+        values = np.asarray(x, np.float64)
+    except (TypeError, ValueError):
+        raise UserTypeError("the rows are no numbers", "x", "give an array of numbers") from None
     values = values[None] if values.ndim == ndim - 1 else values
     if values.ndim != ndim:
         raise UserValueError(f"rows of shape {values.shape}", "x", f"give an array of {ndim} axes")
@@ -173,7 +176,10 @@ def allowed(values: Floats, test: Callable[[Floats], Any], words: str) -> Floats
 def _weights(weight: ArrayLike | None, n: int) -> Floats:
     if weight is None:
         return np.ones(n)
-    values = np.broadcast_to(np.asarray(weight, np.float64), (n,))
+    values = np.asarray(weight, np.float64)
+    if values.shape not in ((), (n,)):
+        raise UserValueError(f"weights of shape {values.shape} for {n} rows", "weight", "give one per row")
+    values = np.broadcast_to(values, (n,))
     return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "no weight")
 
 

@@ -111,7 +111,11 @@ class CategoricalDirichlet(Pair):
 
     def add(self, counts: ArrayLike) -> Self:
         """The posterior after counts by category; fractions are expected counts, negative ones take out."""
-        after = np.asarray(self.concentration) + np.asarray(counts, np.float64)
+        more = np.asarray(counts, np.float64)
+        if more.shape != (len(self.concentration),):
+            what = f"counts of shape {more.shape} for {len(self.concentration)} categories"
+            raise UserValueError(what, "counts", "give one per category")
+        after = np.asarray(self.concentration) + more
         in_range(*after)
         return replace(self, concentration=tuple(after.tolist()))
 

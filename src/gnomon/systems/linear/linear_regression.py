@@ -10,7 +10,7 @@ import torch
 
 from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.data.batches import Batches
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -186,7 +186,7 @@ class LinearRegression(Regressor):
         first = not hasattr(self, "model_")
         if not first and not hasattr(self.model_, "whole"):
             raise UserValueError("the factor of the earlier rows was not kept", "partial_fit", "fit to all rows again")
-        if not first and len(X) == 0:
+        if not first and is_empty(X):
             return self
         with self._all_or_nothing():
             return self._take_in(X, y, sample_weight, first)
