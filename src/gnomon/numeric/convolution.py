@@ -14,12 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import signal
 
+from gnomon.contracts import Array
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.numeric.fourier import fft, ifft, irfft, is_tensor, next_fast_len, rfft
 
-__all__ = ["SampledConvolution", "convolve", "convolve2d", "convolve_functions", "correlate", "correlate2d"]
+__all__ = [
+    "SampledConvolution", "circular_convolve", "convolve", "convolve2d", "convolve_functions", "correlate",
+    "correlate2d", "linear_convolve",
+]  # fmt: skip
 
 Mode = Literal["full", "same", "valid"]
 Method = Literal["auto", "direct", "fft"]
+
+SHORT = 32
+"""Taps up to which sequences are convolved by adding up shifted copies."""
+
+EXACT_BITS = 45
+"""Sums of whole numbers below 2^45 are recovered from float64 transforms of any length that fits memory."""
 
 
 def convolve(f: ArrayLike, g: ArrayLike, *, mode: Mode = "full", method: Method = "auto") -> NDArray[Any]:
@@ -126,6 +137,83 @@ def convolve2d(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method:
     return convolve(x, kernel, mode=mode, method=method)
 
 
+def linear_convolve(h: Any, u: Any) -> Array:
+    r"""Convolution of sequences on the last axis, :math:`y_k = \sum_j h_j u_{k-j}`, 0 outside; of length n + m - 1.
+
+    `convolve` in mode ``full``, for batches of sequences and for tensors, which it differentiates: shifted copies are
+    added up where one sequence has at most 32 numbers, otherwise spectra are multiplied, padded with zeros so that
+    nothing wraps around.
+
+    Parameters
+    ----------
+    h, u : arrays or tensors of shapes (..., n) and (..., m)
+        Leading axes broadcast. Whole numbers stay whole, as int64; half precision is computed in float32.
+
+    Returns
+    -------
+    array or tensor of shape (..., n + m - 1)
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        Empty sequences, no numbers, leading axes that do not broadcast, whole numbers whose sums leave int64.
+
+    Notes
+    -----
+    Cost O(N log N), N = n + m; O(n m) where a number is infinite or NaN, which spectra would spread, and for whole
+    numbers whose sums pass 2^45.
+
+    Examples
+    --------
+    >>> linear_convolve([1, 1, 0], [1, 2, 3])
+    array([1, 3, 5, 3, 0])
+    """
+    a, b = _sequences(h, u)
+    if _direct(a, b):
+        return _shifted(a, b)
+    return _by_spectra(a, b, a.shape[-1] + b.shape[-1] - 1, fast=True)
+
+
+def circular_convolve(h: Any, u: Any, n: int | None = None) -> Array:
+    r"""Convolution on a circle of n places, :math:`y_k = \sum_j h_j u_{(k-j) \bmod n}`, on the last axis.
+
+    Its discrete Fourier transform is the product of the two transforms; and the transform of a product x y is
+    ``circular_convolve(fft(x), fft(y)) / n``. Equal to `linear_convolve` from n + m - 1 places on; with fewer, what
+    passes the end comes back at the start.
+
+    Parameters
+    ----------
+    h, u : arrays or tensors of shapes (..., n)
+        As in `linear_convolve`. Sequences shorter than `n` are filled up with zeros.
+    n : int, optional
+        Places; by default the length of the two sequences, which must then agree.
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        As `linear_convolve`; sequences of two lengths without `n`, or longer than `n`.
+
+    Examples
+    --------
+    >>> circular_convolve([1, 1, 0], [1, 2, 3])
+    array([4, 3, 5])
+    """
+    a, b = _sequences(h, u)
+    lengths = sorted({a.shape[-1], b.shape[-1]})
+    if n is None and len(lengths) > 1:
+        raise UserValueError(f"sequences of {lengths[0]} and {lengths[1]} numbers", "n", "say how long the circle is")
+    n = lengths[-1] if n is None else n
+    if n < lengths[-1]:
+        raise UserValueError(f"{lengths[-1]} numbers on a circle of {n} places", "n", f"give {lengths[-1]} or more")
+    if not _direct(a, b):
+        return _by_spectra(a, b, n, fast=False)
+    full = _shifted(a, b)
+    y = _zeros(full, n)
+    y[..., : min(n, full.shape[-1])] = full[..., :n]
+    y[..., : max(full.shape[-1] - n, 0)] += full[..., n:]  # a full convolution ends before 2 n: it wraps once
+    return y
+
+
 class SampledConvolution(NamedTuple):
     """A convolution of functions on a grid: the coordinates by axis, and the values, one axis per coordinate."""
 
@@ -227,3 +315,83 @@ def _check_range(a: NDArray[Any], b: NDArray[Any], method: str) -> None:
 
 def _size(x: NDArray[Any]) -> str:
     return "x".join(map(str, x.shape))
+
+
+# --- sequences of either kind -----------------------------------------------------------------------------------------
+
+
+def _sequences(h: Any, u: Any) -> tuple[Array, Array]:
+    """Two sequences of one kind, device and floating type, after every check."""
+    if is_tensor(h) or is_tensor(u):
+        a, b = _tensors(h, u)
+    else:
+        a, b = _numbers(h, "h"), _numbers(u, "u")
+        dtype = np.result_type(a, b)
+        a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    try:
+        np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    except ValueError:
+        what = f"leading axes {tuple(a.shape[:-1])} and {tuple(b.shape[:-1])} do not broadcast"
+        raise UserValueError(what, "h, u", "give as many sequences") from None
+    if _whole(a) and _largest(a, b) >= 1 << 63:
+        raise UserValueError(f"sums of up to {_largest(a, b):.3g} are not exact", "h, u", "give floating numbers")
+    return a, b
+
+
+def _tensors(h: Any, u: Any) -> tuple[Array, Array]:
+    import torch
+
+    device = (h if is_tensor(h) else u).device
+    pair = [torch.as_tensor(x, device=device) for x in (h, u)]
+    for x, name in zip(pair, "hu", strict=True):
+        if not x.ndim or not x.numel():
+            raise UserValueError(f"a tensor of shape {tuple(x.shape)}", name, "give at least one number on every axis")
+    dtype = torch.promote_types(pair[0].dtype, pair[1].dtype)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        dtype = torch.int64
+    half = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+    return pair[0].to(half.get(dtype, dtype)), pair[1].to(half.get(dtype, dtype))
+
+
+def _whole(x: Any) -> bool:
+    return not (x.is_floating_point() or x.is_complex()) if is_tensor(x) else x.dtype.kind == "i"
+
+
+def _largest(a: Any, b: Any) -> int:
+    """Bound of the sums of whole numbers."""
+    tops = [max(abs(int(x.min())), abs(int(x.max()))) for x in (a, b)]
+    return math.prod(tops) * min(a.shape[-1], b.shape[-1])
+
+
+def _direct(a: Any, b: Any) -> bool:
+    if min(a.shape[-1], b.shape[-1]) <= SHORT:
+        return True
+    if _whole(a):
+        return _largest(a, b) >= 1 << EXACT_BITS
+    return not all(bool((x.isfinite() if is_tensor(x) else np.isfinite(x)).all()) for x in (a, b))
+
+
+def _zeros(like: Any, n: int) -> Array:
+    shape = (*like.shape[:-1], n)
+    return like.new_zeros(shape) if is_tensor(like) else np.zeros(shape, like.dtype)
+
+
+def _shifted(a: Any, b: Any) -> Array:
+    """One shifted copy of the longer sequence for each number of the shorter one."""
+    short, long = sorted((a, b), key=lambda x: int(x.shape[-1]))
+    m = long.shape[-1]
+    y = _zeros(short[..., :1] * long[..., :1], short.shape[-1] + m - 1)
+    for j in range(short.shape[-1]):
+        y[..., j : j + m] += short[..., j : j + 1] * long
+    return y
+
+
+def _by_spectra(a: Any, b: Any, n: int, *, fast: bool) -> Array:
+    """Product of spectra of n places, or of the next fast length, which only zeros fill up."""
+    size = next_fast_len(n, real=True) if fast else n
+    if a.is_complex() if is_tensor(a) else np.iscomplexobj(a):
+        return ifft(fft(a, size) * fft(b, size))[..., :n]
+    y = irfft(rfft(a, size) * rfft(b, size), size)[..., :n]
+    if not _whole(a):
+        return y
+    return y.round().to(a.dtype) if is_tensor(y) else np.rint(y).astype(a.dtype)

@@ -101,7 +101,7 @@ def rfft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward
     [(10+0j), (-2+2j), (-2+0j)]
     """
     array = _numbers(x, axis, n, norm)
-    if array.is_complex() if _is_tensor(array) else np.iscomplexobj(array):
+    if array.is_complex() if is_tensor(array) else np.iscomplexobj(array):
         raise UserTypeError("complex numbers in a transform of real ones", "x", "use fft, or give the real part")
     return _transform("rfft", array, n, axis, norm)
 
@@ -397,7 +397,7 @@ def _finite(values: NDArray[Any], shape: tuple[int, ...], name: str) -> NDArray[
     return values
 
 
-def _is_tensor(x: Any) -> bool:
+def is_tensor(x: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -410,12 +410,12 @@ def _numbers(x: Any, axis: int, n: int | None, norm: str) -> Any:
         raise UserValueError(f"norm {norm!r} is unknown", "norm", f"choose from {', '.join(close)}")
     if n is not None and n < 1:
         raise UserValueError(f"a length of {n}", "n", "give 1 or more")
-    array = x if _is_tensor(x) else np.asarray(x)
+    array = x if is_tensor(x) else np.asarray(x)
     if not -array.ndim <= axis < array.ndim:
         raise UserValueError(f"axis {axis} of an array of {array.ndim} axes", "axis", "give one of its axes")
     if not array.shape[axis]:
         raise UserValueError("no number to transform", "x", "give at least one number on the axis")
-    if _is_tensor(array):
+    if is_tensor(array):
         return _floating_tensor(array)
     if array.dtype.kind not in "biufc":
         raise UserTypeError(f"dtype {array.dtype} holds no numbers", "x", "give an array of numbers")
@@ -435,7 +435,7 @@ def _floating_tensor(x: Any) -> Any:
 
 
 def _transform(name: str, x: Any, n: int | None, axis: int, norm: str) -> Array:
-    if _is_tensor(x):
+    if is_tensor(x):
         import torch
 
         return getattr(torch.fft, name)(x, n, dim=axis, norm=norm)
