@@ -105,6 +105,10 @@ class HMC:
         """The positions as ``x``."""
         return {"x": state["x"]}
 
+    def reversed(self) -> HMC:
+        """Itself: it is reversible."""
+        return self
+
     @property
     def best_acceptance(self) -> float:
         """The acceptance to tune for: a little above the 0.65 of theory, which costs less than being below."""

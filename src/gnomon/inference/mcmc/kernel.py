@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from gnomon.contracts import Array, Noise, State
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 
-__all__ = ["ChainState", "Info", "Kernel", "accept", "select", "spread", "start_at"]
+__all__ = ["ChainState", "Info", "Kernel", "accept", "reversal", "select", "spread", "start_at"]
 
 Info = dict[str, Array]
 """Arrays of shape (chains,) by name: ``accepted``, ``accept_prob`` and others."""
@@ -58,6 +58,24 @@ class Kernel(Protocol):
 
     def position(self, state: ChainState) -> dict[str, Array]:
         """What is kept of a state: arrays by name."""
+
+
+def reversal(kernel: Any) -> Any:
+    """The kernel that runs another one backwards under its target: ``R(x' | x) = p(x') T(x | x') / p(x)``.
+
+    Kernels say theirs in ``reversed()``; one that is reversible answers itself.
+
+    Raises
+    ------
+    UserTypeError
+        When the kernel does not say.
+    """
+    if not hasattr(kernel, "reversed"):
+        raise UserTypeError(
+            f"the reversal of {type(kernel).__name__} is not known", "kernel",
+            "give it a method reversed(), which answers itself if the kernel is reversible",
+        )  # fmt: skip
+    return kernel.reversed()
 
 
 def start_at(position: Array, log_p: Array) -> None:

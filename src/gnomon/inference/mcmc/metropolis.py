@@ -132,6 +132,10 @@ class MetropolisHastings:
         """The positions as ``x``."""
         return {"x": state["x"]}
 
+    def reversed(self) -> MetropolisHastings:
+        """Itself: it is reversible."""
+        return self
+
     @property
     def best_acceptance(self) -> float:
         """The acceptance that a random walk in many dimensions is best at."""

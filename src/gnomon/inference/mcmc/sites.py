@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -21,6 +21,8 @@ from gnomon.inference.mcmc.kernel import ChainState, Info, start_at
 __all__ = ["ColoredUnits", "PairwiseUnits", "SingleSite"]
 
 Floats = NDArray[np.float64]
+
+_REVERSED = {"systematic": "backward", "backward": "systematic", "random": "random"}
 
 kernel = numba.njit(cache=True, error_model="numpy")
 
@@ -125,7 +127,8 @@ class SingleSite:
 
     Parameters
     ----------
-    scan : {"systematic", "random"}
+    scan : {"systematic", "backward", "random"}
+        Backward is systematic in the opposite order, its reversal.
     order : sequence of int, optional
         Units of a sweep, or those that a random scan chooses from; all by default.
     clamp : (value, mask), optional
@@ -156,8 +159,8 @@ class SingleSite:
     values: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.scan not in ("systematic", "random"):
-            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use systematic or random")
+        if self.scan not in _REVERSED:
+            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use " + ", ".join(_REVERSED))
         if not self.values[0] < self.values[1]:
             raise UserValueError(f"values {self.values}", "values", "use two numbers, the smaller first")
 
@@ -203,6 +206,10 @@ class SingleSite:
         """The units as ``x``."""
         return {"x": state["x"]}
 
+    def reversed(self) -> SingleSite:
+        """The same in the opposite order; a random scan is reversible."""
+        return replace(self, scan=_REVERSED[self.scan])
+
     def _sites(self, x: Floats, noise: Noise) -> NDArray[np.int64]:
         """Units to update, (chains, updates)."""
         units = np.arange(x.shape[1]) if self.order is None else np.asarray(self.order, dtype=np.int64)
@@ -210,7 +217,9 @@ class SingleSite:
             mask = np.broadcast_to(np.asarray(self.clamp[1]), x.shape[1:])
             units = units[mask[units] == 0]
         shape = (len(x), len(units))
-        if self.scan == "systematic" or not units.size:
+        if self.scan == "backward":
+            units = units[::-1]
+        if self.scan != "random" or not units.size:
             return np.ascontiguousarray(np.broadcast_to(units, shape))
         return units[noise.child("scan").integers(len(units), shape)]
 

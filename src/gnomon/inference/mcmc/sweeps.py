@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,8 @@ class Gibbs:
 
     Parameters
     ----------
-    scan : {"systematic", "random"}
+    scan : {"systematic", "backward", "random"}
+        Backward is systematic in the opposite order, its reversal.
     order : sequence of str, optional
         Updates of a sweep, or the blocks that a random scan chooses from; all blocks by default.
     clamp : mapping of block name to (value, mask), optional
@@ -80,8 +81,8 @@ class Gibbs:
     clamp: Clamp | None = None
 
     def __post_init__(self) -> None:
-        if self.scan not in ("systematic", "random"):
-            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use systematic or random")
+        if self.scan not in _SCANS:
+            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use " + ", ".join(_SCANS))
 
     def init(self, position: Mapping[str, Array], target: Any) -> ChainState:
         """Chains at the position, an array (chains, ...) for every block; see `Kernel`."""
@@ -97,12 +98,18 @@ class Gibbs:
         if self.scan == "random":
             arrays = self._random(state, noise)
         else:
-            arrays = gibbs(state.target, state.arrays, noise, order=self.order, clamp=self.clamp)
+            order = tuple(state.target.blocks if self.order is None else self.order)
+            order = order[::-1] if self.scan == "backward" else order
+            arrays = gibbs(state.target, state.arrays, noise, order=order, clamp=self.clamp)
         return state.moved(**arrays), {"changed": _changed(state.arrays, arrays)}
 
     def position(self, state: ChainState) -> dict[str, Array]:
         """Every block."""
         return dict(state.arrays)
+
+    def reversed(self) -> Gibbs:
+        """The same in the opposite order; a random scan is reversible."""
+        return replace(self, scan=_REVERSED[self.scan])
 
     def _random(self, state: ChainState, noise: Noise) -> dict[str, Array]:
         order = tuple(self.order or state.target.blocks)
@@ -120,6 +127,9 @@ class Gibbs:
                 now[block] = where(spread(mine, before[block]), drawn[block], now[block])
         return now
 
+
+_REVERSED = {"systematic": "backward", "backward": "systematic", "random": "random"}
+_SCANS = tuple(_REVERSED)
 
 _NOTHING: Any = None
 """No sweep, no noise."""

@@ -1,0 +1,269 @@
+"""Paths of distributions from a base, which is drawn from exactly, to a target, with moves that keep each of them.
+
+Annealed, linked and bridged estimates of a normalizer, tempered transitions and replica exchange walk on the same
+paths; here each kind of path stands once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.contracts import Array, Noise
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.arrays import convert, prototype
+from gnomon.inference.mcmc.density import Density, Tempered, as_density, computes_in
+from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.mcmc.kernel import Kernel, reversal, select
+
+__all__ = ["BridgePath", "Path", "TemperedPath", "check_rising", "two_blocks"]
+
+
+@runtime_checkable
+class Path(Protocol):
+    """Distributions p_0 (base), ..., p_n (target) on one space, n + 1 in number: ``len(path)``.
+
+    A state is an array (chains, ...). The levels are unnormalized, all in the same convention, so that differences of
+    ``log_prob`` between levels are the increments of log weights.
+    """
+
+    def __len__(self) -> int:
+        """n + 1, at least 2."""
+
+    @property
+    def log_z0(self) -> float:
+        """Log of the base's normalizer, in nats: that of ``exp(log_prob(0, x))``."""
+
+    def log_prob(self, level: int, x: Array) -> Array:
+        """Unnormalized log density of a level at each row, shape (chains,)."""
+
+    def start(self, n: int, noise: Noise) -> Array:
+        """n exact draws of level 0."""
+
+    def move(self, level: int, x: Array, noise: Noise) -> Array:
+        """The rows moved by a kernel that leaves the level invariant. Needs a stream of its own per call."""
+
+    def back(self, level: int, x: Array, noise: Noise) -> Array:
+        """The rows moved by the reversal of `move` under the level: ``R(x' | x) = p(x') T(x | x') / p(x)``."""
+
+
+class BridgePath:
+    """The geometric path of a model of two blocks, on the block that is kept; the other one is summed out.
+
+    Level l is the kept block's marginal of ``p_base^(1 - eta_l) p^eta_l``, the mixture of JOINT energies. A move draws
+    the other block given the kept one and the kept one given the other: reversible on the kept block, so `back` is
+    `move`.
+
+    Parameters
+    ----------
+    model : HasBridge and HasMarginalEnergy
+        The target.
+    base : object
+        From ``model.base(...)``: independent blocks and ``log_partition()``.
+    etas : array of shape (n + 1,)
+        Strictly increasing from 0 to 1, as `annealing_schedule` gives them.
+    keep : str, optional
+        The block that is kept; the model's first by default.
+
+    Notes
+    -----
+    A move takes draws 0 and 1 of its noise, `start` draw 0.
+
+    References
+    ----------
+    Salakhutdinov and Murray (2008), "On the quantitative analysis of deep belief networks".
+    """
+
+    def __init__(self, model: Any, base: Any, etas: ArrayLike, keep: str | None = None) -> None:
+        self.keep, self.other = two_blocks(model, keep)
+        self.model, self.base, self.etas = model, base, check_rising(etas, "etas", first=0.0)
+        # moves and weights ask for neighboring levels in turn; all of them would be many copies of the parameters
+        self.at = lru_cache(maxsize=2)(self._bridge)
+
+    def __len__(self) -> int:
+        return len(self.etas)
+
+    @property
+    def log_z0(self) -> float:
+        """Log Z of the base, in closed form."""
+        return float(self.base.log_partition())
+
+    def log_prob(self, level: int, x: Array) -> Array:
+        """Minus the marginal energy of the kept block, (chains,)."""
+        return cast(Array, -self.at(level).marginal_energy(self.keep, x))
+
+    def start(self, n: int, noise: Noise) -> Array:
+        """n draws of the base's kept block."""
+        like, sizes = prototype(self.model), self.model.sizes
+        blank = {block: convert(np.zeros((n, sizes[block])), like) for block in (self.keep, self.other)}
+        return cast(Array, self.at(0).conditional(self.keep, blank).sample(noise, 0))
+
+    def move(self, level: int, x: Array, noise: Noise) -> Array:
+        """The other block, then the kept one, drawn at the level."""
+        return gibbs(self.at(level), {self.keep: x}, noise, order=(self.other, self.keep))[self.keep]
+
+    back = move
+
+    def _bridge(self, level: int) -> Any:
+        return self.model.bridge(self.base, float(self.etas[level]))
+
+
+class TemperedPath:
+    """Any density at inverse temperatures, moved by any kernel: ``log p_l = log p_0 + beta_l (log p - log p_0)``.
+
+    Parameters
+    ----------
+    target : anything that `as_density` takes
+    base : object with ``log_prob`` (normalized) and ``sample(n, noise)``, or None
+        p_0; its log Z is 0. None: ``exp(-beta_l E)``, whose hottest level has no known normalizer.
+    betas : array of shape (n + 1,)
+        Strictly increasing from at least 0 to 1; `log_z0` and `start` need a base and a first beta of 0.
+    kernel : Kernel or sequence of n + 1 kernels
+        One for all levels, or one for each (step sizes fit one temperature). Its position must be one array.
+    steps : int, in [1, inf)
+        Steps of the kernel in a move.
+
+    Notes
+    -----
+    `back` runs ``kernel.reversed()``: Metropolis-Hastings, Hamiltonian Monte Carlo and random scans are their own
+    reversals, sweeps in fixed order are reversed by the opposite order. A kernel without ``reversed`` can `move` and
+    not go back. Step s of a move uses the stream ``noise.child("s")``; a move costs one density more than its steps.
+
+    References
+    ----------
+    Neal (2001), "Annealed importance sampling".
+
+    Examples
+    --------
+    >>> from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
+    >>> from gnomon.numeric.noise import Noise
+    >>> path = TemperedPath(lambda x: -(x * x).sum(-1), None, [0.1, 1.0], MetropolisHastings(RandomWalk(1.0)))
+    >>> path.log_prob(0, np.array([[2.0]])).tolist(), path.move(1, np.zeros((3, 1)), Noise(0, "path")).shape
+    ([-0.4], (3, 1))
+    """
+
+    def __init__(
+        self, target: Any, base: Any, betas: ArrayLike, kernel: Kernel | Sequence[Kernel], *, steps: int = 1
+    ) -> None:
+        self.betas = check_rising(betas, "betas")
+        kernels = [kernel] * len(self.betas) if hasattr(kernel, "step") else list(kernel)
+        if len(kernels) != len(self.betas):
+            raise UserValueError(
+                f"{len(kernels)} kernels for {len(self.betas)} levels", "kernel", "pass one, or one per level"
+            )
+        if steps < 1:
+            raise UserValueError(f"{steps} steps per move", "steps", "use 1 or more")
+        self.target, self.base, self.kernels, self.steps = target, base, kernels, steps
+        # of a base with an energy too, log_prob is the normalized one
+        self._ground = _normalized(base)
+
+    def __len__(self) -> int:
+        return len(self.betas)
+
+    @property
+    def log_z0(self) -> float:
+        """0: the base is normalized."""
+        self._needs_base()
+        return 0.0
+
+    def log_prob(self, level: int, x: Array) -> Array:
+        """The tempered density, (chains,)."""
+        return self._at(level).log_prob(x)
+
+    def start(self, n: int, noise: Noise) -> Array:
+        """n draws of the base, in the kind of the target's own arrays."""
+        self._needs_base()
+        return computes_in(self.target, self.base.sample(n, noise))
+
+    def move(self, level: int, x: Array, noise: Noise) -> Array:
+        """The kernel's steps at the level."""
+        return self._run(self.kernels[level], level, x, noise)
+
+    def back(self, level: int, x: Array, noise: Noise) -> Array:
+        """The steps of the kernel's reversal at the level."""
+        return self._run(reversal(self.kernels[level]), level, x, noise)
+
+    def _run(self, kernel: Any, level: int, x: Array, noise: Noise) -> Array:
+        density = self._at(level)
+        try:
+            state = kernel.init(x, density)
+        except UserValueError:
+            gone = density.log_prob(x) == -np.inf
+            if not gone.any():
+                raise
+            return self._run_others(kernel, level, x, noise, gone)
+        for step in range(self.steps):
+            state, _ = kernel.step(state, noise.child(str(step)))
+        return cast(Array, kernel.position(state)["x"])
+
+    def _run_others(self, kernel: Any, level: int, x: Array, noise: Noise, gone: Array) -> Array:
+        """Rows of density 0, which the base reaches and the target does not, stay: their weight is 0 for good."""
+        if gone.all():
+            return x
+        stand_in = x[~gone][:1]
+        return select(gone, x, self._run(kernel, level, select(gone, 0 * x + stand_in, x), noise))
+
+    def _at(self, level: int) -> Density:
+        beta = float(self.betas[level])
+        # Tempered is 0 wherever the target is, at beta = 0 too: that is not the base, and has another normalizer
+        return self._ground if beta == 0 and self._ground is not None else Tempered(self.target, beta, self._ground)
+
+    def _needs_base(self) -> None:
+        if self.betas[0] != 0 or not hasattr(self.base, "sample") or not hasattr(self.base, "log_prob"):
+            raise UserValueError(
+                f"the path begins at {'no base' if self.base is None else type(self.base).__name__}, beta "
+                f"{self.betas[0]:g}", "base", "pass an object with sample and a normalized log_prob, and betas from 0",
+            )  # fmt: skip
+
+
+def _normalized(base: Any) -> Density | None:
+    if base is None:
+        return None
+    return Density(base.log_prob) if hasattr(base, "log_prob") else as_density(base)
+
+
+def check_rising(values: ArrayLike, name: str, first: float | None = None) -> NDArray[np.float64]:
+    """Places on a path: at least two, finite, strictly increasing to 1, from `first` where given, never below 0.
+
+    Raises
+    ------
+    UserValueError
+        Naming the first entry that is wrong.
+    """
+    places = np.array(values, dtype=np.float64)
+    least = 0.0 if first is None else first
+    if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= least:
+        raise UserValueError(f"{name} do not rise to 1 from {least:g} or above", name, "pass an array [0, ..., 1]")
+    if first is not None and places[0] != first:
+        raise UserValueError(
+            f"{name} begin at {places[0]:g}, not at {first:g}", f"{name}, entry 0", "begin at the base"
+        )
+    falls = np.flatnonzero(~(np.diff(places) > 0))
+    if falls.size:
+        j = int(falls[0])
+        raise UserValueError(
+            f"{name} do not increase from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort them"
+        )
+    return places
+
+
+def two_blocks(model: Any, keep: str | None) -> tuple[str, str]:
+    """The kept block (the first by default) and the other one of a model that can be bridged.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        When the model has not two blocks with a marginal energy and a bridge; for an unknown block.
+    """
+    if not hasattr(model, "bridge") or not hasattr(model, "marginal_energy") or len(model.blocks) != 2:
+        raise UserTypeError(
+            f"{type(model).__name__} cannot be annealed", "model", "it needs two blocks, marginal_energy and bridge"
+        )
+    keep = model.blocks[0] if keep is None else keep
+    if keep not in model.blocks:
+        raise UserValueError(f"block {keep!r} is unknown", "keep", "use one of " + ", ".join(model.blocks))
+    return keep, next(block for block in model.blocks if block != keep)
