@@ -1,0 +1,159 @@
+"""Undirected graphs: who interacts with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from gnomon.errors import UserValueError, nearest
+
+__all__ = ["UndirectedGraph"]
+
+
+class UndirectedGraph:
+    """Nodes by name and edges without direction; it never changes.
+
+    Parameters
+    ----------
+    nodes : iterable of hashable
+        Names in the order in which answers list them. Ends of edges that are not among them are appended.
+    edges : iterable of pairs
+        Repeated edges count once.
+
+    Raises
+    ------
+    UserValueError
+        An edge from a node to itself.
+
+    Examples
+    --------
+    >>> square = UndirectedGraph("abcd", ["ab", "bc", "cd", "da"])
+    >>> square.neighbors("a")
+    ('b', 'd')
+    >>> square.without("b").edges
+    (('a', 'd'), ('c', 'd'))
+    """
+
+    def __init__(self, nodes: Iterable[Hashable] = (), edges: Iterable[Sequence[Hashable]] = ()) -> None:
+        adjacent: dict[Hashable, set[Hashable]] = {node: set() for node in nodes}
+        for a, b in edges:
+            if a == b:
+                raise UserValueError(f"an edge from {a!r} to itself", "edges", "leave it out")
+            adjacent.setdefault(a, set()).add(b)
+            adjacent.setdefault(b, set()).add(a)
+        self._adjacent = adjacent
+        self._place = {node: i for i, node in enumerate(adjacent)}
+
+    @classmethod
+    def from_cliques(cls, nodes: Iterable[Hashable], cliques: Iterable[Iterable[Hashable]]) -> UndirectedGraph:
+        """The graph in which the nodes of each clique are all joined: scopes of factors, families of a network.
+
+        Examples
+        --------
+        >>> UndirectedGraph.from_cliques("abc", ["abc"]).n_edges
+        3
+        """
+        graph = cls(nodes)
+        for clique in cliques:
+            members = set(clique)
+            for node in members:
+                graph._adjacent[graph.known(node)] |= members
+        for node, others in graph._adjacent.items():
+            others.discard(node)
+        return graph
+
+    @classmethod
+    def complete(cls, nodes: Iterable[Hashable]) -> UndirectedGraph:
+        """Every node joined with every other."""
+        names = tuple(nodes)
+        return cls.from_cliques(names, [names])
+
+    def __repr__(self) -> str:
+        return f"UndirectedGraph({len(self._adjacent)} nodes, {self.n_edges} edges)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UndirectedGraph) and self._adjacent == other._adjacent
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """Names, in the order given."""
+        return tuple(self._adjacent)
+
+    @property
+    def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Each edge once, its ends and the edges in the order of the nodes."""
+        place = self._place
+        return tuple((a, b) for a in self._adjacent for b in self.neighbors(a) if place[a] < place[b])
+
+    @property
+    def n_edges(self) -> int:
+        """How many edges there are."""
+        return sum(map(len, self._adjacent.values())) // 2
+
+    def known(self, node: Hashable) -> Hashable:
+        """The node itself; an unknown one is refused with the nearest names."""
+        if node not in self._adjacent:
+            raise _unknown(node, self.nodes)
+        return node
+
+    def neighbors(self, node: Hashable) -> tuple[Hashable, ...]:
+        """Nodes joined with it, in the order of the nodes."""
+        return tuple(sorted(self._adjacent[self.known(node)], key=self._place.__getitem__))
+
+    def has_edge(self, a: Hashable, b: Hashable) -> bool:
+        """Whether the two are joined."""
+        return self.known(b) in self._adjacent[self.known(a)]
+
+    def adjacency(self) -> dict[Hashable, set[Hashable]]:
+        """A copy of the neighbors of every node, to work on."""
+        return {node: set(others) for node, others in self._adjacent.items()}
+
+    def subgraph(self, nodes: Iterable[Hashable]) -> UndirectedGraph:
+        """The nodes given and the edges between them, in this graph's order."""
+        kept = {self.known(node) for node in nodes}
+        graph = UndirectedGraph()
+        graph._adjacent = {node: others & kept for node, others in self._adjacent.items() if node in kept}
+        graph._place = {node: i for i, node in enumerate(graph._adjacent)}
+        return graph
+
+    def without(self, nodes: Iterable[Hashable]) -> UndirectedGraph:
+        """The graph after the nodes and their edges are deleted."""
+        gone = {self.known(node) for node in nodes}
+        return self.subgraph(node for node in self._adjacent if node not in gone)
+
+    def components(self) -> tuple[tuple[Hashable, ...], ...]:
+        """Connected parts, by their first node."""
+        seen: set[Hashable] = set()
+        found = []
+        for start in self._adjacent:
+            if start in seen:
+                continue
+            part, waiting = {start}, [start]
+            while waiting:
+                new = self._adjacent[waiting.pop()] - part
+                part |= new
+                waiting += new
+            seen |= part
+            found.append(tuple(sorted(part, key=self._place.__getitem__)))
+        return tuple(found)
+
+    def marginal(self, kept: Iterable[Hashable]) -> UndirectedGraph:
+        """Interactions of the kept nodes when the others are summed out: those linked by a path through the others.
+
+        Examples
+        --------
+        >>> UndirectedGraph("abc", ["ab", "bc"]).marginal("ac").edges
+        (('a', 'c'),)
+        """
+        names = {self.known(node) for node in kept}
+        parts = self.without(names).components()
+        borders = [set().union(*(self._adjacent[node] for node in part)) & names for part in parts]
+        direct = self.subgraph(names)
+        return UndirectedGraph.from_cliques(direct.nodes, [*direct.edges, *borders])
+
+
+def _unknown(node: Hashable, known: Iterable[Hashable]) -> UserValueError:
+    close = nearest(node, [name for name in known if isinstance(name, str)]) if isinstance(node, str) else []
+    remedy = f"did you mean {close[0]!r}?" if close else "use a name of the graph"
+    return UserValueError(f"node {node!r} is unknown", "nodes", remedy)
