@@ -308,3 +308,26 @@ def test_batches_broadcast():
     assert made.sample(Noise(0, "a"), 0, (5,)).shape == (5, 3, 2)
     assert made.log_prob(np.zeros((4, 3, 2))).shape == (4, 3, 2)
     assert "Normal(loc=array" in repr(made)
+
+
+REPARAMETRIZED = (
+    real.Normal, real.Laplace, real.Cauchy, positive.LogNormal, positive.Exponential, positive.Pareto, bounded.Uniform,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONTINUOUS, ids=ids)
+def test_gradients_pass_through_draws_or_are_refused(case):
+    made = case.family(*(torch.tensor(float(v), dtype=torch.float64, requires_grad=True) for v in case.given))
+    if case.family not in REPARAMETRIZED:
+        with pytest.raises(UserTypeError, match="no gradient"):
+            made.rsample(Noise(0, "draws"), 0, (5,))
+        return
+    draws = made.rsample(Noise(0, "draws"), 0, (50,))
+    assert np.allclose(draws.detach(), case.family(*case.given).sample(Noise(0, "draws"), 0, (50,)), rtol=1e-9)
+    for i, name in enumerate(made.parameters):
+        (slope,) = torch.autograd.grad(draws.sum(), [getattr(made, name)], retain_graph=True)
+        moved = [
+            case.family(*(v + h * (j == i) for j, v in enumerate(case.given))).sample(Noise(0, "draws"), 0, (50,)).sum()
+            for h in (1e-6, -1e-6)
+        ]
+        assert math.isclose(float(slope), (moved[0] - moved[1]) / 2e-6, rel_tol=1e-5, abs_tol=1e-5), name

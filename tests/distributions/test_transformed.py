@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from gnomon.distributions.real import Normal
-from gnomon.distributions.transformed import Pushforward, inverse_transform_sample, invert_cdf
+from gnomon.distributions.real import Normal, StudentT
+from gnomon.distributions.transformed import Pushforward, Truncated, inverse_transform_sample, invert_cdf
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 
@@ -114,3 +114,25 @@ def test_inversion_of_a_density():
             inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0), pdf=wrong)
     with pytest.raises(UserValueError, match="one of them"):
         inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-np.inf, 0.5), (1.0, np.inf)])
+def test_a_truncated_law(low, high):
+    law, peer = Truncated(Normal(0.3, 1.2), low, high), stats.truncnorm((low - 0.3) / 1.2, (high - 0.3) / 1.2, 0.3, 1.2)
+    x = np.linspace(-2, 3, 21)
+    assert np.allclose(law.log_prob(x), peer.logpdf(x), rtol=1e-10)
+    assert np.allclose(law.cdf(x), peer.cdf(x), rtol=1e-10, atol=1e-14)
+    u = np.linspace(0.01, 0.99, 9)
+    assert np.allclose(law.icdf(u), peer.ppf(u), rtol=1e-8)
+    assert stats.kstest(law.sample(Noise(0, "draws"), 0, (5000,)), peer.cdf).pvalue > 1e-5
+
+
+def test_a_truncated_student_has_no_closed_form_elsewhere():
+    law, peer = Truncated(StudentT(3.0, 0.0, 1.0), -1.0, 4.0), stats.t(3)
+    mass = peer.cdf(4) - peer.cdf(-1)
+    assert np.allclose(law.log_prob([0.0, 3.0]), peer.logpdf([0.0, 3.0]) - np.log(mass))
+    assert np.isnan(law.log_prob(np.nan)) and law.log_prob(5.0) == -np.inf
+    with pytest.raises(UserValueError, match="low < high"):
+        Truncated(Normal(0.0, 1.0), 1.0, 1.0)
+    with pytest.raises(UserValueError, match="mass"):
+        Truncated(Normal(0.0, 1.0), 9.0, 10.0)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from scipy import stats
 
-from gnomon.distributions.vectors import Dirichlet, MultivariateStudentT, Wishart
-from gnomon.errors import UserValueError
+from gnomon.distributions.family import kl_divergence
+from gnomon.distributions.vectors import Dirichlet, MultivariateNormal, MultivariateStudentT, Wishart
+from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.noise import Noise
 
 SCALE = np.array([[2.0, 0.6, 0.1], [0.6, 1.0, -0.3], [0.1, -0.3, 0.8]])
@@ -84,3 +85,28 @@ def test_wishart():
     assert z(log_det, law.mean_log_determinant) < 5
     with pytest.raises(UserValueError, match="more than 2"):
         Wishart(2.0, SCALE)
+
+
+@pytest.mark.spec("BAY-41")
+def test_multivariate_normal():
+    law, peer = MultivariateNormal([1, 2, 3], SCALE), stats.multivariate_normal([1, 2, 3], SCALE)
+    x = np.random.default_rng(0).normal(size=(2, 6, 3))
+    assert np.allclose(law.log_prob(x), peer.logpdf(x), rtol=1e-12)
+    assert math.isclose(law.entropy(), peer.entropy())
+    draws = law.sample(Noise(0, "a"), 0, (20_000,))
+    white = np.linalg.solve(np.linalg.cholesky(SCALE), (draws - law.mean).T)
+    assert stats.kstest(white.ravel(), stats.norm.cdf).pvalue > 1e-5
+    assert stats.kstest((white**2).sum(0), stats.chi2(3).cdf).pvalue > 1e-5
+    other = MultivariateNormal([0.0, 1.0, 1.0], np.diag([1.0, 2.0, 3.0]))
+    inverse = np.linalg.inv(other.covariance)
+    offset = other.loc - law.loc
+    closed = 0.5 * (
+        np.trace(inverse @ SCALE) + offset @ inverse @ offset - 3 + math.log(6) - np.linalg.slogdet(SCALE)[1]
+    )
+    assert math.isclose(kl_divergence(law, other), closed) and abs(kl_divergence(law, law)) < 1e-12
+    with pytest.raises(UserError, match="no closed form"):
+        kl_divergence(law, Wishart(6.5, SCALE))
+    with pytest.raises(UserValueError, match="3 on the last axis"):
+        law.log_prob([1.0, 2.0])
+    with pytest.raises(UserValueError, match="one size"):
+        kl_divergence(law, MultivariateNormal([0.0], [[1.0]]))

@@ -154,6 +154,9 @@ class TruncatedNormal(Family):
         squares = variance + mean**2
         return self._own("scale").log() + 0.5 * math.log(2 * math.pi) + self._log_mass() + squares / 2
 
+    def _quantile(self, u: Any) -> Any:
+        raise NotImplementedError  # the law behind it is not truncated
+
     def _standard(self) -> tuple[Floats, Floats, Floats, Floats]:
         low, high = self._plain("low"), self._plain("high")
         loc, scale = self._plain("loc"), self._plain("scale")

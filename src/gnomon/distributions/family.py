@@ -213,6 +213,34 @@ class Family:
         """
         return self._answer(self._icdf(uniform(noise, (*shape, *self.batch_shape), draw)))
 
+    def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """The numbers that `sample` draws, as a tensor that is a function of the parameters: gradients pass through it.
+
+        The inverse CDF at held uniform numbers, in float64 inside.
+
+        Raises
+        ------
+        UserTypeError
+            A family without a differentiable inverse CDF.
+
+        References
+        ----------
+        Kingma and Welling (2014), "Auto-encoding variational Bayes", section 2.4.
+        """
+        import torch
+
+        u = torch.from_numpy(uniform(noise, (*shape, *self.batch_shape), draw))
+        try:
+            return self._answer(self._quantile(u), True)
+        except NotImplementedError:
+            name = type(self).__name__
+            remedy = "use its log_prob with a score-function estimate"
+            raise UserTypeError(f"draws of {name} have no gradient here", name, remedy) from None
+
+    def _quantile(self, u: Any) -> Any:
+        """Inverse CDF of tensors, with gradient."""
+        return self.law.icdf(u)
+
 
 def uniform(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
     """float64 uniform numbers of any shape, the empty one too."""
@@ -249,9 +277,10 @@ def kl_divergence(p: Any, q: Any) -> Any:
 
     own = getattr(p, "_kl", None)
     if own is not None and type(p) is type(q):
-        return p._answer(own(q), q.tensors)
+        return p._answer(own(q), q.tensors) if isinstance(p, Family) else own(q)
     try:
-        found = torch.distributions.kl_divergence(p.law, q.law)
+        laws: Any = (getattr(p, "law", None), getattr(q, "law", None))
+        found = torch.distributions.kl_divergence(*laws)
     except NotImplementedError:
         pair = f"{type(p).__name__} and {type(q).__name__}"
         remedy = "estimate it from draws: gnomon.evaluation.information.kl_samples"

@@ -59,6 +59,13 @@ class Normal(_Line):
         z = normal(noise, (*shape, *self.batch_shape), draw)
         return self._answer(self._plain("loc") + self._plain("scale") * z)
 
+    def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """The numbers of `sample` as ``m + s z``, a tensor through which gradients pass."""
+        import torch
+
+        z = torch.from_numpy(normal(noise, (*shape, *self.batch_shape), draw))
+        return self._answer(self._own("loc") + self._own("scale") * z, True)
+
 
 class Laplace(_Line):
     r"""Laplace density :math:`\exp(-|x - m| / b) / (2 b)`.

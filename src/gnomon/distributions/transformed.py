@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.distributions.family import uniform
 from gnomon.errors import UserValueError
 
-__all__ = ["Pushforward", "inverse_transform_sample", "invert_cdf"]
+__all__ = ["Pushforward", "Truncated", "inverse_transform_sample", "invert_cdf"]
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +88,57 @@ class Pushforward:
         import torch
 
         return self.forward(torch.as_tensor(self.base.sample(noise, draw, shape))).numpy()
+
+
+class Truncated:
+    """A law of numbers, given that they lie in [low, high]: ``p(x) / (F(high) - F(low))`` there, 0 elsewhere.
+
+    Where both ends lie so far in the upper tail that F rounds to 1, its mass is lost: refused, see `TruncatedNormal`.
+
+    Parameters
+    ----------
+    base : Family
+        A continuous law with ``log_prob``, ``cdf`` and ``icdf``.
+    low, high : float
+        -inf and inf leave a side as it is.
+
+    Examples
+    --------
+    >>> from gnomon.distributions.positive import Exponential
+    >>> float(Truncated(Exponential(1.0), 0.0, 1.0).log_prob(0.5).round(6))
+    -0.041325
+    """
+
+    def __init__(self, base: Any, low: float = -np.inf, high: float = np.inf) -> None:
+        if not low < high:
+            raise UserValueError(f"the interval [{low}, {high}]", "low, high", "give low < high")
+        self.base, self.low, self.high = base, float(low), float(high)
+        self._below = np.asarray(base.cdf(self.low), np.float64)
+        self._mass = np.asarray(base.cdf(self.high), np.float64) - self._below
+        if not (self._mass > 1e-12).all():
+            raise UserValueError(
+                f"the law has mass {self._mass.min():.1e} in [{low}, {high}]", "low, high", "choose a likelier interval"
+            )
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density in nats; -inf outside the interval, NaN where `x` is."""
+        values = np.asarray(x, np.float64)
+        outside = (values < self.low) | (values > self.high)
+        return np.where(outside, -np.inf, np.asarray(self.base.log_prob(values), np.float64) - np.log(self._mass))
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(X <= x)."""
+        values = np.clip(np.asarray(x, np.float64), self.low, self.high)
+        return np.asarray((np.asarray(self.base.cdf(values), np.float64) - self._below) / self._mass)
+
+    def icdf(self, u: ArrayLike) -> Floats:
+        """The value that u of the mass lies below, 0 < u < 1."""
+        found = np.asarray(self.base.icdf(self._below + np.asarray(u, np.float64) * self._mass), np.float64)
+        return np.clip(found, self.low, self.high)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
+        """Draws by inversion of the CDF, shape ``shape + batch``."""
+        return self.icdf(uniform(noise, (*shape, *self._mass.shape), draw))
 
 
 def invert_cdf(

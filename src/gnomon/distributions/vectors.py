@@ -1,4 +1,4 @@
-"""Families of vectors and of matrices: Dirichlet, multivariate Student t, Wishart."""
+"""Families of vectors and of matrices: Dirichlet, multivariate normal and Student t, Wishart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnomon.distributions.family import Family, Floats, normal, uniform
 from gnomon.distributions.positive import log_gamma_quantile
 from gnomon.errors import UserValueError
 
-__all__ = ["Dirichlet", "MultivariateStudentT", "Wishart", "positive_definite"]
+__all__ = ["Dirichlet", "MultivariateNormal", "MultivariateStudentT", "Wishart", "positive_definite"]
 
 
 class Dirichlet(Family):
@@ -68,6 +68,75 @@ class Dirichlet(Family):
         a = self._plain("concentration")
         u = uniform(noise, (*shape, *self.batch_shape, self.size), draw)
         return self._answer(special.softmax(log_gamma_quantile(a, u), axis=-1))
+
+
+class MultivariateNormal:
+    r"""Normal density on vectors, :math:`(2 \pi)^{-d/2} |C|^{-1/2} \exp(-(x - m)^T C^{-1} (x - m) / 2)`.
+
+    Components of a mixture are batches of their own: `gnomon.distributions.gaussian`.
+
+    Parameters
+    ----------
+    loc : array of shape (d,)
+        The mean m.
+    covariance : array of shape (d, d), positive definite
+        C, neither precision nor factor.
+
+    Examples
+    --------
+    >>> float(MultivariateNormal([0.0, 0.0], [[1.0, 0.0], [0.0, 4.0]]).log_prob([[0.0, 0.0]]).round(6)[0])
+    -2.531024
+    """
+
+    def __init__(self, loc: ArrayLike, covariance: ArrayLike) -> None:
+        self.loc = np.asarray(loc, np.float64)
+        if self.loc.ndim != 1 or not np.isfinite(self.loc).all():
+            raise UserValueError(f"loc of shape {self.loc.shape}", "loc", "give d finite numbers")
+        self.covariance = positive_definite(covariance, "covariance", len(self.loc))
+        self._factor = np.linalg.cholesky(self.covariance)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(d,)."""
+        return (len(self.loc),)
+
+    @property
+    def mean(self) -> Floats:
+        """loc."""
+        return self.loc
+
+    @property
+    def log_determinant(self) -> float:
+        """log |C|."""
+        return 2 * float(np.log(self._factor.diagonal()).sum())
+
+    def log_prob(self, x: ArrayLike) -> Floats:
+        """Log density in nats of vectors (..., d), shape (...)."""
+        rows = np.asarray(x, np.float64)
+        d = len(self.loc)
+        if rows.shape[-1:] != (d,):
+            raise UserValueError(f"vectors of shape {rows.shape}", "x", f"give {d} on the last axis")
+        white = np.linalg.solve(self._factor, (rows - self.loc).reshape(-1, d).T)
+        found = -0.5 * ((white**2).sum(0) + d * math.log(2 * math.pi) + self.log_determinant)
+        return found.reshape(rows.shape[:-1])
+
+    def entropy(self) -> float:
+        """Entropy in nats."""
+        return 0.5 * (len(self.loc) * (1 + math.log(2 * math.pi)) + self.log_determinant)
+
+    def _kl(self, other: MultivariateNormal) -> float:
+        d = len(self.loc)
+        if len(other.loc) != d:
+            raise UserValueError(f"vectors of {d} and of {len(other.loc)}", "p, q", "compare laws of one size")
+        root = np.linalg.solve(other._factor, self._factor)
+        offset = np.linalg.solve(other._factor, other.loc - self.loc)
+        change = other.log_determinant - self.log_determinant
+        return float(0.5 * ((root**2).sum() + (offset**2).sum() - d + change))
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
+        """Vectors of shape ``shape + (d,)``."""
+        z = normal(noise, (*shape, len(self.loc)), draw)
+        return self.loc + np.matmul(z, self._factor.T)
 
 
 class MultivariateStudentT:

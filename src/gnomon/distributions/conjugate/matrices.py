@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gnomon.distributions.conjugate.base import Pair, finite, in_range, positive
 from gnomon.distributions.family import Floats
+from gnomon.distributions.normal_wishart import NormalWishart
 from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
 from gnomon.errors import UserValueError
 
@@ -123,16 +124,11 @@ class MultivariateNormalMeanPrecision(Pair):
     @property
     def log_normalizer(self) -> float:
         """That of the Wishart law, and -d/2 log k with a constant left out."""
-        return self.law().log_normalizer - len(self.mean) / 2 * math.log(self.strength)
+        return self.law().precision_law().log_normalizer - len(self.mean) / 2 * math.log(self.strength)
 
-    def law(self) -> Wishart:
-        """Marginal law of the precision matrix."""
-        return Wishart(self.df, np.linalg.inv(self.inverse_scale))
-
-    def mean_law(self) -> MultivariateStudentT:
-        """Marginal law of the mean."""
-        df = self.df - len(self.mean) + 1
-        return MultivariateStudentT(df, self.mean, self.inverse_scale / (df * self.strength))
+    def law(self) -> NormalWishart:
+        """Joint law of mean and precision matrix."""
+        return NormalWishart(self.mean, self.strength, self.df, np.linalg.inv(self.inverse_scale))
 
     def predictive(self) -> MultivariateStudentT:
         """Student t with n - d + 1 degrees of freedom and scale V^-1 (k + 1) / (k (n - d + 1))."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gnomon.distributions.conjugate.base import Pair, in_range, positive
 from gnomon.distributions.family import Floats
+from gnomon.distributions.normal_wishart import NormalGamma
 from gnomon.distributions.positive import Gamma, InverseGamma
 from gnomon.distributions.real import Normal, StudentT
 
@@ -166,16 +166,9 @@ class NormalMeanPrecision(Pair):
         """log Gamma(a) - a log b - log(k) / 2, and a constant."""
         return math.lgamma(self.concentration) - self.concentration * math.log(self.rate) - math.log(self.strength) / 2
 
-    def law(self) -> tuple[StudentT, Gamma]:
-        """Marginal laws of mean and precision."""
-        scale = math.sqrt(self.rate / (self.concentration * self.strength))
-        return StudentT(2 * self.concentration, self.mean, scale), Gamma(self.concentration, self.rate)
-
-    def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
-        """Joint log density of mean and precision."""
-        precision = np.asarray(precision, np.float64)
-        given: Floats = Normal(self.mean, 1 / np.sqrt(self.strength * precision)).log_prob(np.asarray(mean))
-        return given + self.law()[1].log_prob(precision)
+    def law(self) -> NormalGamma:
+        """Joint law of mean and precision."""
+        return NormalGamma(self.mean, self.strength, self.concentration, self.rate)
 
     def predictive(self) -> StudentT:
         """Student t with 2 a degrees of freedom and squared scale b (k + 1) / (a k)."""

@@ -1,0 +1,112 @@
+"""Weights broken off a stick: the law of the probabilities of a Dirichlet process, cut off after T of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from gnomon.distributions.bounded import Beta
+from gnomon.distributions.family import Floats
+from gnomon.errors import UserValueError
+
+__all__ = ["StickBreaking", "fractions_of", "weights_of"]
+
+
+class StickBreaking:
+    r"""Weights :math:`\pi_k = V_k \prod_{j<k} (1 - V_j)` with :math:`V_k \sim \mathrm{Beta}(1 - d, \alpha + k d)`.
+
+    The last of the T weights is what is left of the stick, so that they sum to 1. With d = 0 the law of Sethuraman,
+    without an end that of the weights of a Dirichlet process; with d > 0 that of Pitman and Yor.
+
+    Parameters
+    ----------
+    concentration : float above -discount
+        alpha: large values break off small pieces.
+    sticks : int, in [1, inf)
+        T.
+    discount : float, in [0, 1), default 0
+        d.
+
+    References
+    ----------
+    Sethuraman (1994), "A constructive definition of Dirichlet priors"; Ishwaran and James (2001), section 3.
+
+    Examples
+    --------
+    >>> StickBreaking(1.0, 4).mean.round(6).tolist()
+    [0.5, 0.25, 0.125, 0.125]
+    """
+
+    def __init__(self, concentration: float, sticks: int, *, discount: float = 0.0) -> None:
+        if not 0 <= discount < 1:
+            raise UserValueError(f"discount is {discount}", "discount", "choose a number in [0, 1)")
+        if not -discount < concentration < math.inf:
+            raise UserValueError(
+                f"concentration is {concentration}", "concentration", f"choose a finite number above {-discount:g}"
+            )
+        if sticks < 1:
+            raise UserValueError(f"{sticks} sticks", "sticks", "choose 1 or more")
+        self.concentration, self.sticks, self.discount = float(concentration), int(sticks), float(discount)
+        self._a = np.full(self.sticks - 1, 1 - self.discount)
+        self._b = self.concentration + self.discount * np.arange(1, self.sticks)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(T,)."""
+        return (self.sticks,)
+
+    @property
+    def mean(self) -> Floats:
+        """Expected weights, (T,): ``(alpha / (1 + alpha))^(k - 1) / (1 + alpha)`` and the rest, where d = 0."""
+        return weights_of(self._a / (self._a + self._b))
+
+    @property
+    def expected_rest(self) -> float:
+        """Expected part of an endless stick behind the first T pieces: what the cut gives to the last weight too much.
+
+        ``(alpha / (1 + alpha))^T`` where d = 0.
+        """
+        b = np.append(self._b, self.concentration + self.discount * self.sticks)
+        return float(np.exp(np.log(b / (1 - self.discount + b)).sum()))
+
+    def log_prob(self, weights: ArrayLike) -> Floats:
+        """Log density in nats of weights (..., T) with respect to the first T - 1 of them; -inf where they do not fit.
+
+        That of the fractions V, minus ``sum_{k<T} log(1 - pi_1 - ... - pi_{k-1})`` for the change of variables.
+        """
+        p = np.asarray(weights, np.float64)
+        if p.shape[-1:] != (self.sticks,):
+            raise UserValueError(f"weights of shape {p.shape}", "weights", f"give {self.sticks} on the last axis")
+        possible = (p > 0).all(-1) & (np.abs(p.sum(-1) - 1) < 1e-6)
+        safe = np.where(possible[..., None], p, 1 / self.sticks)
+        # the rest of the stick before each piece, summed from its small end
+        rest = np.cumsum(safe[..., ::-1], axis=-1)[..., ::-1]
+        log_v, log_left = np.log(safe[..., :-1] / rest[..., :-1]), np.log(rest[..., 1:] / rest[..., :-1])
+        terms = (self._a - 1) * log_v + (self._b - 1) * log_left - special.betaln(self._a, self._b)
+        return np.where(possible, (terms - np.log(rest[..., :-1])).sum(-1), -np.inf)
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
+        """Weights of shape ``shape + (T,)``."""
+        if self.sticks == 1:
+            return np.ones((*shape, 1))
+        return weights_of(np.asarray(Beta(self._a, self._b).sample(noise, draw, shape), np.float64))
+
+
+def weights_of(fractions: ArrayLike) -> Floats:
+    """The T weights that T - 1 fractions V (..., T - 1) break off, the rest last; products in logs."""
+    v = np.asarray(fractions, np.float64)
+    with np.errstate(divide="ignore"):
+        left = np.exp(np.cumsum(np.log1p(-v), axis=-1))
+    before = np.concatenate([np.ones((*v.shape[:-1], 1)), left], axis=-1)
+    return np.concatenate([v, np.ones((*v.shape[:-1], 1))], axis=-1) * before
+
+
+def fractions_of(weights: ArrayLike) -> Floats:
+    """The T - 1 fractions that break off these weights (..., T): ``V_k = pi_k / (pi_k + ... + pi_T)``; 0 of nothing."""
+    p = np.asarray(weights, np.float64)
+    rest = np.cumsum(p[..., ::-1], axis=-1)[..., ::-1][..., :-1]
+    return np.divide(p[..., :-1], rest, out=np.zeros_like(rest), where=rest > 0)
