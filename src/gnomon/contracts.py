@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy", "HasEnergyGradient",
-    "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasState", "NextToken",
-    "Noise", "Objective", "Procedure", "Samples", "State", "supports",
+    "AnnealingPath", "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy",
+    "HasEnergyGradient", "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments",
+    "HasPath", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -127,6 +127,30 @@ class HasBridge(HasBlocks, Protocol):
 
     def bridge(self, base: Any, eta: float) -> Any:
         """The model p_base**(1-eta) * p**eta, blocks as here."""
+
+
+class AnnealingPath(Protocol):
+    """The walk of annealed importance sampling over a bridge, for chains of which one block is kept."""
+
+    def start(self, chains: int, noise: Noise) -> Array:
+        """Draws of the base's kept block, by draw 0."""
+
+    def weigh(self, x: Array, eta: float, to: float) -> Array:
+        """``F_eta(x) - F_to(x)`` of each chain in float64, F being the kept block's marginal energy."""
+
+    def step(self, x: Array, eta: float, to: float, noise: Noise) -> tuple[Array, Array]:
+        """What `weigh` says, and the kept block after the other (draw 0) and it (draw 1) were redrawn at `to`.
+
+        It may write over `x`.
+        """
+
+
+@runtime_checkable
+class HasPath(HasBridge, Protocol):
+    """A bridge that is walked faster than by asking every level for energies and conditionals."""
+
+    def path(self, base: Any, keep: str) -> AnnealingPath:
+        """The path from the base to this model that keeps this block."""
 
 
 @runtime_checkable
