@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pareto_shape", "tail_shape"]
+__all__ = ["excess_shape", "pareto_shape", "tail_shape"]
 
 _FEWEST = 5
 
@@ -39,6 +39,14 @@ def tail_shape(log_weights: NDArray[np.float64]) -> float:
         return math.nan
     threshold = max(log_w[n - tail - 1], math.log(np.finfo(np.float64).tiny))
     excess = np.exp(log_w[log_w > threshold]) - math.exp(threshold)
+    return excess_shape(excess)
+
+
+def excess_shape(excess: NDArray[np.float64]) -> float:
+    """Shape of a tail from ascending excesses over a threshold, shrunk toward 0.5 with the weight of ten observations.
+
+    nan when fewer than 5 of them are positive.
+    """
     excess = excess[excess > 0]
     if excess.size < _FEWEST:
         return math.nan

@@ -1,0 +1,1 @@
+"""Monte Carlo estimates: expectations, integrals, and draws that are exact or fail."""
