@@ -6,7 +6,6 @@ needs the standard library only: the command line writes ``config.json`` before 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -15,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.files import TEMPORARY, remove, unwritable, write_atomically
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
@@ -25,36 +25,7 @@ FORMAT = 1
 CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.jsonl"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
-TEMPORARY = ".tmp-"
 NEEDED = {"system": str, "where": str, "parameters": dict}
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a whole file or nothing: a temporary file in the same folder, flushed to disk, renamed over the old one."""
-    scratch = path.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except OSError as error:
-        _remove(scratch)
-        raise _unwritable(path, error) from None
-    except BaseException:
-        _remove(scratch)
-        raise
-    _sync_folder(path.parent)
-
-
-def _remove(file: Path) -> None:
-    with contextlib.suppress(OSError):
-        file.unlink()
-
-
-def _unwritable(path: Path, error: OSError) -> UserError:
-    return UserError(f"cannot write {path}", error.strerror or str(error), "free space or choose another folder")
 
 
 def _path(path: Any) -> Path:
@@ -67,18 +38,6 @@ def free_path(stem: Path) -> Path:
     """The first of STEM, STEM-2, STEM-3 ... that is not there yet."""
     names = (stem.name if i == 1 else f"{stem.name}-{i}" for i in range(1, 1_000_000))
     return next(stem.with_name(name) for name in names if not os.path.exists(stem.with_name(name)))
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":
-        return
-    # some network file systems do not sync folders; the file itself is safe by then
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 class RunFolder:
@@ -111,7 +70,7 @@ class RunFolder:
         try:
             taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
         except OSError as error:  # a name that is too long, a folder that may not be read
-            raise _unwritable(target, error) from None
+            raise unwritable(target, error) from None
         if taken:
             raise UserValueError(
                 f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}"
@@ -126,7 +85,7 @@ class RunFolder:
             os.rename(scratch, target)
         except OSError as error:
             shutil.rmtree(scratch, ignore_errors=True)
-            raise _unwritable(target, error) from None
+            raise unwritable(target, error) from None
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
@@ -190,7 +149,7 @@ class RunFolder:
     def sweep(self) -> None:
         """Remove temporary files that a killed process left."""
         for stale in [*self.path.glob(f"{TEMPORARY}*"), *(self.path / "state").glob(f"{TEMPORARY}*")]:
-            _remove(stale)
+            remove(stale)
 
     def write_checkpoint(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replace the checkpoint as a whole."""
@@ -233,7 +192,7 @@ class RunFolder:
             with (self.path / METRICS).open("ab") as file:
                 file.write(_line(record))
         except OSError as error:
-            raise _unwritable(self.path / METRICS, error) from None
+            raise unwritable(self.path / METRICS, error) from None
 
     def rewrite_log(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Make metrics.jsonl hold exactly these lines (the log may have run ahead of, or behind, the checkpoint)."""

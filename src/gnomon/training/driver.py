@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +14,7 @@ from gnomon.contracts import Procedure
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import current
+from gnomon.training.interrupts import interruptible
 from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.progress import Progress
 
@@ -87,7 +85,7 @@ class _Drive:
         progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0)
         # numbers that overflow are told of by `diverged`, once and with the step
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with quiet, _interruptible(self.run is not None) as interrupted, progress:
+        with quiet, interruptible(self.run is not None) as interrupted, progress:
             while not self.done and self.outcome.steps != limit:
                 state, info = self.procedure.step(state)
                 self.outcome.steps += 1
@@ -190,24 +188,3 @@ def check_finite(arrays: Mapping[str, Any], step: int) -> None:
         array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise diverged(name, float(array[~np.isfinite(array)][0]), step)
-
-
-@contextmanager
-def _interruptible(wanted: bool) -> Iterator[list[bool]]:
-    """A list that turns true after Ctrl-C; a second Ctrl-C interrupts at once."""
-    asked: list[bool] = []
-    if not wanted or threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: Any) -> None:
-        if asked and callable(before):
-            before(number, frame)
-        asked.append(True)
-
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)

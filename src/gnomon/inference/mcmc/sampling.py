@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,16 +13,19 @@ from gnomon.contracts import Array, HasBlocks, Noise, State, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, is_tensor, prototype
 from gnomon.inference.mcmc.adaptation import Adaptation
-from gnomon.inference.mcmc.diagnostics import Summary, summarize
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel
 from gnomon.inference.mcmc.metropolis import MetropolisHastings
+from gnomon.inference.mcmc.records import Draws
 from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
-__all__ = ["ChainDraws", "Sampler", "Walk", "sample_chain"]
+__all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "sample_chain"]
+
+Watch = Callable[[int, int, Info], Any]
+"""Called with steps taken, steps in all, and what the last step told; true ends the chains."""
 
 KERNELS = {"hmc": HMC, "metropolis": MetropolisHastings, "gibbs": Gibbs, "sites": SingleSite}
 
@@ -108,55 +111,31 @@ class Sampler:
 
 
 @dataclass(frozen=True)
-class ChainDraws:
-    """What chains drew.
+class ChainDraws(Draws):
+    """What chains drew, with all that is needed to go on.
 
     Parameters
     ----------
-    values : mapping of name to array (chains, draws, ...)
-        The kept positions; ``x`` alone for kernels that move one array.
-    info : mapping of name to array (chains, steps)
-        What each step after burn-in told, thinned or not.
+    values, info, facts
+        See `Draws`.
     sampler, walk : Sampler, Walk
         How the chains moved and where they are.
-    facts : mapping
-        ``seed``, ``burn_in`` and ``thin``.
     """
 
-    values: Mapping[str, NDArray[Any]]
-    info: Mapping[str, NDArray[Any]]
     sampler: Sampler
     walk: Walk
-    facts: Mapping[str, Any]
-
-    @property
-    def draws(self) -> NDArray[Any]:
-        """The kept positions, (chains, draws, ...), where there is one array."""
-        if len(self.values) > 1:
-            raise UserValueError(f"there are several arrays: {', '.join(self.values)}", "draws", "use values[name]")
-        return next(iter(self.values.values()))
 
     @property
     def kernel(self) -> Any:
         """The kernel as tuned."""
         return self.walk.kernel
 
-    def summary(self) -> Summary:
-        """Moments and diagnostics per coordinate."""
-        return summarize(self.values)
+    def extend(self, draws: int, progress: Watch | None = None) -> ChainDraws:
+        """These and `draws` more per chain: the same as if they had been asked for at once.
 
-    def table(self) -> str:
-        """The summary as text, with how moves were accepted below it."""
-        lines = [str(self.summary())]
-        if "accept_prob" in self.info:
-            lines.append(f"acceptance {self.info['accept_prob'].mean():.2f}")
-        if "divergent" in self.info and (count := int(self.info["divergent"].sum())):
-            lines.append(f"{count} divergent moves of {self.info['divergent'].size}: use a higher acceptance")
-        return "\n".join(lines)
-
-    def extend(self, draws: int) -> ChainDraws:
-        """These and `draws` more per chain: the same as if they had been asked for at once."""
-        more = _collect(self.sampler, self.walk, draws, self.facts)
+        What is left of burn-in is taken first. `progress` as in `sample_chain`.
+        """
+        more = _collect(self.sampler, self.walk, draws, self.facts, progress)
         return replace(more, values=_joined(self.values, more.values), info=_joined(self.info, more.info))
 
     def save(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -177,6 +156,7 @@ def sample_chain(
     adapt: str | Adaptation | None = "auto",
     random_state: Any = None,
     resume: tuple[State, Mapping[str, Any]] | None = None,
+    progress: Watch | None = None,
 ) -> ChainDraws:
     """Draw from an unnormalized density, a model with an energy or a model with blocks, by Markov chains.
 
@@ -203,6 +183,9 @@ def sample_chain(
     random_state : int, None or NumPy generator
     resume : (arrays, facts), optional
         What ``ChainDraws.save`` gave: the chains go on from there bitwise; burn-in, thinning and seed are the saved.
+    progress : callable, optional
+        Called after every step with the number of steps taken so far, how many there will be, and the step's info.
+        Where it returns true the chains end there, in burn-in at once, later with the next kept draw; `extend` goes on.
 
     Returns
     -------
@@ -239,25 +222,36 @@ def sample_chain(
         walk = sampler.load(*resume)
     else:
         walk = sampler.start(_positions(target, mover, start, chains, noise.child("start")))
-    while walk.t < sampler.burn_in:
-        walk, _ = sampler.step(walk)
-    return _collect(sampler, walk, draws, facts)
+    return _collect(sampler, walk, draws, facts, progress)
 
 
-def _collect(sampler: Sampler, walk: Walk, draws: int, facts: Mapping[str, Any]) -> ChainDraws:
+def _collect(
+    sampler: Sampler, walk: Walk, draws: int, facts: Mapping[str, Any], progress: Watch | None = None
+) -> ChainDraws:
     thin, chains = facts["thin"], len(walk.state)
     position = sampler.kernel.position(walk.state)
     values = {name: np.empty((chains, draws, *x.shape[1:]), _plain(x).dtype) for name, x in position.items()}
     told: dict[str, list[NDArray[Any]]] = {}
-    for t in range(draws * thin):
+    total = max(walk.t, sampler.burn_in) + draws * thin
+    kept, stop = 0, False
+    while walk.t < total and not (stop and (walk.t - sampler.burn_in) % thin == 0):
+        burning = walk.t < sampler.burn_in
         walk, info = sampler.step(walk)
+        if progress is not None and progress(walk.t, total, info):
+            stop = True
+        if burning:
+            if stop:
+                break
+            continue
         for name, value in info.items():
             if tuple(value.shape) == (chains,):
                 told.setdefault(name, []).append(_plain(value))
-        if (t + 1) % thin == 0:
+        if (walk.t - sampler.burn_in) % thin == 0:
             for name, x in walk.kernel.position(walk.state).items():
-                values[name][:, t // thin] = _plain(x)
-    return ChainDraws(values, {name: np.stack(v, axis=1) for name, v in told.items()}, sampler, walk, facts)
+                values[name][:, kept] = _plain(x)
+            kept += 1
+    values = {name: x[:, :kept] for name, x in values.items()}
+    return ChainDraws(values, {name: np.stack(v, axis=1) for name, v in told.items()}, facts, sampler, walk)
 
 
 def _kernel(kernel: str | Kernel, target: Any) -> Any:
