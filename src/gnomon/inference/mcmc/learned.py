@@ -1,0 +1,263 @@
+"""Chains that are learned: a transition whose stationary law is the model, from corrupting and denoising in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.contracts import Array, Distribution, Noise
+from gnomon.distributions.table import Categorical
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.mcmc import stationary as laws
+from gnomon.inference.mcmc.chains import FiniteChain
+from gnomon.inference.mcmc.kernel import ChainState, Info
+
+__all__ = ["AddNormal", "Denoiser", "FiniteDenoiser", "FlipBits", "Replace", "TransitionOperator"]
+
+Floats = NDArray[np.float64]
+
+
+class Denoiser(Protocol):
+    """What the clean row may have been, given the corrupted one."""
+
+    def conditional(self, corrupted: Array) -> Distribution:
+        """Law of the clean rows, batch first."""
+
+
+@dataclass(frozen=True)
+class FlipBits:
+    """Each unit of 0 or 1 becomes the other with probability `rate`, in (0, 1)."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _probability(self.rate)
+
+    def __call__(self, x: Array, noise: Noise) -> Array:
+        """Corrupted rows."""
+        flips = noise.uniform(tuple(x.shape), like=x) < self.rate
+        return abs(x - flips)
+
+
+@dataclass(frozen=True)
+class AddNormal:
+    """Normal noise of standard deviation `scale` > 0 on every number."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < np.inf:
+            raise UserValueError(f"scale {self.scale}", "scale", "use a finite number above 0")
+
+    def __call__(self, x: Array, noise: Noise) -> Array:
+        """Corrupted rows."""
+        return x + self.scale * noise.normal(tuple(x.shape), like=x)
+
+
+@dataclass(frozen=True)
+class Replace:
+    """A state 0 ... K - 1 is replaced by a uniform one with probability `rate`, in (0, 1)."""
+
+    rate: float
+    states: int
+
+    def __post_init__(self) -> None:
+        _probability(self.rate)
+
+    def __call__(self, x: Array, noise: Noise) -> Array:
+        """Corrupted states, int64."""
+        return Categorical(np.log(self.matrix().T[_codes(x, self.states)])).sample(noise)
+
+    def matrix(self) -> Floats:
+        """``C[i, j] = P(corrupted = i | clean = j)``."""
+        return (1 - self.rate) * np.eye(self.states) + self.rate / self.states
+
+
+class FiniteDenoiser:
+    """A table p(clean | corrupted) over K states, fitted by maximum likelihood with the corruption summed out.
+
+    ``p(i | k) = (C[k, i] n_i + s) / sum_i (C[k, i] n_i + s)`` maximizes ``sum_i n_i sum_k C[k, i] log p(i | k)``, n_i
+    being the weight of state i in the data; the smoothing s keeps a corrupted state that no data explains from having
+    no answer.
+
+    Parameters
+    ----------
+    corruption : object with ``matrix()``
+        C, columns summing to 1.
+    smoothing : float, in [0, inf)
+        s.
+
+    Examples
+    --------
+    >>> table = FiniteDenoiser(Replace(0.5, 2)).fit([0, 0, 0, 1])
+    >>> table.matrix.round(3).tolist()
+    [[0.9, 0.5], [0.1, 0.5]]
+    """
+
+    def __init__(self, corruption: Any, smoothing: float = 0.0) -> None:
+        if not 0 <= smoothing < np.inf:
+            raise UserValueError(f"smoothing {smoothing}", "smoothing", "use a finite number of at least 0")
+        self.corruption, self.smoothing = corruption, smoothing
+        self._noise = FiniteChain(corruption.matrix()).matrix
+        self.matrix = np.full(self._noise.shape, 1 / len(self._noise))
+
+    def fit(self, x: ArrayLike, weight: ArrayLike | None = None) -> FiniteDenoiser:
+        """Fit to states (n,), each counted `weight` times.
+
+        Raises
+        ------
+        UserValueError
+            States outside 0 ... K - 1; without smoothing, a corrupted state that no data can have become.
+        """
+        k = len(self._noise)
+        codes = _codes(x, k)
+        weights = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if weights.shape != codes.shape or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise UserValueError(f"weights of shape {weights.shape}", "weight", "give a number of at least 0 per row")
+        counts = np.bincount(codes, weights, minlength=k)
+        joint = self._noise.T * counts[:, None] + self.smoothing  # (clean, corrupted)
+        total = joint.sum(axis=0)
+        if not (total > 0).all():
+            raise UserValueError(
+                "no row of the data can become it", f"state {int(np.argmin(total))}", "use smoothing above 0"
+            )
+        self.matrix = joint / total
+        return self
+
+    def conditional(self, corrupted: Array) -> Categorical:
+        """Law of the clean states."""
+        with np.errstate(divide="ignore"):
+            return Categorical(np.log(self.matrix.T[_codes(corrupted, len(self.matrix))]))
+
+    def log_likelihood(self, x: ArrayLike) -> Floats:
+        """``E log p(x | corrupted x)`` over the corruption, for each state (n,): its mean is what the fit raises."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(self._noise.T > 0, self._noise.T * np.log(self.matrix), 0.0).sum(axis=1)
+        return np.asarray(terms[_codes(x, len(self.matrix))])
+
+
+@dataclass(frozen=True)
+class TransitionOperator:
+    r"""A kernel that is a model: corrupt the row, then draw a clean one given the corrupted; what it settles on is p.
+
+    Where the denoiser is the true :math:`p(x | \tilde x)` of the data's law and the chain can reach everything, the
+    stationary law is the data's. There is no log density: only draws, and for finite states the matrix.
+
+    Parameters
+    ----------
+    corruption : callable
+        (x, noise) -> corrupted rows.
+    denoiser : Denoiser
+        Fitted; anything with ``conditional(corrupted)``.
+
+    References
+    ----------
+    Bengio, Yao, Alain and Vincent (2013), "Generalized denoising auto-encoders as generative models".
+
+    Examples
+    --------
+    >>> from gnomon.numeric.noise import Noise
+    >>> corruption = Replace(0.5, 3)
+    >>> chain = TransitionOperator(corruption, FiniteDenoiser(corruption).fit([0, 0, 1, 2]))
+    >>> chain.stationary().round(6).tolist()
+    [0.5, 0.25, 0.25]
+    >>> chain.sample(np.zeros(4, dtype=int), Noise(0, "chain"), steps=10).shape
+    (4,)
+    """
+
+    corruption: Callable[[Array, Noise], Array]
+    denoiser: Denoiser
+
+    @property
+    def log_prob(self) -> Any:
+        """Refused: the law is known by its draws alone.
+
+        Raises
+        ------
+        AttributeError
+            Always, so that nothing takes the operator for a density.
+        """
+        raise AttributeError(
+            "a learned transition has no tractable log_prob; draw from it, or use stationary() for finite states"
+        )
+
+    def init(self, position: Array, target: Any = None) -> ChainState:
+        """Chains at the rows of `position`; the target is the operator itself and is not asked. See `Kernel`."""
+        return ChainState(target, {"x": position})
+
+    def step(self, state: ChainState, noise: Noise) -> tuple[ChainState, Info]:
+        """Corrupted and denoised once; see `Kernel`."""
+        corrupted = self.corruption(state["x"], noise.child("corrupt"))
+        x = self.denoiser.conditional(corrupted).sample(noise.child("denoise"), 0)
+        return state.moved(x=x), {"changed": _rows(x != state["x"])}
+
+    def position(self, state: ChainState) -> dict[str, Array]:
+        """The rows as ``x``."""
+        return {"x": state["x"]}
+
+    def sample(self, start: Array, noise: Noise, *, steps: int = 100) -> Array:
+        """Where chains are that began at the rows of `start`, after `steps` steps.
+
+        Raises
+        ------
+        UserValueError
+            A negative number of steps.
+        """
+        if steps < 0:
+            raise UserValueError(f"{steps} steps", "steps", "use 0 or more")
+        state = self.init(start)
+        for t in range(steps):
+            state, _ = self.step(state, noise.at(t))
+        return state["x"]
+
+    def matrix(self) -> Floats:
+        """The transition over finite states, ``T[i, j] = sum_k p(i | k) C[k, j]``.
+
+        Raises
+        ------
+        UserTypeError
+            A corruption or a denoiser that has no matrix.
+        """
+        clean, corrupted = getattr(self.denoiser, "matrix", None), getattr(self.corruption, "matrix", None)
+        if clean is None or corrupted is None:
+            raise UserTypeError(
+                "the transition has no matrix", "stationary", "use finite states (Replace, FiniteDenoiser), or draw"
+            )
+        return FiniteChain(np.matmul(clean, corrupted())).matrix
+
+    def stationary(self) -> Floats:
+        """The law that the chain settles on, over finite states.
+
+        Raises
+        ------
+        UserValueError
+            A chain that cannot reach everything, so that the law depends on the start.
+        """
+        return laws.stationary(self.matrix())
+
+    def is_ergodic(self) -> bool:
+        """Whether the chain over finite states forgets its start: irreducible and aperiodic."""
+        return laws.is_irreducible(self.matrix()) and laws.is_aperiodic(self.matrix())
+
+
+def _probability(rate: float) -> None:
+    if not 0 < rate < 1:
+        raise UserValueError(f"rate {rate}", "rate", "use a probability inside (0, 1): at the ends no chain is ergodic")
+
+
+def _codes(x: ArrayLike, k: int) -> NDArray[np.int64]:
+    codes = np.asarray(x)
+    whole = codes.astype(np.int64)
+    bad = (whole != codes) | (whole < 0) | (whole >= k)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise UserValueError(f"state {codes.ravel()[at]}", f"row {at}", f"use whole numbers from 0 to {k - 1}")
+    return whole
+
+
+def _rows(changed: Array) -> Array:
+    return changed.reshape(len(changed), -1).sum(1) / max(int(np.prod(changed.shape[1:])), 1)
