@@ -18,7 +18,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.kernel import ChainState, Info
 
-__all__ = ["Adaptation", "DualAveraging"]
+__all__ = ["Adaptation", "DualAveraging", "windows"]
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ class Adaptation:
         rule, chance = self._rule(kernel), to_numpy(info["accept_prob"])
         steps = rule.update(tuning, chance if np.ndim(tuning["log_step"]) else chance.mean())
         moments = {name: tuning[name] for name in ("count", "mean", "scatter") if name in tuning}
-        covariance, ends = None, _windows(burn_in)
+        covariance, ends = None, windows(burn_in)
         if moments and ends and ends[0] <= t < ends[-1]:
             moments = _absorb(moments, to_numpy(state["x"]).reshape(len(state), -1))
             if t + 1 in ends[1:]:
@@ -148,7 +148,7 @@ class Adaptation:
         return {"count": np.zeros(()), "mean": np.zeros(d), "scatter": np.zeros(shape)}
 
 
-def _windows(burn_in: int) -> list[int]:
+def windows(burn_in: int) -> list[int]:
     """Where windows of the covariance begin and end: from 15% to 90% of burn-in, each twice as long as the last."""
     first, last = int(0.15 * burn_in), int(0.9 * burn_in)
     if last - first < 20:

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from gnomon.contracts import Array
+from gnomon.contracts import Array, HasState, State
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, prototype, to_numpy
 
-__all__ = ["Density", "Tempered", "as_density", "computes_in"]
+__all__ = ["Density", "Tempered", "TemperedBlocks", "as_density", "computes_in"]
 
 
 class Density:
@@ -145,6 +146,49 @@ class Tempered(Density):
         return result
 
 
+class TemperedBlocks:
+    """A model of binary blocks at inverse temperatures, each row at its own (`HasBlocks`).
+
+    Joint energies mix linearly, ``E_beta = (1 - beta) E_0 + beta E``, and with them the logits of every conditional:
+    one product of the model serves all temperatures. Of a model with hidden units the JOINT is tempered; the visible
+    units' law is the marginal of it, not their free energy times beta.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        Whose conditionals are `Bernoulli`.
+    beta : float or array of shape (rows,), in [0, inf)
+    base : HasBlocks, optional
+        E_0, with the blocks of the model: ``model.base(...)``. 0 by default, so that level 0 is uniform.
+    """
+
+    def __init__(self, model: Any, beta: float | Array, base: Any = None) -> None:
+        self.model, self.base, self.beta = model, base, Tempered(model.joint_energy, beta).beta
+        self.blocks, self.sizes = tuple(model.blocks), dict(model.sizes)
+
+    def conditional(self, block: str, state: State) -> Bernoulli:
+        """Distribution of one block given the others, row by row."""
+        mine = _logits(self.model.conditional(block, state))
+        beta = _spread(_like(self.beta, mine), mine)
+        if self.base is None:
+            return Bernoulli(beta * mine)
+        return Bernoulli((1 - beta) * _logits(self.base.conditional(block, state)) + beta * mine)
+
+    def joint_energy(self, state: State) -> Array:
+        """Energy of the full state in nats, (rows,)."""
+        mine = self.model.joint_energy(state)
+        beta = _like(self.beta, mine)
+        return beta * mine if self.base is None else (1 - beta) * self.base.joint_energy(state) + beta * mine
+
+    def state(self) -> dict[str, Array]:
+        """The model's arrays: what it computes in."""
+        return self.model.state() if isinstance(self.model, HasState) else {}
+
+    def load(self, state: State) -> None:
+        """Take the model's arrays over."""
+        self.model.load(state)
+
+
 def as_density(target: Any) -> Density:
     """The target as a Density.
 
@@ -204,3 +248,11 @@ def _spread(factor: Array, x: Array) -> Array:
     if factor.ndim == 0:
         return factor
     return cast(Array, factor.reshape((-1,) + (1,) * (x.ndim - 1)))
+
+
+def _logits(conditional: Any) -> Array:
+    if not isinstance(conditional, Bernoulli):
+        raise UserTypeError(
+            f"conditionals are {type(conditional).__name__}, not Bernoulli", "target", "temper models of binary units"
+        )
+    return cast(Array, conditional.logits)
