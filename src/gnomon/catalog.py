@@ -69,7 +69,7 @@ ENTRIES: tuple[Entry, ...] = (
         "linear-regression", "Linear regression (least squares, ridge, lasso)", "线性回归（最小二乘、岭回归、套索）",
         "model", ("regress",), "gnomon.systems.linear.linear_regression:LinearRegression",
         "Gauss 1809; Hoerl and Kennard 1970; Tibshirani 1996",
-        ("LIN-01", "LIN-02", "LIN-03", "LIN-04", "LIN-21", "DLN-29", "DLN-67", "DLN-71", "DLN-72"),
+        ("LIN-01", "LIN-02", "LIN-03", "LIN-04", "LIN-06", "LIN-21", "DLN-29", "DLN-67", "DLN-71", "DLN-72"),
     ),
     Entry(
         "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）",

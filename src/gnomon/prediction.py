@@ -12,17 +12,19 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from gnomon.contracts import Array
+from gnomon.contracts import Array, Noise
 from gnomon.distributions.arrays import row_weights
-from gnomon.distributions.domains import Labels
+from gnomon.distributions.domains import Labels, Real
 from gnomon.distributions.targets import Target
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import log_softmax
 from gnomon.system import System, Table
 
-__all__ = ["Classifier", "Regressor", "asked", "regression_scores"]
+__all__ = ["Classifier", "DensityRegressor", "Regressor", "asked", "regression_scores"]
 
 MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
@@ -246,6 +248,60 @@ class Regressor(RegressorMixin, System):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.several
         return tags
+
+
+class DensityRegressor(Regressor):
+    """Base of the regressors that give the density p(y | x), and none of x: discriminative probabilistic models.
+
+    A subclass says `_law`, and `_draw` where the rows' targets hang together.
+    """
+
+    def _law(self, rows: Floats) -> Any:
+        """The law of y given each row: a family of batch shape (n,) or (n, t) with `mean` and `variance`."""
+        raise NotImplementedError
+
+    def _draw(self, rows: Floats, noise: Noise) -> Floats:
+        """A target for every row."""
+        found: Floats = self._law(rows).sample(noise.child("target"))
+        return found
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected y of each row, shape (n,) or (n, t); with `return_std` also its standard deviation, noise included.
+
+        The deviation is infinite where the law has none.
+        """
+        rows = self._rows(X)
+        return (self._predict(rows), np.sqrt(self._law(rows).variance)) if return_std else self._predict(rows)
+
+    def log_prob(self, X: Any, y: Any = None) -> Array:
+        """Log density in nats of y given x, shape (n,); of several outputs the sum."""
+        y, _ = self._pair(X, y)
+        found: Floats = self._law(self._rows(X)).log_prob(y)
+        return found.reshape(len(y), -1).sum(1)
+
+    def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Sum over rows of weight times log density of y given x, in nats."""
+        values = self.log_prob(X, y)
+        return float(np.matmul(row_weights(sample_weight, len(values), np.float64), values))
+
+    def sample(self, X: Any, *, random_state: Any = None) -> Array:
+        """Draw y for each row of X, shape (n,) or (n, t); two calls differ unless `random_state` is given.
+
+        Raises
+        ------
+        UserTypeError
+            A number of rows: the model has no density of x to draw them from.
+        """
+        if np.ndim(X) == 0 and not hasattr(X, "shape"):
+            what = f"{self.name} is a model of y given x and cannot draw rows x"
+            raise UserTypeError(what, "X", "give the rows: sample(X); a density of rows is gaussian-mixture, say")
+        return self._draw(self._rows(X), Stream(seed_of(random_state), "sample"))
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Squared error, absolute error, R^2, and the mean log density of y given x in nats per row."""
+        scores = super().evaluate(X, y)
+        space = Real().space(self.arguments_.get("n_outputs") or 1)
+        return scores | {"log_likelihood": Score.from_pointwise(self.log_prob(X, y), data_space=space)}
 
 
 def regression_scores(y: Floats, found: Floats) -> dict[str, Score]:

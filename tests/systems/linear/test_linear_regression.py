@@ -9,7 +9,7 @@ from sklearn.linear_model import Lasso, Ridge
 from sklearn.linear_model import LinearRegression as Peer
 
 import gnomon
-from gnomon.errors import Diverged, UserValueError
+from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.losses import SquaredError
 from gnomon.systems.linear._least_squares import factor
@@ -67,7 +67,11 @@ def test_closed_form_is_numpys_and_leaves_a_residual_orthogonal_to_the_columns()
     np.testing.assert_allclose(single.coef_, fitted.coef_[0], atol=1e-12)
 
 
+PERFECT = "ignore:.*fitted without error"
+
+
 @pytest.mark.spec("LIN-03")
+@pytest.mark.filterwarnings(PERFECT)
 def test_the_condition_number_is_not_squared():
     random = np.random.default_rng(1)
     u, v = np.linalg.qr(random.normal(size=(200, 4)))[0], np.linalg.qr(random.normal(size=(4, 4)))[0]
@@ -80,6 +84,7 @@ def test_the_condition_number_is_not_squared():
 
 
 @pytest.mark.spec("LIN-03", "LIN-01")
+@pytest.mark.filterwarnings(PERFECT)
 @pytest.mark.parametrize("n", [60, 4], ids=["dependent columns", "fewer rows than columns"])
 def test_of_several_solutions_the_one_of_least_norm(n):
     X, Y = rows(n=n)
@@ -208,7 +213,8 @@ def test_log_density_is_the_gaussians_and_half_the_squared_error_up_to_a_constan
     np.testing.assert_allclose(-fitted.log_prob(X, Y), theirs, atol=1e-9)
 
 
-@pytest.mark.spec("DLN-29")
+@pytest.mark.spec("DLN-29", "LIN-06")
+@pytest.mark.filterwarnings(PERFECT)
 def test_the_variance_is_the_likeliest_and_has_a_floor():
     X, Y = rows(outputs=1)
     fitted = LinearRegression().fit(X, Y[:, 0])
@@ -220,6 +226,70 @@ def test_the_variance_is_the_likeliest_and_has_a_floor():
     for perfect in (LinearRegression().fit(x, 2 * x[:, 0]), LinearRegression().fit(x, np.full(3, 4.0))):
         assert np.isfinite(perfect.log_prob(x, perfect.predict(x))).all()
         assert perfect.noise_variance_ > 0
+
+
+@pytest.mark.spec("LIN-06")
+@pytest.mark.parametrize("changes", [{}, {"solver": "gradient", "optimizer": "sgd", "learning_rate": 0.3,
+                                          "epochs": 5000, "tol": 1e-12}])  # fmt: skip
+def test_likelihood_of_three_points(changes):
+    fitted = LinearRegression(random_state=0, **changes).fit(x, y)
+    assert fitted.noise_variance_ == pytest.approx(0.0555556, abs=1e-7)
+    assert -fitted.log_likelihood(x, y) == pytest.approx(-0.0787420, abs=1e-7)
+    assert fitted.log_likelihood(x, y, sample_weight=[1, 0, 2]) == pytest.approx(
+        fitted.log_prob(x, y) @ [1, 0, 2], abs=1e-12
+    )
+    mean, spread = fitted.predict([[2.5]], return_std=True)
+    assert (mean[0], spread.tolist()) == (fitted.predict([[2.5]])[0], [pytest.approx(18**-0.5, abs=1e-9)])
+
+
+@pytest.mark.spec("LIN-06")
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 30.0])
+def test_least_squares_is_the_likeliest_line_whatever_the_noise(sigma):
+    X, Y = rows(outputs=1)
+    fitted = LinearRegression(standardize=False).fit(X, Y)
+    state = fitted.model_.state()
+    state["noise"][:] = sigma**2
+    residual = Y - fitted.predict(X)
+    best = -(30 * np.log(2 * np.pi * sigma**2) + (residual**2).sum() / (2 * sigma**2))
+    assert fitted.log_likelihood(X, Y) == pytest.approx(best, rel=1e-12)
+    for name in ("weight", "center"):
+        for place in np.ndindex(state[name].shape):
+            ends = []
+            for step in (1e-4, -2e-4):
+                state[name][place] += step
+                ends.append(fitted.log_likelihood(X, Y) - best)
+            state[name][place] += 1e-4
+            assert max(ends) < 0
+            assert ends[0] == pytest.approx(ends[1], rel=1e-3)  # the top of a parabola
+
+
+@pytest.mark.spec("LIN-06")
+def test_a_perfect_fit_is_told_and_its_likelihood_bounded():
+    line = 3 * x[:, 0] + 1
+    with pytest.warns(UserWarning, match="1 of 1 outputs fitted without error"):
+        fitted = LinearRegression().fit(x, line)
+    assert fitted.noise_variance_ == pytest.approx(1e-12 * line.var(), rel=1e-9)
+    assert 0 < fitted.log_likelihood(x, line) < 100
+    with pytest.warns(UserWarning, match="1 of 2 outputs"):
+        descent(standardize=True, learning_rate=0.5, epochs=400).fit(x, np.column_stack([line, y]))
+
+
+@pytest.mark.spec("LIN-06")
+def test_drawn_targets_have_mean_and_spread_of_the_prediction():
+    X, Y = rows()
+    fitted = LinearRegression().fit(X, Y)
+    many = np.repeat(X[:1], 20_000, axis=0)
+    drawn = fitted.sample(many, random_state=0)
+    mean, spread = fitted.predict(X[:1], return_std=True)
+    z = (drawn - mean) / spread  # six standard errors: a false alarm in 10^8 seeds
+    assert np.abs(z.mean(0)).max() < 6 / 20_000**0.5
+    assert np.abs(z.var(0) - 1).max() < 6 * (2 / 20_000) ** 0.5
+    assert abs((z[:, 0] * z[:, 1]).mean()) < 6 / 20_000**0.5
+    np.testing.assert_array_equal(drawn, fitted.sample(many, random_state=0))
+    assert (drawn != fitted.sample(many)).any()
+    for none in (5, None):
+        with pytest.raises(UserTypeError, match="linear-regression is a model of y given x and cannot draw rows x"):
+            fitted.sample(none)
 
 
 def test_a_far_target_keeps_its_digits_in_single_precision():

@@ -44,6 +44,8 @@ class LinearRegressionModel(Module):
     """The factor of all rows after a closed form, about `origin`; neither saved nor learned."""
     origin: dict[str, Floats]
     seen: int
+    perfect: int = 0
+    """Outputs whose noise the fit found at its floor; not saved."""
 
     def __init__(self, n_features: int, n_outputs: int, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -75,6 +77,15 @@ class LinearRegressionModel(Module):
         with torch.no_grad():
             threshold = (step / self.unit).to(self.weight.dtype)
             self.weight.copy_(self.weight.sign() * (self.weight.abs() - threshold).clamp_min(0))
+
+    def measure(self, squares: Floats, variance: Floats) -> None:
+        """Take the mean squared errors, one per output, as the variance of the noise: at least `FLOOR` of the target's.
+
+        Raises the floor, and counts it in `perfect`, where a likelihood would have no bound.
+        """
+        noise = np.maximum(np.maximum(squares, FLOOR * variance), np.finfo(np.float64).tiny)
+        self.perfect = int((noise > squares).sum())
+        self.state()["noise"][:] = noise
 
     # --- closed form --------------------------------------------------------------------------------------------
 
@@ -126,14 +137,8 @@ class LinearRegressionModel(Module):
         state["scale"][:] = scale
         state["center"] += means[d:]
         state["unit"][:] = 1.0
-        state["noise"][:] = floored(squares, (y**2).sum(0) / total)
+        self.measure(squares, (y**2).sum(0) / total)
         return {"half_squared_error": float(squares.sum()) / 2, "rank": int(kept.sum())}
-
-
-def floored(squares: Floats, variance: Floats) -> Floats:
-    """Variance of the noise, at least `FLOOR` of the target's."""
-    result: Floats = np.maximum(np.maximum(squares, FLOOR * variance), np.finfo(np.float64).tiny)
-    return result
 
 
 def factor(rows: Floats) -> Floats:
@@ -254,7 +259,7 @@ class Descent(Gradient):
         squares, moments = problem.group.sum((squares, moments))
         total = problem.batches.total_weight
         variance = moments[1] / total - (moments[0] / total) ** 2
-        problem.model.state()["noise"][:] = floored(squares / total, variance)
+        problem.model.measure(squares / total, variance)
 
 
 def weighted_moments(values: Array, weight: Array) -> tuple[Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,10 +12,10 @@ from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.data.batches import Batches
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Real
+from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.prediction import Regressor
+from gnomon.prediction import DensityRegressor
 from gnomon.recipes import Recipe
 from gnomon.system import Table
 from gnomon.systems.linear._least_squares import (
@@ -27,6 +27,7 @@ from gnomon.systems.linear._least_squares import (
     weighted_moments,
 )
 from gnomon.training.driver import Outcome
+from gnomon.training.group import current as current_group
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 from gnomon.training.procedure import Problem
 
@@ -36,7 +37,7 @@ ROWS = 16384
 """Rows that the closed form factors together."""
 
 
-class LinearRegression(Regressor):
+class LinearRegression(DensityRegressor):
     r"""Affine prediction of one or several numbers, fitted by least squares.
 
     Minimizes :math:`\frac1n\sum_i \frac12 \|W^T x_i + b - y_i\|^2` + ``l2 / 2 ||W||^2`` + ``l1 ||W||_1``; b is never
@@ -44,6 +45,10 @@ class LinearRegression(Regressor):
     condition number is not squared. Where columns depend on each other it is the solution of least norm, and ``rank_``
     says so. With ``solver="gradient"`` W and b start at zero and take mini-batch steps, which with fewer rows than all
     and a constant rate end in a noise ball; L1 is a proximal step (Parikh and Boyd 2014, section 4.2) after each.
+
+    Where y is normal around the prediction, W and b without penalties are the likeliest ones whatever the variance of
+    the noise, and ``noise_variance_`` is the likeliest variance: `log_prob`, `sample` and ``predict(return_std=True)``
+    take all three as known.
 
     Parameters
     ----------
@@ -78,7 +83,8 @@ class LinearRegression(Regressor):
     coef_ : array of shape (n_features,) or (n_outputs, n_features)
     intercept_ : float or array of shape (n_outputs,)
     noise_variance_ : float or array of shape (n_outputs,)
-        Mean squared error of the training rows: the likeliest variance of Gaussian noise (divisor n).
+        Mean squared error of the training rows: the likeliest variance of Gaussian noise (divisor n, hence biased), at
+        least 1e-12 of the target's variance, since the likelihood of a perfect fit has no bound; the fit tells of it.
     rank_ : int
         Of the centered columns; closed form only.
     history_ : dict of lists
@@ -169,6 +175,14 @@ class LinearRegression(Regressor):
         batches = Batches(table.X, table.y, table.weight, batch_size=ROWS, shuffle=False)
         return Problem(model, batches.shard(group), noise, group)
 
+    def _finish(self, model: LinearRegressionModel) -> None:
+        if model.perfect and current_group().rank == 0:
+            warnings.warn(
+                f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "
+                "densities of y say little; is the target among the columns, or are there too few rows?",
+                UserWarning, stacklevel=4,
+            )  # fmt: skip
+
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearRegression:
         """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.
 
@@ -224,18 +238,8 @@ class LinearRegression(Regressor):
     def _predict(self, rows: np.ndarray[Any, Any]) -> Array:
         return self._squeezed(self.model_.predict(rows))
 
-    def log_prob(self, X: Any, y: Any = None) -> Array:
-        """Log density in nats of y given x, shape (n,): Gaussian with ``noise_variance_``, outputs independent."""
-        y, found = self._pair(X, y)
-        variance = self.model_.state()["noise"]
-        squares = (y - found).reshape(len(y), -1) ** 2 / variance
-        return -0.5 * (squares + np.log(variance) + math.log(2 * math.pi)).sum(1)
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Squared error, absolute error, R^2, and the mean log density of y given x in nats per row."""
-        scores = super().evaluate(X, y)
-        space = Real().space(len(self.model_.unit))
-        return scores | {"log_likelihood": Score.from_pointwise(self.log_prob(X, y), data_space=space)}
+    def _law(self, rows: np.ndarray[Any, Any]) -> Normal:
+        return Normal(self._predict(rows), np.sqrt(self.noise_variance_))
 
     @property
     def coef_(self) -> Array:
