@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gnomon.errors import UserValueError
 from gnomon.graphs.directed import DirectedGraph
@@ -100,8 +100,8 @@ class LayeredGraph:
         A unit's neighbors are the units of the joined layers and, within a coupled layer, the rest of its own. The
         layer whose units have the fewest comes next; those it was joined with become a clique.
         """
-        sizes: dict[Hashable, int] = {**self.sizes}
         adjacent, within, width = self.between.adjacency(), {*self.between.nodes} & self.within, 0
+        sizes = {layer: self.sizes[str(layer)] for layer in adjacent}
         while adjacent:
             degree = {
                 layer: sum(sizes[other] for other in others) + (sizes[layer] - 1) * (layer in within)

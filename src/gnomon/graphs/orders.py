@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from gnomon.errors import UserValueError
@@ -36,8 +36,10 @@ class OrderCost(NamedTuple):
     total: float
 
 
-def min_degree(graph: UndirectedGraph) -> tuple[Hashable, ...]:
-    """Elimination order that takes the variable with the fewest neighbors next, the first of equals.
+def min_degree(graph: UndirectedGraph, kept: Collection[Hashable] = ()) -> tuple[Hashable, ...]:
+    """Elimination order, without the kept ones, that takes the variable with the fewest neighbors next.
+
+    The first of equals comes first.
 
     References
     ----------
@@ -48,11 +50,13 @@ def min_degree(graph: UndirectedGraph) -> tuple[Hashable, ...]:
     >>> min_degree(UndirectedGraph("abc", ["ab", "bc"]))
     ('a', 'b', 'c')
     """
-    return _greedy(graph, lambda adjacent, node: len(adjacent[node]), far=False)
+    return _greedy(graph, lambda adjacent, node: len(adjacent[node]), kept, far=False)
 
 
-def min_fill(graph: UndirectedGraph) -> tuple[Hashable, ...]:
-    """Elimination order that takes the variable whose elimination adds the fewest edges next, the first of equals.
+def min_fill(graph: UndirectedGraph, kept: Collection[Hashable] = ()) -> tuple[Hashable, ...]:
+    """Elimination order, without the kept ones, that takes the variable that adds the fewest edges next.
+
+    The first of equals comes first.
 
     References
     ----------
@@ -63,7 +67,7 @@ def min_fill(graph: UndirectedGraph) -> tuple[Hashable, ...]:
     >>> min_fill(UndirectedGraph("abcd", ["ab", "bc", "cd", "da"]))
     ('a', 'b', 'c', 'd')
     """
-    return _greedy(graph, _missing, far=True)
+    return _greedy(graph, _missing, kept, far=True)
 
 
 def order_cost(
@@ -111,17 +115,18 @@ def order_cost(
     return OrderCost(width, _power(max(tables, default=0.0)), sum(map(_power, tables)))
 
 
-def greedy_orders(graph: UndirectedGraph) -> tuple[tuple[Hashable, ...], ...]:
+def greedy_orders(graph: UndirectedGraph, kept: Collection[Hashable] = ()) -> tuple[tuple[Hashable, ...], ...]:
     """By least degree and, unless degrees are so large that counting missing edges takes long, by least fill."""
     work = sum(len(others) ** 2 for others in graph.adjacency().values())
-    return (min_degree(graph), min_fill(graph)) if work <= _FILL_WORK else (min_degree(graph),)
+    found = (min_degree(graph, kept),)
+    return (*found, min_fill(graph, kept)) if work <= _FILL_WORK else found
 
 
 def best_order(
-    graph: UndirectedGraph, sizes: Mapping[Hashable, int] | None = None
+    graph: UndirectedGraph, sizes: Mapping[Hashable, int] | None = None, kept: Collection[Hashable] = ()
 ) -> tuple[tuple[Hashable, ...], OrderCost]:
     """The cheaper of the greedy orders, with its cost; the best order is NP-hard to find (Arnborg et al. 1987)."""
-    priced = [(order, order_cost(graph, order, sizes)) for order in greedy_orders(graph)]
+    priced = [(order, order_cost(graph, order, sizes, kept=kept)) for order in greedy_orders(graph, kept)]
     return min(priced, key=lambda pair: (pair[1].largest, pair[1].total))
 
 
@@ -150,13 +155,19 @@ def width_at_least(graph: UndirectedGraph) -> int:
     return bound
 
 
-def _greedy(graph: UndirectedGraph, score: Callable[[Adjacency, Hashable], int], *, far: bool) -> tuple[Hashable, ...]:
+def _greedy(
+    graph: UndirectedGraph,
+    score: Callable[[Adjacency, Hashable], int],
+    kept: Collection[Hashable],
+    *,
+    far: bool,
+) -> tuple[Hashable, ...]:
     """Smallest score next; a heap whose outdated entries are skipped. `far`: scores two edges away change too."""
     adjacent = graph.adjacency()
-    place = {node: i for i, node in enumerate(adjacent)}
     names = tuple(adjacent)
-    now = {node: score(adjacent, node) for node in names}
-    heap = [(now[node], place[node]) for node in names]
+    place = {node: i for i, node in enumerate(names)}
+    now = {node: score(adjacent, node) for node in names if node not in kept}
+    heap = [(value, place[node]) for node, value in now.items()]
     heapq.heapify(heap)
     order = []
     while heap:
@@ -168,7 +179,7 @@ def _greedy(graph: UndirectedGraph, score: Callable[[Adjacency, Hashable], int],
         touched = set(_eliminate(adjacent, node))
         if far:
             touched = touched.union(*(adjacent[other] for other in touched))
-        for other in touched:
+        for other in touched & now.keys():
             new = score(adjacent, other)
             if new != now[other]:
                 now[other] = new

@@ -1,0 +1,107 @@
+"""Factors: tables of log weights over named discrete variables, of which models are products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.errors import UserTypeError, UserValueError
+
+__all__ = ["Factor", "HasFactors", "Product"]
+
+Floats = NDArray[np.float64]
+
+
+class Factor:
+    """A table of log weights over named discrete variables, one axis per name.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Variables, each once, in the order of the axes.
+    log_values : array with ``len(names)`` axes
+        Log weights in nats; -inf is weight 0. Kept in float64.
+
+    Raises
+    ------
+    UserValueError
+        Other numbers of axes, nan or +inf, an axis of length 0.
+
+    Examples
+    --------
+    >>> Factor.of(("rain", "wet"), [[0.9, 0.1], [0.2, 0.8]]).given({"wet": 1}).names
+    ('rain',)
+    """
+
+    __slots__ = ("log_values", "names")
+
+    def __init__(self, names: Sequence[str], log_values: ArrayLike) -> None:
+        self.names = tuple(names)
+        self.log_values: Floats = np.asarray(log_values, np.float64)
+        if len(set(self.names)) != len(self.names) or self.log_values.ndim != len(self.names):
+            what = f"a table of shape {self.log_values.shape} for the variables {', '.join(self.names)}"
+            raise UserValueError(what, "names", "give one axis for each, and each name once")
+        if not self.log_values.size or not (self.log_values < math.inf).all():
+            raise UserValueError("a log weight is nan or +inf, or there is none", f"factor {self.names}", "use numbers")
+
+    @classmethod
+    def of(cls, names: Sequence[str], values: ArrayLike) -> Factor:
+        """From weights that are not negative."""
+        weights = np.asarray(values, np.float64)
+        if not (weights >= 0).all():
+            bad = weights[~(weights >= 0)].flat[0]
+            raise UserValueError(f"weight {bad:g}", f"factor {tuple(names)}", "weights are numbers of at least 0")
+        with np.errstate(divide="ignore"):
+            return cls(names, np.log(weights))
+
+    def __repr__(self) -> str:
+        return f"Factor({', '.join(f'{n}: {k}' for n, k in self.sizes.items())})"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Values of each variable."""
+        return dict(zip(self.names, self.log_values.shape, strict=True))
+
+    def given(self, evidence: Mapping[str, int]) -> Factor:
+        """The factor with variables held at values; names that it has not are ignored."""
+        if not any(name in evidence for name in self.names):
+            return self
+        index = tuple(evidence.get(name, slice(None)) for name in self.names)
+        return Factor([name for name in self.names if name not in evidence], self.log_values[index])
+
+
+@runtime_checkable
+class HasFactors(Protocol):
+    """A model of discrete variables whose probability is a product of tables."""
+
+    normalized: bool
+    """Whether the product sums to 1."""
+
+    def factors(self, of: Iterable[str] | None = None) -> Sequence[Factor]:
+        """The tables; with `of`, those that have a say in the joint distribution of these variables are enough."""
+
+
+class Product:
+    """Factors as a model: their product, not normalized.
+
+    Parameters
+    ----------
+    factors : iterable of Factor
+    """
+
+    normalized = False
+
+    def __init__(self, factors: Any) -> None:
+        self._factors = list(factors) if isinstance(factors, Iterable) else [factors]
+        for factor in self._factors:
+            if not isinstance(factor, Factor):
+                name = type(factor).__name__
+                raise UserTypeError(f"{name} is no Factor", "model", "pass tables, or a model that has factors()")
+
+    def factors(self, of: Iterable[str] | None = None) -> list[Factor]:
+        """All of them."""
+        return self._factors
