@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ class Proposal:
     """
 
     def __init__(self, family: Any) -> None:
-        shape = (*getattr(family, "batch_shape", ()), *family.event_shape)
+        event = getattr(family, "event_shape", None)
+        event = np.shape(family.mean) if event is None else event  # laws of one vector have no batches
+        shape = (*getattr(family, "batch_shape", ()), *event)
         if len(shape) > 1:
             raise UserValueError(f"a family of shape {shape}", "proposal", "use one vector, or a batch of numbers")
         self.family, self.size = family, 1 if not shape else int(np.prod(shape))
-        self._column = not shape
+        self._column, self._whole = not shape, bool(event)
 
     def sample(self, n: int, noise: Noise) -> Array:
         """n rows, (n, size)."""
@@ -41,7 +44,7 @@ class Proposal:
         if self._column:
             return self.family.log_prob(x[:, 0])
         value = self.family.log_prob(x)
-        return value if self.family.event_shape else value.sum(-1)
+        return value if self._whole else value.sum(-1)
 
 
 def as_proposal(proposal: Any) -> Any:
@@ -57,10 +60,9 @@ def as_proposal(proposal: Any) -> Any:
         For anything else.
     """
     inner = getattr(proposal, "model_", proposal)
-    if hasattr(inner, "event_shape"):
-        return Proposal(inner)
     if hasattr(inner, "sample") and hasattr(inner, "log_prob"):
-        return inner
+        family = next(iter(inspect.signature(inner.sample).parameters)) == "noise"
+        return Proposal(inner) if family else inner
     raise UserTypeError(
         f"{type(inner).__name__} is no proposal", "proposal", "pass a distribution: sample(n, noise) and log_prob(x)"
     )
