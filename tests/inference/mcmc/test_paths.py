@@ -168,8 +168,10 @@ def test_kernels_may_differ_by_level_and_steps_have_streams_of_their_own():
 
 def test_wrong_paths_are_named():
     model, kernel = tiny_rbm(), MetropolisHastings()
-    with pytest.raises(UserValueError, match=r"etas begin at 0.5, not at 0"):
-        BridgePath(model, model.base(), [0.5, 1.0])
+    with pytest.raises(UserValueError, match=r"begins at eta 0.5"):
+        BridgePath(model, model.base(), [0.5, 1.0]).start(3, Noise(0, "x"))
+    with pytest.raises(UserValueError, match=r"begins at eta 0.5"):
+        _ = BridgePath(model, model.base(), [0.5, 1.0]).log_z0
     with pytest.raises(UserValueError, match=r"betas do not increase from 0.5 to 0.5 \(betas, entry 2\)"):
         TemperedPath(ladder_log_p, None, [0.1, 0.5, 0.5, 1.0], kernel)
     for betas in ([0.0, 0.9], [1.0], [-0.1, 1.0], [np.nan, 1.0]):

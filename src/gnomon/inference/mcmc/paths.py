@@ -65,7 +65,8 @@ class BridgePath:
     base : object
         From ``model.base(...)``: independent blocks and ``log_partition()``.
     etas : array of shape (n + 1,)
-        Strictly increasing from 0 to 1, as `annealing_schedule` gives them.
+        Strictly increasing from at least 0 to 1, as `annealing_schedule` gives them; `log_z0` and `start` need a first
+        eta of 0.
     keep : str, optional
         The block that is kept; the model's first by default.
 
@@ -80,7 +81,7 @@ class BridgePath:
 
     def __init__(self, model: Any, base: Any, etas: ArrayLike, keep: str | None = None) -> None:
         self.keep, self.other = two_blocks(model, keep)
-        self.model, self.base, self.etas = model, base, check_rising(etas, "etas", first=0.0)
+        self.model, self.base, self.etas = model, base, check_rising(etas, "etas")
         # moves and weights ask for neighboring levels in turn; all of them would be many copies of the parameters
         self.at = lru_cache(maxsize=2)(self._bridge)
 
@@ -90,6 +91,7 @@ class BridgePath:
     @property
     def log_z0(self) -> float:
         """Log Z of the base, in closed form."""
+        self._needs_base()
         return float(self.base.log_partition())
 
     def log_prob(self, level: int, x: Array) -> Array:
@@ -98,6 +100,7 @@ class BridgePath:
 
     def start(self, n: int, noise: Noise) -> Array:
         """n draws of the base's kept block."""
+        self._needs_base()
         like, sizes = prototype(self.model), self.model.sizes
         blank = {block: convert(np.zeros((n, sizes[block])), like) for block in (self.keep, self.other)}
         return cast(Array, self.at(0).conditional(self.keep, blank).sample(noise, 0))
@@ -107,6 +110,10 @@ class BridgePath:
         return gibbs(self.at(level), {self.keep: x}, noise, order=(self.other, self.keep))[self.keep]
 
     back = move
+
+    def _needs_base(self) -> None:
+        if self.etas[0] != 0:
+            raise UserValueError(f"the path begins at eta {self.etas[0]:g}", "etas", "begin at 0, the base")
 
     def _bridge(self, level: int) -> Any:
         return self.model.bridge(self.base, float(self.etas[level]))
@@ -226,8 +233,8 @@ def _normalized(base: Any) -> Density | None:
     return Density(base.log_prob) if hasattr(base, "log_prob") else as_density(base)
 
 
-def check_rising(values: ArrayLike, name: str, first: float | None = None) -> NDArray[np.float64]:
-    """Places on a path: at least two, finite, strictly increasing to 1, from `first` where given, never below 0.
+def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Places on a path: at least two, finite, strictly increasing to exactly 1, never below 0.
 
     Raises
     ------
@@ -235,13 +242,8 @@ def check_rising(values: ArrayLike, name: str, first: float | None = None) -> ND
         Naming the first entry that is wrong.
     """
     places = np.array(values, dtype=np.float64)
-    least = 0.0 if first is None else first
-    if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= least:
-        raise UserValueError(f"{name} do not rise to 1 from {least:g} or above", name, "pass an array [0, ..., 1]")
-    if first is not None and places[0] != first:
-        raise UserValueError(
-            f"{name} begin at {places[0]:g}, not at {first:g}", f"{name}, entry 0", "begin at the base"
-        )
+    if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= 0:
+        raise UserValueError(f"{name} do not rise to 1 from 0 or above", name, "pass an array [0, ..., 1]")
     falls = np.flatnonzero(~(np.diff(places) > 0))
     if falls.size:
         j = int(falls[0])
