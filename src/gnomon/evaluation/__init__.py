@@ -26,6 +26,7 @@ _WHERE = {
         "joint_entropy", "js", "kl", "kl_samples", "largest_entropy", "mutual_information", "npmi", "pmi", "ppmi",
         "self_information", "symmetric_kl",
     ),
+    "latent_likelihood": ("latent_log_prob", "latent_score"),
     "likelihood": ("log_likelihood", "log_partition", "pseudo_log_likelihood"),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "perplexity": ("Perplexity", "bits_per_byte"),

@@ -1,0 +1,225 @@
+"""Log-likelihoods of models with latent variables, by draws of a proposal for what is latent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.contracts import Array, Noise
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.inference.arrays import is_tensor, to_numpy
+
+__all__ = ["LatentEstimate", "latent_log_prob", "latent_score"]
+
+Floats = NDArray[np.float64]
+
+
+class HasLogJoint(Protocol):
+    """A model of data and latent variables."""
+
+    def log_joint(self, x: Array, z: Any) -> Array:
+        """Log p(x, z) in nats, shape (batch,)."""
+
+
+class Infers(Protocol):
+    """A proposal for the latent variables of each row."""
+
+    def infer(self, x: Array, noise: Noise) -> tuple[Any, Array]:
+        """One draw of z for each row, and log q(z | x) of shape (batch,)."""
+
+
+class LatentEstimate(NamedTuple):
+    """Estimates of log p(x) of each row.
+
+    Attributes
+    ----------
+    value : array of shape (n,)
+        ``mean over repeats of log (1/K) sum_k w_k``: on average too low.
+    stderr : array of shape (n,)
+        Standard error over new draws: from the repeats where there are two or more, else by the delta method from the K
+        weights; inf for a single draw.
+    bias : array of shape (n,)
+        How much too low `value` is likely to be, ``-Var[mean w] / (2 E[w]^2)`` by the delta method; -inf for K = 1.
+    max_share : array of shape (n,)
+        Share of the largest weight in the sum of K, the largest over repeats.
+    """
+
+    value: Floats
+    stderr: Floats
+    bias: Floats
+    max_share: Floats
+
+
+def latent_log_prob(
+    model: HasLogJoint,
+    proposal: Infers,
+    x: Array,
+    n_samples: int,
+    noise: Noise,
+    *,
+    repeats: int = 1,
+    batch_size: int = 1 << 14,
+) -> LatentEstimate:
+    """Log p(x) of each row by importance sampling: ``log (1/K) sum_k p(x, z_k) / q(z_k | x)``, z_k from q(. | x).
+
+    Its expectation L_K is a lower bound on log p(x) (Jensen) that rises with K: L_1 is the evidence lower bound, the
+    limit is log p(x), and for q = p(z | x) every draw answers log p(x) itself. Everything is summed on the log scale.
+
+    Parameters
+    ----------
+    model : object with ``log_joint(x, z) -> (batch,)``
+        z is what the proposal answers: an array, a tuple of layers, anything.
+    proposal : object with ``infer(x, noise) -> (z, log_q)``
+        For example an encoder. Row i of what it draws must depend on row i of the noise alone.
+    x : array of shape (n, ...)
+        The rows.
+    n_samples : int K, in [1, inf)
+        Draws for each row.
+    noise : Noise
+        Draw k of repeat r of row i has position ``(i * repeats + r) * K + k``, which must stay below 2^32.
+    repeats : int, in [1, inf), default 1
+        Independent estimates of L_K for each row, which are averaged.
+    batch_size : int, in [1, inf)
+        Pairs (x, z) at a time; bounds the memory, changes no value beyond rounding.
+
+    Returns
+    -------
+    LatentEstimate
+
+    Raises
+    ------
+    UserValueError
+        When a log weight is nan or +inf, naming the row; for sizes that are not possible.
+
+    References
+    ----------
+    Burda, Grosse and Salakhutdinov (2016), "Importance weighted autoencoders"; Goodfellow, Bengio and Courville (2016),
+    section 20.10.3.
+    """
+    n = len(x)
+    for value, name in ((n, "x"), (n_samples, "n_samples"), (repeats, "repeats"), (batch_size, "batch_size")):
+        if value < 1:
+            raise UserValueError(f"{name}: {value} is not possible", name, "use 1 or more")
+    if n * repeats * n_samples > 1 << 32:
+        what = f"{n} rows x {repeats} repeats x {n_samples} draws are more than 2^32"
+        raise UserValueError(what, "n_samples", "score fewer rows at a time, each part with a noise of its own")
+    units = n * repeats
+    first, second, top = (np.full(units, -np.inf) for _ in range(3))  # log sum w, log sum w^2, largest log w
+    step, width = max(batch_size // n_samples, 1), min(n_samples, batch_size)
+    for start in range(0, units, step):
+        some = np.arange(start, min(start + step, units))
+        for k in range(0, n_samples, width):
+            log_w = _log_weights(model, proposal, x, some, np.arange(k, min(k + width, n_samples)), n_samples,
+                                 repeats, noise)  # fmt: skip
+            first[some] = np.logaddexp(first[some], np.logaddexp.reduce(log_w, axis=1))
+            second[some] = np.logaddexp(second[some], np.logaddexp.reduce(2 * log_w, axis=1))
+            top[some] = np.maximum(top[some], log_w.max(axis=1))
+    shape = (n, repeats)
+    return _summary(first.reshape(shape), second.reshape(shape), top.reshape(shape), n_samples)
+
+
+def latent_score(
+    model: HasLogJoint,
+    proposal: Infers,
+    x: Array,
+    n_samples: int,
+    noise: Noise,
+    *,
+    repeats: int = 1,
+    weight: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+    data_space: str = "",
+    batch_size: int = 1 << 14,
+) -> Score:
+    """Mean log-likelihood of the rows by importance sampling: a lower bound in expectation, as the score says.
+
+    Parameters
+    ----------
+    model, proposal, x, n_samples, noise, repeats, batch_size
+        As of `latent_log_prob`.
+    weight, rows, data_space
+        As of `Score`.
+
+    Returns
+    -------
+    Score
+        Kind ``lower bound``, nats per row. ``error``: standard error of the estimator over new draws; inf for one draw
+        per row and one repeat. The note gives K, how much too low the value is likely to be, and says when one weight
+        makes up more than half of a row's sum.
+    """
+    found = latent_log_prob(model, proposal, x, n_samples, noise, repeats=repeats, batch_size=batch_size)
+    share = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
+    if share.shape != found.value.shape or not share.sum() > 0:
+        raise UserValueError(f"{share.size} weights for {len(x)} rows", "weight", "pass one weight >= 0 per row")
+    share = share / share.sum()
+    used = share > 0
+    error = math.sqrt(float(np.square(share[used] * found.stderr[used]).sum()))
+    bias = float(share[used] @ found.bias[used])
+    note = f"importance-weighted bound with {n_samples} draws per row, in expectation below log p(x)"
+    note += f" by about {-bias:.2g} nats" if math.isfinite(bias) else ""
+    dominated = np.flatnonzero(used & (found.max_share > 0.5))
+    if n_samples > 1 and dominated.size:
+        worst = int(dominated[np.argmax(found.max_share[dominated])])
+        note += (
+            f"; one weight makes up more than half of the sum in {dominated.size} of {int(used.sum())} rows "
+            f"(row {worst}: {found.max_share[worst]:.0%}), so the gap is not to be trusted"
+        )
+    return Score.from_pointwise(
+        found.value, weight=weight, error=error, kind="lower bound", data_space=data_space, rows=rows, note=note
+    )
+
+
+def _log_weights(
+    model: HasLogJoint,
+    proposal: Infers,
+    x: Array,
+    units: NDArray[np.int64],
+    draws: NDArray[np.int64],
+    n_samples: int,
+    repeats: int,
+    noise: Noise,
+) -> Floats:
+    """Of some pairs of row and repeat, and some of their draws: (units, draws)."""
+    index = np.repeat(units // repeats, len(draws))
+    places = (units[:, None] * n_samples + draws).ravel()
+    some = x[_as_index(index, x)]
+    z, log_q = proposal.infer(some, noise.rows(places))
+    log_w = to_numpy(model.log_joint(some, z)) - to_numpy(log_q)
+    if log_w.shape != index.shape:
+        what = f"log weights of shape {log_w.shape} for {len(index)} pairs"
+        raise UserValueError(what, "model, proposal", "log_joint and log_q must answer one number per row")
+    bad = np.flatnonzero(np.isnan(log_w) | (log_w == np.inf))
+    if bad.size:
+        what = f"a log weight is {log_w[bad[0]]}"
+        raise UserValueError(what, f"row {index[bad[0]]}", "log p(x, z) and log q(z | x) must be numbers, q not 0")
+    return log_w.reshape(len(units), len(draws))
+
+
+def _as_index(index: NDArray[np.int64], x: Array) -> Any:
+    if not is_tensor(x):
+        return index
+    import torch
+
+    return torch.from_numpy(index).to(x.device)
+
+
+def _summary(first: Floats, second: Floats, top: Floats, k: int) -> LatentEstimate:
+    """From (n, repeats) each."""
+    repeats = first.shape[1]
+    values = first - math.log(k)
+    value = values.mean(axis=1)
+    alive = np.isfinite(first)
+    safe = np.where(alive, first, 0.0)
+    relative = np.where(alive, np.exp(np.where(alive, second, -np.inf) - 2 * safe), 1.0)  # 1 / ESS
+    variance = np.full(first.shape, np.inf) if k == 1 else np.maximum(relative * k - 1, 0.0) / (k - 1)
+    with np.errstate(invalid="ignore"):
+        if repeats > 1:
+            stderr = values.std(axis=1, ddof=1) / math.sqrt(repeats)
+        else:
+            stderr = np.sqrt(variance[:, 0])
+    share = np.where(alive, np.exp(np.where(alive, top, -np.inf) - safe), 1.0)
+    return LatentEstimate(value, np.where(np.isnan(stderr), np.inf, stderr), -variance.mean(axis=1) / 2, share.max(1))
