@@ -24,9 +24,10 @@ _WHERE = {
     "evaluation": "gnomon.evaluation",
     "launch": "gnomon.training.launch:launch",
     "load": "gnomon.saving:load",
+    "load_draws": "gnomon.chains:load_draws",
     "make": "gnomon.catalog:make",
     "resume": "gnomon.fitting:resume",
-    "sample_chain": "gnomon.inference.mcmc.sampling:sample_chain",
+    "sample_chain": "gnomon.chains:sample_chain",
     "testing": "gnomon.testing",
 } | {entry.class_name: entry.where for entry in catalog.ENTRIES}
 """Public names: a module, or module:name. `__init__.pyi` repeats them for type checkers (tools/write_stub.py)."""

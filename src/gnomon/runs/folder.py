@@ -1,5 +1,7 @@
 """A run is a folder: config.json, model.safetensors, state/checkpoint.safetensors, metrics.jsonl.
 
+A run of chains has draws.safetensors in place of the model and the checkpoint.
+
 Every file is written beside its place and renamed into it, so that a process may be killed at any moment. This module
 needs the standard library only: the command line writes ``config.json`` before anything heavy is imported.
 """
@@ -22,10 +24,13 @@ __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 FORMAT = 1
 """Version of the folder format that this gnomon writes."""
 
-CONFIG, MODEL, METRICS = "config.json", "model.safetensors", "metrics.jsonl"
+CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
+CHAINS = "chains"
+"""The kind of a run that holds draws of Markov chains and no system."""
 NEEDED = {"system": str, "where": str, "parameters": dict}
+NEEDED_BY_CHAINS = {"kernel": dict, "sampling": dict, "seed": int}
 
 
 def _path(path: Any) -> Path:
@@ -92,8 +97,14 @@ class RunFolder:
         return cls(target, whole)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> RunFolder:
+    def open(cls, path: str | os.PathLike[str], *, any_kind: bool = False) -> RunFolder:
         """The run in a folder.
+
+        Parameters
+        ----------
+        path : path
+        any_kind : bool, default False
+            Whether a run of chains, which holds no system, will do too.
 
         Raises
         ------
@@ -118,7 +129,15 @@ class RunFolder:
             raise UserValueError(
                 f"{folder} has format {config['format']}", f"this gnomon reads up to {FORMAT}", "upgrade gnomon"
             )
-        missing = [name for name, kind in NEEDED.items() if not isinstance(config.get(name), kind)]
+        chains = config.get("kind") == CHAINS
+        if chains and not any_kind:
+            raise UserValueError(
+                f"{folder} holds draws of chains, not a system",
+                "",
+                "gnomon.load_draws reads it, gnomon diagnose looks at it",
+            )
+        needed = NEEDED_BY_CHAINS if chains else NEEDED
+        missing = [name for name, kind in needed.items() if not isinstance(config.get(name), kind)]
         if not isinstance(config.get("data", {}), dict):
             missing.append("data")
         if missing:
@@ -170,6 +189,16 @@ class RunFolder:
     def read_model(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts of the fitted model, None while the run is not finished."""
         return self._read(self.path / MODEL)
+
+    def write_draws(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Replace what chains drew, and where they are, as a whole."""
+        from gnomon.runs.codecs import pack
+
+        write_atomically(self.path / DRAWS, pack(arrays, facts))
+
+    def read_draws(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Arrays and facts that `write_draws` put down last, None before the first time."""
+        return self._read(self.path / DRAWS)
 
     def members(self) -> dict[str, Path]:
         """Folders of the Systems that this one is made of, by name."""

@@ -22,7 +22,7 @@ from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
-__all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "sample_chain"]
+__all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]
 
 Watch = Callable[[int, int, Info], Any]
 """Called with steps taken, steps in all, and what the last step told; true ends the chains."""
@@ -136,6 +136,8 @@ class ChainDraws(Draws):
         What is left of burn-in is taken first. `progress` as in `sample_chain`.
         """
         more = _collect(self.sampler, self.walk, draws, self.facts, progress)
+        if not self.shape[1]:
+            return more
         return replace(more, values=_joined(self.values, more.values), info=_joined(self.info, more.info))
 
     def save(self) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -207,14 +209,28 @@ def sample_chain(
     >>> found.draws.shape, bool((abs(found.summary().columns["mean"]) < 0.1).all())
     ((8, 500, 2), True)
     """
+    _check_counts(draws=(draws, 0))
+    return begin(target, kernel, chains, burn_in, thin, start, adapt, random_state, resume).extend(draws, progress)
+
+
+def begin(
+    target: Any,
+    kernel: str | Kernel,
+    chains: int,
+    burn_in: int,
+    thin: int,
+    start: Any = None,
+    adapt: str | Adaptation | None = "auto",
+    random_state: Any = None,
+    resume: tuple[State, Mapping[str, Any]] | None = None,
+) -> ChainDraws:
+    """Chains at their start, or where `resume` left them, without a draw; parameters as in `sample_chain`."""
     target = getattr(target, "model_", target)
     mover = _kernel(kernel, target)
     facts: dict[str, Any] = {"seed": seed_of(random_state), "burn_in": burn_in, "thin": thin}
     if resume is not None:
         facts = {key: int(resume[1][key]) for key in facts}
-    for name, value, least in (("chains", chains, 1), ("draws", draws, 0), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        if value < least:
-            raise UserValueError(f"{name} {value} is below {least}", name, f"use {least} or more")
+    _check_counts(chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
     noise = Stream(facts["seed"], "chain")
     tuning = _adaptation(adapt, mover, facts["burn_in"])
     sampler = Sampler(target, mover, noise.child("step"), facts["burn_in"], tuning)
@@ -222,15 +238,27 @@ def sample_chain(
         walk = sampler.load(*resume)
     else:
         walk = sampler.start(_positions(target, mover, start, chains, noise.child("start")))
-    return _collect(sampler, walk, draws, facts, progress)
+    return ChainDraws(_room(sampler, walk, 0), {}, facts, sampler, walk)
+
+
+def _check_counts(**counts: tuple[int, int]) -> None:
+    """Refuse a count, by its name, below the least that makes sense."""
+    for name, (value, least) in counts.items():
+        if value < least:
+            raise UserValueError(f"{name} {value} is below {least}", name, f"use {least} or more")
+
+
+def _room(sampler: Sampler, walk: Walk, draws: int) -> dict[str, NDArray[Any]]:
+    """Arrays that take so many draws of every chain."""
+    position = sampler.kernel.position(walk.state).items()
+    return {name: np.empty((len(x), draws, *x.shape[1:]), _plain(x).dtype) for name, x in position}
 
 
 def _collect(
     sampler: Sampler, walk: Walk, draws: int, facts: Mapping[str, Any], progress: Watch | None = None
 ) -> ChainDraws:
     thin, chains = facts["thin"], len(walk.state)
-    position = sampler.kernel.position(walk.state)
-    values = {name: np.empty((chains, draws, *x.shape[1:]), _plain(x).dtype) for name, x in position.items()}
+    values = _room(sampler, walk, draws)
     told: dict[str, list[NDArray[Any]]] = {}
     total = max(walk.t, sampler.burn_in) + draws * thin
     kept, stop = 0, False
