@@ -18,6 +18,7 @@ from gnomon._version import __version__
 _WHERE = {
     "Score": "gnomon.evaluation.score:Score",
     "compare": "gnomon.tasks.compare:compare",
+    "conjugate": "gnomon.conjugate",
     "context": "gnomon.training.context:context",
     "data": "gnomon.data",
     "errors": "gnomon.errors",
