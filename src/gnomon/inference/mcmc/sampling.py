@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel
 from gnomon.inference.mcmc.metropolis import MetropolisHastings
 from gnomon.inference.mcmc.records import Draws
+from gnomon.inference.mcmc.replica_exchange import ParallelTempering
 from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.noise import Noise as Stream
@@ -27,7 +28,13 @@ __all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]
 Watch = Callable[[int, int, Info], Any]
 """Called with steps taken, steps in all, and what the last step told; true ends the chains."""
 
-KERNELS = {"hmc": HMC, "metropolis": MetropolisHastings, "gibbs": Gibbs, "sites": SingleSite}
+KERNELS = {
+    "hmc": HMC,
+    "metropolis": MetropolisHastings,
+    "gibbs": Gibbs,
+    "sites": SingleSite,
+    "tempering": ParallelTempering,
+}
 
 
 @dataclass(frozen=True)
@@ -82,10 +89,7 @@ class Sampler:
         arrays = {f"chain/{name}": x for name, x in walk.state.arrays.items()}
         arrays |= {f"tuning/{name}": np.asarray(x) for name, x in walk.tuning.items()}
         if self.adapt:
-            arrays["kernel/step_size"] = np.asarray(walk.kernel.step_size, dtype=np.float64)
-            covariance = _covariance(walk.kernel)
-            if covariance is not None:
-                arrays["kernel/covariance"] = np.asarray(covariance, dtype=np.float64)
+            arrays |= {f"kernel/{name}": x for name, x in _settings(walk.kernel).items()}
         return arrays, {"t": walk.t, "kernel": type(self.kernel).__name__, "tuned": self.adapt is not None}
 
     def load(self, arrays: State, facts: Mapping[str, Any]) -> Walk:
@@ -104,8 +108,7 @@ class Sampler:
             )  # fmt: skip
         kernel = self.kernel
         if self.adapt:
-            size = np.asarray(arrays["kernel/step_size"])
-            kernel = kernel.tuned(size if size.ndim else float(size), arrays.get("kernel/covariance"))
+            kernel = _with_settings(kernel, _inside(arrays, "kernel/"))
         state = ChainState(self.target, _inside(arrays, "chain/"))
         return Walk(kernel, state, _inside(arrays, "tuning/"), int(facts["t"]))
 
@@ -166,8 +169,9 @@ def sample_chain(
     ----------
     target : callable, object with ``energy`` or ``log_prob``, or HasBlocks
         A log density takes (chains, ...) to (chains,); gradients are torch's. A fitted system stands for its model.
-    kernel : {"hmc", "metropolis", "gibbs", "sites"} or Kernel
-        "gibbs" needs blocks; "sites" takes one unit of 0 or 1 after the other and any energy.
+    kernel : {"hmc", "metropolis", "gibbs", "sites", "tempering"} or Kernel
+        "gibbs" needs blocks; "sites" takes one unit of 0 or 1 after the other and any energy; "tempering" exchanges
+        states with hotter chains (`ParallelTempering`).
     chains : int, in [1, inf)
         All move at once. Chain i draws the same numbers whatever the number of the others; tuning that pools the
         chains (the default) still lets them depend on one another.
@@ -295,10 +299,12 @@ def _kernel(kernel: str | Kernel, target: Any) -> Any:
 
 
 def _adaptation(adapt: Any, kernel: Any, burn_in: int) -> Adaptation | None:
-    if adapt is None or isinstance(adapt, Adaptation):
-        return adapt
+    if adapt is None or hasattr(adapt, "update"):
+        return cast("Adaptation | None", adapt)
     if adapt != "auto":
         raise UserValueError(f"adapt {adapt!r} is unknown", "adapt", "use 'auto', None or an Adaptation")
+    if hasattr(kernel, "adaptation"):
+        return cast(Adaptation, kernel.adaptation()) if burn_in > 0 else None
     tunable = getattr(kernel, "step_size", None) is not None
     return Adaptation() if tunable and burn_in > 0 else None
 
@@ -307,8 +313,9 @@ def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: Noise) 
     """A position per chain."""
     if isinstance(start, Mapping):
         return {name: _rows(x, chains, name) for name, x in start.items()}
-    if hasattr(kernel, "begin") and (start is None or isinstance(start, int | np.integer)):
-        return kernel.begin(target, start, chains, noise)
+    inner: Any = kernel if hasattr(kernel, "begin") else getattr(kernel, "kernel", None)
+    if hasattr(inner, "begin") and (start is None or isinstance(start, int | np.integer)):
+        return inner.begin(target, start, chains, noise)
     if start is None and supports(target, HasBlocks):
         like = prototype(target)
         return {
@@ -337,6 +344,21 @@ def _rows(x: Any, chains: int, name: str) -> Array:
 def _covariance(kernel: Any) -> Any:
     """That of HMC, or of the random walk inside Metropolis-Hastings."""
     return getattr(kernel, "covariance", getattr(getattr(kernel, "proposal", None), "covariance", None))
+
+
+def _settings(kernel: Any) -> dict[str, Array]:
+    """What tuning changes, as arrays."""
+    if hasattr(kernel, "settings"):
+        return dict(kernel.settings())
+    found = {"step_size": kernel.step_size, "covariance": _covariance(kernel)}
+    return {name: np.asarray(value, dtype=np.float64) for name, value in found.items() if value is not None}
+
+
+def _with_settings(kernel: Any, arrays: State) -> Any:
+    if hasattr(kernel, "with_settings"):
+        return kernel.with_settings(arrays)
+    size = np.asarray(arrays["step_size"])
+    return kernel.tuned(size if size.ndim else float(size), arrays.get("covariance"))
 
 
 def _inside(arrays: State, prefix: str) -> dict[str, Array]:
