@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from arviz_stats.base import array_stats
 from scipy.special import ndtri
 
 from gnomon.errors import UserValueError
@@ -287,3 +288,10 @@ def test_torch_and_float32_weights_are_kept_in_float64():
     mine = np.zeros(3)
     WeightedSample(mine)
     mine[0] = 1.0  # still the caller's own to write to
+
+
+@pytest.mark.parametrize("n", [100, 2500, 10_000])  # lengths of tail that need no rounding: arviz rounds down
+@pytest.mark.parametrize("k", [0.1, 0.5, 0.9])
+def test_the_tail_index_is_that_of_arviz(n, k):
+    log_w = np.log(np.random.default_rng(n).pareto(1 / k, n) + 1e-3)
+    assert WeightedSample(log_w).khat == pytest.approx(float(array_stats.psislw(-log_w)[1]), rel=1e-9)
