@@ -280,6 +280,10 @@ def test_a_frequency_grid_of_choice():
         (lambda: reconstruct([1, 2], 0.0, 1.0), r"coefficients of shape \(2,\)"),
         (lambda: cft(bell, [0.0, 1.0, 3.0]), "axis 0.* give x0"),
         (lambda: cft(bell, [1.0, 0.0]), "not evenly spaced and ascending"),
+        (lambda: cft(bell, []), "give the coordinates of each axis"),
+        (lambda: cft(bell, 1.0), "give the coordinates of each axis"),
+        (lambda: cft(bell, [0.0, 1.0], start=[0.0, 1.0]), "on 1 axes .* one per axis"),
+        (lambda: cft(lambda x: x, [0.0, 1.0]), r"values of shape \(2, 1\)"),
         (lambda: cft(np.ones(3), [0.0, 1.0]), r"values of shape \(3,\) on a grid of \(2,\)"),
     ],
 )

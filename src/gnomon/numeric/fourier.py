@@ -342,7 +342,7 @@ def _continuous(f: Any, grid: Any, start: float | Sequence[float] | None, sign: 
         values = _finite(np.asarray(f(points)), (len(points),), "f").reshape(shape)
     else:
         values = _finite(np.asarray(f), shape, "f")
-    starts = [None] * len(axes) if start is None else np.broadcast_to(np.asarray(start, np.float64), len(axes)).tolist()
+    starts = _starts(start, len(axes))
     found, reciprocal = values.astype(np.complex128), []
     for d, (x, k0) in enumerate(zip(axes, starts, strict=True)):
         n, j = len(x), np.arange(len(x))
@@ -367,6 +367,8 @@ def _phase(turns: Floats) -> Complex:
 
 
 def _axes(grid: Any) -> list[Floats]:
+    if np.isscalar(grid) or not len(grid):
+        raise UserValueError(f"grid {grid!r}", "grid", "give the coordinates of each axis")
     sides = [grid] if np.ndim(grid[0]) == 0 else list(grid)
     axes = [np.asarray(side, dtype=np.float64) for side in sides]
     for d, x in enumerate(axes):
@@ -378,6 +380,15 @@ def _axes(grid: Any) -> list[Floats]:
                 "the coordinates are not evenly spaced and ascending", f"grid, axis {d}", "give x0 + h * arange(n)"
             )
     return axes
+
+
+def _starts(start: float | Sequence[float] | None, d: int) -> list[float | None]:
+    if start is None:
+        return [None] * d
+    given = np.asarray(start, dtype=np.float64)
+    if given.shape not in ((), (d,)) or not np.isfinite(given).all():
+        raise UserValueError(f"start {start} on {d} axes", "start", "give one finite number, or one per axis")
+    return [float(k) for k in np.broadcast_to(given, d)]
 
 
 def _period(period: float) -> float:
