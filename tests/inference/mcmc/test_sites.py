@@ -142,7 +142,7 @@ def grid(n, coupling):
 
 
 @pytest.mark.spec("INF-18")
-@pytest.mark.parametrize("scan", ["systematic", "random"])
+@pytest.mark.parametrize("scan", ["systematic", "random", "colored"])
 def test_moments_of_a_grid_of_spins(scan):
     """3 x 3, J = 0.3, by enumeration: nearest, second and opposite correlations, and the law of the magnetization."""
     u, b = grid(3, 0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -17,12 +18,16 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.mcmc.density import as_density
 from gnomon.inference.mcmc.kernel import ChainState, Info, start_at
+from gnomon.inference.mcmc.site_tables import SiteTables
 
 __all__ = ["ColoredUnits", "PairwiseUnits", "SingleSite"]
 
 Floats = NDArray[np.float64]
 
-_REVERSED = {"systematic": "backward", "backward": "systematic", "random": "random"}
+_REVERSED = {
+    "systematic": "backward", "backward": "systematic", "random": "random",
+    "colored": "colored-backward", "colored-backward": "colored",
+}  # fmt: skip
 
 kernel = numba.njit(cache=True, error_model="numpy")
 
@@ -75,10 +80,23 @@ class PairwiseUnits:
 
     def colors(self) -> tuple[NDArray[np.int64], ...]:
         """Units by color, so that no two of one color are coupled: greedy, the most coupled units first."""
+        return tuple(np.flatnonzero(self.color == c) for c in range(int(self.color.max(initial=-1)) + 1))
+
+    @cached_property
+    def color(self) -> NDArray[np.int64]:
+        """The color of each unit, from 0."""
         starts, others = self.pairs.indptr, self.pairs.indices
-        order = np.argsort(-np.diff(starts), kind="stable")
-        color = _color(starts, others, order)
-        return tuple(np.flatnonzero(color == c) for c in range(int(color.max(initial=-1)) + 1))
+        return np.asarray(_color(starts, others, np.argsort(-np.diff(starts), kind="stable")))
+
+    @cached_property
+    def by_color(self) -> NDArray[np.int64]:
+        """All units, one color after the other: a checkerboard's black ones, then the white ones."""
+        return np.argsort(self.color, kind="stable")
+
+    @cached_property
+    def tables(self) -> SiteTables | None:
+        """Conditionals by the states of the neighbors; None where units have too many."""
+        return SiteTables.of(self.pairs, self.bias)
 
     def colored(self) -> ColoredUnits:
         """The same with a block per color, for block Gibbs sampling: as many draws at a time as the graph lets."""
@@ -123,12 +141,14 @@ class SingleSite:
 
     A step is a sweep of as many updates as there are free units. In fixed order it leaves the target invariant and is
     not reversible; a random scan, each chain choosing its own units, is both. `PairwiseUnits` are swept by a compiled
-    loop over coupled units; any other density costs two evaluations per unit.
+    loop over coupled units, and where units have few neighbors (grids) in fixed order by looking the conditionals up, a
+    few nanoseconds each, fastest color by color; any other density costs two evaluations per unit.
 
     Parameters
     ----------
-    scan : {"systematic", "backward", "random"}
-        Backward is systematic in the opposite order, its reversal.
+    scan : {"systematic", "backward", "random", "colored", "colored-backward"}
+        Backward is systematic in the opposite order, its reversal. Colored takes the units of `PairwiseUnits` one
+        color after the other, those of a color being independent given the rest: on a grid the checkerboard.
     order : sequence of int, optional
         Units of a sweep, or those that a random scan chooses from; all by default.
     clamp : (value, mask), optional
@@ -182,6 +202,10 @@ class SingleSite:
             )
         if isinstance(target, PairwiseUnits):
             self._check_pairwise(x, target)
+        elif self.scan.startswith("colored"):
+            raise UserValueError(
+                f"{type(target).__name__} has no colors", "scan", "use scan='systematic', or PairwiseUnits"
+            )
         if self.clamp is not None:
             value, mask = (np.broadcast_to(np.asarray(part), x.shape[1:]) for part in self.clamp)
             x = np.where(mask != 0, value, x).astype(np.float64)
@@ -190,11 +214,16 @@ class SingleSite:
 
     def step(self, state: ChainState, noise: Noise) -> tuple[ChainState, Info]:
         """One sweep; see `Kernel`."""
-        before = state["x"]
-        sites = self._sites(before, noise)
+        before, target = state["x"], state.target
+        units = self._units(before, target)
+        tables = target.tables if isinstance(target, PairwiseUnits) and self.scan != "random" else None
+        if tables is not None and hasattr(noise, "address"):
+            x, changed = tables.sweep(before, units.astype(np.uint64), noise)
+            return state.moved(x=x), {"changed": changed}
+        sites = self._sites(units, len(before), noise)
         u = noise.uniform(sites.shape, like=before)
         threshold = np.log(u) - np.log1p(-u)  # logit(u) < logit(p) keeps the tails that sigma(logit) rounds away
-        x, target = before.copy(), state.target
+        x = before.copy()
         if isinstance(target, PairwiseUnits):
             pairs = target.pairs
             _sweep(x, sites, threshold, target.bias, pairs.indptr, pairs.indices, pairs.data)
@@ -210,15 +239,22 @@ class SingleSite:
         """The same in the opposite order; a random scan is reversible."""
         return replace(self, scan=_REVERSED[self.scan])
 
-    def _sites(self, x: Floats, noise: Noise) -> NDArray[np.int64]:
-        """Units to update, (chains, updates)."""
-        units = np.arange(x.shape[1]) if self.order is None else np.asarray(self.order, dtype=np.int64)
+    def _units(self, x: Floats, target: Any) -> NDArray[np.int64]:
+        """Units of a sweep in their order, or those that a random scan chooses from."""
+        colored = self.scan.startswith("colored")
+        if self.order is not None:
+            units = np.asarray(self.order, dtype=np.int64)
+            units = units[np.argsort(target.color[units], kind="stable")] if colored else units
+        else:
+            units = target.by_color if colored else np.arange(x.shape[1])
         if self.clamp is not None:
             mask = np.broadcast_to(np.asarray(self.clamp[1]), x.shape[1:])
             units = units[mask[units] == 0]
-        shape = (len(x), len(units))
-        if self.scan == "backward":
-            units = units[::-1]
+        return units[::-1] if self.scan.endswith("backward") else units
+
+    def _sites(self, units: NDArray[np.int64], chains: int, noise: Noise) -> NDArray[np.int64]:
+        """Units to update, (chains, updates)."""
+        shape = (chains, len(units))
         if self.scan != "random" or not units.size:
             return np.ascontiguousarray(np.broadcast_to(units, shape))
         return units[noise.child("scan").integers(len(units), shape)]
