@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -162,7 +162,7 @@ def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
             where = f"sentence {place}, column {sentence.index(chr(0)) + 1}"
             raise UserValueError("there is a NUL character in the text", where, "remove it")
         return tokenize(sentence, unit)
-    if isinstance(sentence, bytes | Mapping) or not isinstance(sentence, Iterable):
+    if type(sentence) is not list and (isinstance(sentence, bytes | Mapping) or not isinstance(sentence, Iterable)):
         remedy = "a sentence is a string or a list of tokens"
         raise UserTypeError(f"{sentence!r} is no sentence", f"sentence {place}", remedy)
     tokens = list(sentence)
@@ -175,6 +175,13 @@ def _token(token: Any, where: str) -> str:
     if not isinstance(token, str):
         raise UserTypeError(f"{token!r} is no token", where, "tokens are strings; write str(token) for numbers")
     return str(token)
+
+
+def _chained(tokens: Iterable[Any]) -> Iterable[str]:
+    """The tokens of all sentences; lists of lists without a step of Python for each token."""
+    if isinstance(tokens, list) and set(map(type, tokens)) <= {list}:
+        return chain.from_iterable(tokens)
+    return _flat(tokens)
 
 
 def _flat(tokens: Iterable[Any]) -> Iterator[str]:
@@ -245,7 +252,7 @@ class Vocabulary:
         if min_count < 1:
             raise UserValueError(f"min_count is {min_count}", "min_count", "give 1 or more")
         try:
-            counts = Counter(_flat(tokens))
+            counts = Counter(_chained(tokens))
         except TypeError as error:
             if isinstance(error, UserTypeError):
                 raise
@@ -286,7 +293,7 @@ class Vocabulary:
         if isinstance(tokens, str):
             raise UserTypeError("a string is no list of tokens", "", "use tokenize(text, unit) first")
         find, unknown = self._ids.get, -1 if self.unknown is None else self.unknown
-        ids = np.fromiter((find(token, unknown) for token in tokens), np.int64, len(tokens))
+        ids = np.fromiter(map(find, tokens, repeat(unknown)), np.int64, len(tokens))
         if self.unknown is None and (ids < 0).any():
             place = int((ids < 0).argmax())
             raise UserValueError(
