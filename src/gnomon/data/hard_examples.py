@@ -145,9 +145,7 @@ class HardExamples:
         """Go on from a state."""
         scores = np.array(state["scores"], dtype=np.float64)
         if scores.shape != (self.n,):
-            raise UserValueError(
-                f"scores of shape {scores.shape} for {self.n} rows", "state", "load those of this data"
-            )
+            raise UserValueError(f"scores of shape {scores.shape} for {self.n} rows", "state", "use this data's")
         self._scores, self._cached = scores, None
 
     def _law(self) -> tuple[Floats, Floats]:

@@ -1,0 +1,237 @@
+"""The softmax loss over a large vocabulary, with the normalizer estimated from words of a cheap proposal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserValueError
+from gnomon.objectives.base import Term
+
+__all__ = ["Own", "effective_words", "sampled_softmax", "sampled_softmax_losses"]
+
+Own = Literal["exact", "sampled", "expected"]
+"""Where the target's own term of the normalizer comes from."""
+
+
+def sampled_softmax(
+    hidden: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    proposal: Any,
+    n_samples: int,
+    noise: Noise,
+    *,
+    row_weight: torch.Tensor | None = None,
+    own: Own = "exact",
+) -> Term:
+    """Minus log softmax of the target word, with the words of the normalizer drawn from a proposal.
+
+    All rows share the drawn words, so that their scores are one product. See `sampled_softmax_losses` for the equation,
+    the bias and the choice of `own`.
+
+    Parameters
+    ----------
+    hidden : tensor of shape (n, d)
+        What the scores are made of: ``a = hidden W' + b``.
+    target : int64 tensor of shape (n,)
+        The word of each row, in [0, V).
+    weight : tensor of shape (V, d)
+        W.
+    bias : tensor of shape (V,), optional
+        b.
+    proposal : Samples and HasLogProb on words
+        ``sample(k, noise)`` and ``log_prob(words)``, for example `gnomon.distributions.table.Table` of the unigram
+        shares. It must be positive wherever the softmax may be.
+    n_samples : int, in [1, inf)
+        Words to draw, with replacement.
+    noise : Noise
+        Shared noise: every process draws the same words.
+    row_weight : tensor of shape (n,), optional
+        Weights of the rows; 1 where left out.
+    own : {"exact", "sampled", "expected"}, default "exact"
+        See `sampled_softmax_losses`.
+
+    Returns
+    -------
+    Term
+        The weighted sum over rows and the sum of the weights; differentiable in hidden, weight and bias.
+
+    Raises
+    ------
+    UserValueError
+        For shapes that do not go together, targets outside the vocabulary, no samples.
+
+    Notes
+    -----
+    Cost O(n K d) for K words instead of O(n V d). The gradient of `weight` is a dense (V, d) array.
+
+    References
+    ----------
+    Bengio and Senécal (2003), "Quick training of probabilistic neural nets by importance sampling"; Jean, Cho,
+    Memisevic and Bengio (2015), "On using very large target vocabulary for neural machine translation".
+
+    Examples
+    --------
+    >>> from gnomon.distributions.table import Table
+    >>> from gnomon.numeric.noise import Noise
+    >>> unigram = Table([0.4, 0.3, 0.2, 0.1])
+    >>> term = sampled_softmax(torch.zeros(2, 3), torch.tensor([0, 3]), torch.zeros(4, 3), None, unigram, 1000,
+    ...                        Noise(0, "words"))
+    >>> bool(abs(term.sum / term.weight - np.log(4)) < 0.1)
+    True
+    """
+    if n_samples < 1:
+        raise UserValueError(f"{n_samples} words cannot be drawn", "n_samples", "use 1 or more")
+    _check(hidden, target, weight, bias)
+    codes = np.asarray(proposal.sample(n_samples, noise))
+    words = torch.as_tensor(codes.reshape(-1), dtype=torch.int64, device=hidden.device)
+    log_q = _log_prob(proposal, codes, hidden)
+    log_q_target = None
+    if own == "expected":
+        log_q_target = _log_prob(proposal, target.cpu().numpy().reshape(-1, *codes.shape[1:]), hidden)
+    losses = sampled_softmax_losses(hidden, target, weight, bias, words, log_q, log_q_target, own=own)
+    if row_weight is None:
+        return Term(losses.sum(), float(len(losses)))
+    if row_weight.shape != losses.shape:
+        what = f"weights of shape {tuple(row_weight.shape)} for {len(losses)} rows"
+        raise UserValueError(what, "row_weight", "give one per row")
+    return Term((losses * row_weight).sum(), float(row_weight.sum()))
+
+
+def sampled_softmax_losses(
+    hidden: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    words: torch.Tensor,
+    log_q: torch.Tensor,
+    log_q_target: torch.Tensor | None = None,
+    *,
+    own: Own = "exact",
+) -> torch.Tensor:
+    """The loss of each row for words that have been drawn: ``-a_y + log Z_hat``.
+
+    With a the scores, y the target and w_1 ... w_K the words, Z_hat is
+
+    - exact: ``exp(a_y) + (1/K) sum_{w_k != y} exp(a_{w_k}) / q(w_k)``. The target's own term is known, and words that
+      hit it are left out. Unbiased for Z, the loss is never negative and its gradient bounded.
+    - sampled: ``(1/K) sum_k exp(a_{w_k}) / q(w_k)``, hits included: the gradient is ``grad a_y - sum_k v_k grad
+      a_{w_k}`` with weights v that sum to 1, self-normalized importance sampling. Where y was not drawn the loss has no
+      lower bound.
+    - expected: as exact, but a_y is lessened by ``log(K q(y))`` as the others are: TensorFlow's
+      ``sampled_softmax_loss`` with its accidental hits removed, for draws with replacement. It is a loss of its own,
+      equal to the softmax only where the target is expected once.
+
+    The log makes the loss too low on average (Jensen) and the gradient biased, both by O(1/K); `effective_words` falls
+    as the model departs from the proposal, and the error grows.
+
+    Parameters
+    ----------
+    hidden, target, weight, bias, own
+        As of `sampled_softmax`.
+    words : int64 tensor of shape (K,)
+        Draws of the proposal, shared by the rows.
+    log_q : tensor of shape (K,)
+        Their log probabilities in nats.
+    log_q_target : tensor of shape (n,), optional
+        Those of the targets; needed for ``own="expected"``.
+
+    Returns
+    -------
+    tensor of shape (n,)
+
+    Examples
+    --------
+    >>> h, W = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
+    >>> every_word, log_third = torch.arange(3), torch.full((3,), -np.log(3))
+    >>> y = torch.tensor([0])
+    >>> exact = torch.nn.functional.cross_entropy(h @ W.T, y)
+    >>> bool(torch.isclose(sampled_softmax_losses(h, y, W, None, every_word, log_third), exact))
+    True
+    """
+    if own not in get_args(Own):
+        raise UserValueError(f"own {own!r} is unknown", "own", "use " + ", ".join(get_args(Own)))
+    _check(hidden, target, weight, bias)
+    _check_words(words, log_q, len(weight))
+    scores = _corrected(hidden, weight, bias, words, log_q)
+    mine = (hidden * weight[target]).sum(dim=1)
+    mine = mine if bias is None else mine + bias[target]
+    if own == "sampled":
+        return torch.logsumexp(scores, dim=1) - mine
+    if own == "expected":
+        if log_q_target is None or log_q_target.shape != target.shape:
+            raise UserValueError("the targets' log probabilities are missing", "log_q_target", "give one per row")
+        if not bool(torch.isfinite(log_q_target).all()):
+            row = int((~torch.isfinite(log_q_target)).nonzero()[0])
+            raise UserValueError("the proposal never draws the target", f"row {row}", "make it positive everywhere")
+        mine = mine - log_q_target - math.log(len(words))
+    scores = scores.masked_fill(words == target[:, None], -math.inf)
+    return torch.logsumexp(torch.cat([mine[:, None], scores], dim=1), dim=1) - mine
+
+
+def effective_words(
+    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, words: torch.Tensor, log_q: torch.Tensor
+) -> torch.Tensor:
+    """How many of the K words count in the normalizer of each row: ``(sum v)^2 / sum v^2``, v = exp(a_w) / q(w).
+
+    Parameters
+    ----------
+    hidden, weight, bias, words, log_q
+        As of `sampled_softmax_losses`.
+
+    Returns
+    -------
+    tensor of shape (n,)
+        In [1, K]; K where the model is the proposal, near 1 where the estimate is not to be trusted.
+    """
+    _check_words(words, log_q, len(weight))
+    scores = _corrected(hidden, weight, bias, words, log_q)
+    return (2 * torch.logsumexp(scores, dim=1) - torch.logsumexp(2 * scores, dim=1)).exp()
+
+
+def _corrected(
+    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, words: torch.Tensor, log_q: torch.Tensor
+) -> torch.Tensor:
+    """a_w - log(K q(w)), shape (n, K)."""
+    scores = hidden @ weight[words].T
+    scores = scores if bias is None else scores + bias[words]
+    return scores - (log_q.to(scores.dtype) + math.log(len(words)))
+
+
+def _log_prob(proposal: Any, codes: Any, like: torch.Tensor) -> torch.Tensor:
+    found = proposal.log_prob(codes)
+    return torch.as_tensor(found, dtype=like.dtype, device=like.device).reshape(-1)
+
+
+def _check(hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1]:
+        what = f"hidden of shape {tuple(hidden.shape)}, weight of shape {tuple(weight.shape)}"
+        raise UserValueError(what, "hidden, weight", "give (n, d) and (V, d)")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise UserValueError(f"bias of shape {tuple(bias.shape)} for {len(weight)} words", "bias", "give (V,)")
+    if target.shape != hidden.shape[:1] or target.dtype != torch.int64:
+        what = f"target of shape {tuple(target.shape)} and type {target.dtype} for {len(hidden)} rows"
+        raise UserValueError(what, "target", "give one int64 word per row")
+    outside = ((target < 0) | (target >= len(weight))).nonzero()
+    if len(outside):
+        row = int(outside[0])
+        raise UserValueError(
+            f"word {int(target[row])} is outside [0, {len(weight)})", f"row {row}", "encode as 0, 1 ..."
+        )
+
+
+def _check_words(words: torch.Tensor, log_q: torch.Tensor, size: int) -> None:
+    if words.ndim != 1 or words.shape != log_q.shape or not len(words):
+        what = f"words of shape {tuple(words.shape)}, log_q of shape {tuple(log_q.shape)}"
+        raise UserValueError(what, "words, log_q", "give one log probability per drawn word")
+    bad = ((words < 0) | (words >= size) | ~torch.isfinite(log_q)).nonzero()
+    if len(bad):
+        k = int(bad[0])
+        what = f"word {int(words[k])} with log probability {float(log_q[k])}"
+        raise UserValueError(what, f"draw {k}", f"draw words of [0, {size}) from the proposal itself")
