@@ -27,8 +27,9 @@ _WHERE = {
         "self_information", "symmetric_kl",
     ),
     "latent_likelihood": ("latent_log_prob", "latent_score"),
-    "likelihood": ("log_likelihood", "log_partition", "pseudo_log_likelihood"),
+    "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "overfit": ("OverfitReport", "overfit_tiny"),
+    "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "perplexity": ("Perplexity", "bits_per_byte"),
     "ranking": ("Ranking",),
     "rejection": (

@@ -1,81 +1,21 @@
-"""Log partition functions and likelihoods of unnormalized models, each with a word on how far it can be trusted."""
+"""Likelihoods of unnormalized models, and pseudolikelihoods that need no normalizer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.contracts import Array, HasBridge, HasEnergy, HasMarginalEnergy, Noise
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.contracts import Array, HasEnergy
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Kind, Score
 from gnomon.inference.arrays import is_tensor, to_numpy
-from gnomon.inference.exact import enumeration
-from gnomon.inference.importance.ais import ais
 
-__all__ = ["log_likelihood", "log_partition", "pseudo_log_likelihood"]
+__all__ = ["log_likelihood", "pseudo_log_likelihood"]
 
 _OPPOSITE: dict[str, Kind] = {"lower bound": "upper bound", "upper bound": "lower bound"}
-
-
-def log_partition(
-    model: HasMarginalEnergy,
-    method: Literal["auto", "exact", "ais"] = "auto",
-    noise: Noise | None = None,
-    *,
-    limit: int = 25,
-    chains: int = 100,
-    schedule: int | ArrayLike = 1000,
-    base_mean: Array | None = None,
-) -> Score:
-    """Log Z of a model of binary units: exact where a block can be enumerated, else estimated.
-
-    Parameters
-    ----------
-    model : HasMarginalEnergy, and HasBridge for estimates
-        The model.
-    method : {"auto", "exact", "ais"}
-        Enumeration of the smallest block (cost 2^units), or annealed importance sampling; "auto" enumerates when the
-        smallest block has at most `limit` units.
-    noise : Noise, optional
-        Needed for annealed importance sampling.
-    limit : int, default 25
-        Largest number of units to enumerate.
-    chains, schedule
-        See `gnomon.inference.importance.ais.ais`.
-    base_mean : array, optional
-        Means of the observed units that ``model.base`` takes, for example the training data's; uniform by default.
-
-    Returns
-    -------
-    Score
-        Unit nats. Exact: error 0. Estimate: error = standard error of the log of the mean weight; a `note` (and a
-        warning) says when one weight dominates. The log of the unbiased mean weight is too low on average, by about
-        error^2 / 2.
-
-    Raises
-    ------
-    UserValueError
-        When enumeration would cost too much, or an estimate lacks its noise.
-    """
-    if method not in ("auto", "exact", "ais"):
-        raise UserValueError(f"method {method!r} is unknown", "method", "use auto, exact or ais")
-    if method == "exact" or (method == "auto" and enumeration.enumerable(model, limit)):
-        value = enumeration.log_partition(model, limit=limit)
-        return Score(value, name="log_partition")
-    if not isinstance(model, HasBridge):
-        raise UserTypeError(
-            f"{type(model).__name__} has no bridge to a base model", "model", "raise `limit` to enumerate it"
-        )
-    if noise is None:
-        raise UserValueError("an estimate of log Z draws random numbers", "noise", "pass noise=Noise(seed, 'log-z')")
-    sample = ais(model, model.base(base_mean), noise, chains=chains, schedule=schedule)
-    sample.warn()
-    effective = f"effective number of weights {sample.ess:.1f} of {chains}"
-    note = "; ".join(filter(None, (effective, sample.notice)))
-    return Score(sample.log_mean_weight, 0.0, sample.stderr, "estimate", name="log_partition", note=note)
 
 
 def log_likelihood(

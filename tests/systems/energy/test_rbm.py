@@ -9,12 +9,13 @@ from sklearn.neural_network import BernoulliRBM
 from gnomon.contracts import HasBridge, HasEnergyGradient, HasLogProb, HasMarginalGradient, supports
 from gnomon.data.batches import Batch
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.evaluation.likelihood import log_partition
+from gnomon.evaluation.partition import log_partition
 from gnomon.inference.importance.ais import ais
 from gnomon.inference.mcmc.gibbs import block_kernel, gibbs, kernel_matrix
 from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.systems.energy.rbm import RBM, RBMModel
+from gnomon.systems.factors.ppca import PPCA
 from gnomon.training.group import Group
 from oracles.binary import Joint, all_states, marginal_kernel, numerical_gradient, rbm_energy
 
@@ -161,6 +162,28 @@ def test_scikit_learns_free_energy_and_hidden_means():
     model = RBMModel.of(W, b, c)
     np.testing.assert_allclose(model.energy(X), peer._free_energy(X), atol=1e-10)
     np.testing.assert_allclose(model.conditional("hidden", {"visible": X}).mean, peer.transform(X), atol=1e-10)
+
+
+@pytest.mark.spec("REP-142")
+def test_free_energy_of_a_fitted_machine():
+    """The row's numbers, the sum over hidden states, scikit-learn's method; softplus holds at fields of 800."""
+    W, b, c = np.array([[1.0, -1], [0.5, 2], [0, 1]]), np.array([0.1, -0.2, 0.3]), np.array([-0.5, 0.2])
+    X = all_states(3)
+    system = RBM(n_hidden=2, epochs=1, random_state=0, dtype="float64").fit(X)
+    system.model_.load(RBMModel.of(W, b, c).state())
+    energy = rbm_energy(W, b, c)
+    brute = [-np.logaddexp.reduce([-energy(v, h) for h in all_states(2)]) for v in X]
+    np.testing.assert_allclose(system.free_energy(X), brute, rtol=0, atol=1e-12)
+    assert system.free_energy(np.ones((1, 3)))[0] == pytest.approx(-3.818345, abs=5e-7)
+    assert system.model_.log_partition() == pytest.approx(5.068101, abs=5e-7)
+    assert system.log_prob(np.ones((1, 3)))[0] == pytest.approx(-1.249756, abs=5e-7)
+    peer = BernoulliRBM(n_components=2)
+    peer.components_, peer.intercept_visible_, peer.intercept_hidden_ = W.T, b, c
+    np.testing.assert_allclose(system.free_energy(X), peer._free_energy(X), rtol=0, atol=1e-12)
+    system.model_.load(RBMModel.of(0 * W, 0 * b, np.array([800.0, -800.0])).state())
+    np.testing.assert_allclose(system.free_energy(X), -800, rtol=1e-14)
+    assert hasattr(RBM(), "free_energy")
+    assert not hasattr(PPCA(), "free_energy")
 
 
 @pytest.mark.spec("INF-31")

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.contracts import AnnealingPath, Array, Noise, Procedure, State
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
-from gnomon.evaluation.likelihood import log_likelihood, log_partition, pseudo_log_likelihood
+from gnomon.evaluation.likelihood import log_likelihood, pseudo_log_likelihood
+from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.enumeration import enumerable
 from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
@@ -317,8 +318,11 @@ class RBM(TransformerMixin, System):
         start = Stream(seed, "sample/start").bernoulli(self.model_.place(means))
         return self.gibbs(start, steps, random_state=seed) if n else start
 
-    def log_partition(self, method: Literal["auto", "exact", "ais"] = "auto", **options: Any) -> Score:
-        """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling."""
+    def log_partition(self, method: str = "auto", **options: Any) -> Score:
+        """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling.
+
+        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data.
+        """
         check_is_fitted(self)
         key = f"log_partition/{method}/{sorted(options.items())}"
         if key not in self._memory:
