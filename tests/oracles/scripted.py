@@ -21,10 +21,10 @@ class Scripted:
         answer = self.answers[what]
         return np.broadcast_to(answer(draw) if callable(answer) else answer, shape).astype(float)
 
-    def uniform(self, shape, draw=0, *, like=None):
+    def uniform(self, shape, draw=0, *, dtype=None, like=None):
         return self._say("uniform", shape, draw)
 
-    def normal(self, shape, draw=0, *, like=None):
+    def normal(self, shape, draw=0, *, dtype=None, like=None):
         return self._say("normal", shape, draw)
 
     def integers(self, high, shape, draw=0, *, like=None):

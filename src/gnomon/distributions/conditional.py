@@ -1,0 +1,83 @@
+"""Conditional probability tables: a discrete variable given other discrete variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.distributions.table import Categorical
+from gnomon.errors import UserValueError
+
+__all__ = ["ConditionalTable"]
+
+Codes = NDArray[np.int64]
+
+
+class ConditionalTable:
+    """p(x | parents) as one array: the axes of the parents in their order, the last axis the variable itself.
+
+    Parameters
+    ----------
+    probabilities : array of shape (k_1, ..., k_m, k)
+        Not negative; each row along the last axis sums to 1, to 1e-6, and is made to. A root has shape (k,).
+
+    Raises
+    ------
+    UserValueError
+        Negative entries, or a row with another sum, with its place.
+
+    Examples
+    --------
+    >>> wet = ConditionalTable([[0.9, 0.1], [0.2, 0.8]])  # wet[rain] = P(dry), P(wet)
+    >>> np.exp(wet.distribution({"rain": np.array([0, 1])}).log_prob(np.array([1, 1]))).round(9).tolist()
+    [0.1, 0.8]
+    """
+
+    def __init__(self, probabilities: ArrayLike) -> None:
+        p = np.asarray(probabilities, np.float64)
+        if p.ndim < 1 or not p.size:
+            raise UserValueError(f"a table of shape {p.shape}", "probabilities", "give one axis per parent and the own")
+        bad = np.argwhere(~((p >= 0).all(-1) & (abs(p.sum(-1) - 1) <= 1e-6)))
+        if len(bad):
+            row = tuple(bad[0].tolist())
+            what = f"row {row or 0} must be >= 0 and sum to 1, got {p[row].tolist()}"
+            raise UserValueError(what, "probabilities", "the variable's own values lie along the last axis")
+        with np.errstate(divide="ignore"):
+            self.log_probs: NDArray[np.float64] = np.log(p / p.sum(-1, keepdims=True))
+
+    @property
+    def parent_sizes(self) -> tuple[int, ...]:
+        """Values of each parent."""
+        return self.log_probs.shape[:-1]
+
+    @property
+    def size(self) -> int:
+        """Values of the variable."""
+        return self.log_probs.shape[-1]
+
+    @property
+    def n_parameters(self) -> int:
+        """Free numbers: one less than the values, for every combination of the parents' values."""
+        return self.log_probs.size // self.size * (self.size - 1)
+
+    def distribution(self, parents: Mapping[str, Any]) -> Categorical:
+        """The law for every row of the parents' codes, arrays of shape (n,) in the order of the axes."""
+        if len(parents) != len(self.parent_sizes):
+            what = f"{len(parents)} parents for a table of {len(self.parent_sizes)}"
+            raise UserValueError(what, "parents", "give one axis for each, in the order of the graph")
+        pairs = zip(parents.items(), self.parent_sizes, strict=True)
+        return Categorical(self.log_probs[tuple(codes_of(value, size, name) for (name, value), size in pairs)])
+
+
+def codes_of(values: Any, size: int, name: str) -> Codes:
+    """Whole numbers in [0, size), int64; anything else is refused with its row."""
+    found = np.asarray(values)
+    codes = found.astype(np.int64)
+    bad = np.flatnonzero(((codes != found) | (codes < 0) | (codes >= size)).ravel())
+    if bad.size:
+        what = f"{name} = {found.ravel()[bad[0]]} is outside [0, {size})"
+        raise UserValueError(what, f"row {bad[0]}", "encode its values as 0, 1, ...")
+    return codes
