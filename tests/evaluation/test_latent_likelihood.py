@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
+from gnomon.inference.importance.weights import WeightedSample
 from gnomon.numeric.noise import Noise, recording
 
 LIKE = np.empty(0)
@@ -166,7 +167,7 @@ def test_memory_is_bounded_and_changes_nothing(batch_size):
     whole = latent_log_prob(Gauss2(), MeanField(), v, 30, Noise(7, "iw"), repeats=2)
     assert largest <= max(batch_size, 1)
     for a, b in zip(found, whole, strict=True):
-        assert np.allclose(a, b, rtol=1e-12, atol=0)
+        assert np.allclose(a, b, rtol=1e-10, atol=0, equal_nan=True)
 
 
 @pytest.mark.spec("INF-10")
@@ -197,6 +198,23 @@ def test_a_proposal_that_misses_is_told():
 
     score = latent_score(Gauss2(), Beside(), V, 50, Noise(9, "iw"))
     assert "one weight makes up more than half of the sum in 1 of 1 rows (row 0:" in score.note
+
+    class Narrow(MeanField):
+        root = MeanField.root / 2
+
+    many = latent_score(Gauss2(), Narrow(), V, 5000, Noise(9, "iw"))
+    assert "heavy tail (k-hat above 0.7) in 1 of 1 rows" in many.note
+    steady = latent_log_prob(Gauss2(), Wide(), np.full((100, 1), 3.0), 1000, Noise(9, "iw"))
+    assert np.isfinite(steady.khat).sum() == 64
+    assert np.nanmedian(steady.khat) < 0.5
+    assert "heavy" not in latent_score(Gauss2(), Wide(), np.full((100, 1), 3.0), 1000, Noise(9, "iw")).note
+    z, log_q = Narrow().infer(np.full((500, 1), 3.0), Noise(9, "iw").rows(np.arange(500)))
+    sample = WeightedSample(Gauss2().log_joint(np.full((500, 1), 3.0), z) - log_q)
+    same = latent_log_prob(Gauss2(), Narrow(), V, 500, Noise(9, "iw"), batch_size=130)
+    assert same.value[0] == pytest.approx(sample.log_mean_weight, rel=1e-12)
+    assert same.stderr[0] == pytest.approx(sample.stderr, rel=1e-10)
+    assert same.max_share[0] == pytest.approx(sample.max_share, rel=1e-12)
+    assert same.khat[0] == pytest.approx(sample.khat, rel=1e-9)
 
     class Never(Gauss2):
         def log_joint(self, x, z):

@@ -12,10 +12,17 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.importance.pareto import excess_shape
 
 __all__ = ["LatentEstimate", "latent_log_prob", "latent_score"]
 
 Floats = NDArray[np.float64]
+
+_KEPT = 1000
+"""Largest weights kept of each row at most: all that a tail of 3 sqrt(K) takes up to K = 100,000."""
+
+_LOOKED_AT = 64
+"""Rows that a tail is fitted to."""
 
 
 class HasLogJoint(Protocol):
@@ -46,12 +53,16 @@ class LatentEstimate(NamedTuple):
         How much too low `value` is likely to be, ``-Var[mean w] / (2 E[w]^2)`` by the delta method; -inf for K = 1.
     max_share : array of shape (n,)
         Share of the largest weight in the sum of K, the largest over repeats.
+    khat : array of shape (n,)
+        Shape of the tail of the weights: from 0.5 on their variance is infinite, from 0.7 on `stderr` and `bias` are
+        not to be trusted. Of the 64 rows of the largest `max_share`; nan for others and where K is below 25.
     """
 
     value: Floats
     stderr: Floats
     bias: Floats
     max_share: Floats
+    khat: Floats
 
 
 def latent_log_prob(
@@ -108,7 +119,9 @@ def latent_log_prob(
         what = f"{n} rows x {repeats} repeats x {n_samples} draws are more than 2^32"
         raise UserValueError(what, "n_samples", "score fewer rows at a time, each part with a noise of its own")
     units = n * repeats
-    first, second, top = (np.full(units, -np.inf) for _ in range(3))  # log sum w, log sum w^2, largest log w
+    first, second = (np.full(units, -np.inf) for _ in range(2))  # log sum w, log sum w^2
+    tail = min(math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples))), _KEPT) + 1
+    top = np.full((units, tail), -np.inf)  # the largest log w
     step, width = max(batch_size // n_samples, 1), min(n_samples, batch_size)
     for start in range(0, units, step):
         some = np.arange(start, min(start + step, units))
@@ -117,9 +130,10 @@ def latent_log_prob(
                                  repeats, noise)  # fmt: skip
             first[some] = np.logaddexp(first[some], np.logaddexp.reduce(log_w, axis=1))
             second[some] = np.logaddexp(second[some], np.logaddexp.reduce(2 * log_w, axis=1))
-            top[some] = np.maximum(top[some], log_w.max(axis=1))
+            both = np.concatenate([top[some], log_w], axis=1)
+            top[some] = np.partition(both, both.shape[1] - tail, axis=1)[:, -tail:]
     shape = (n, repeats)
-    return _summary(first.reshape(shape), second.reshape(shape), top.reshape(shape), n_samples)
+    return _summary(first.reshape(shape), second.reshape(shape), top.reshape(*shape, tail), n_samples)
 
 
 def latent_score(
@@ -149,7 +163,7 @@ def latent_score(
     Score
         Kind ``lower bound``, nats per row. ``error``: standard error of the estimator over new draws; inf for one draw
         per row and one repeat. The note gives K, how much too low the value is likely to be, and says when one weight
-        makes up more than half of a row's sum.
+        makes up more than half of a row's sum, or weights have a heavy tail.
     """
     found = latent_log_prob(model, proposal, x, n_samples, noise, repeats=repeats, batch_size=batch_size)
     share = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
@@ -167,6 +181,12 @@ def latent_score(
         note += (
             f"; one weight makes up more than half of the sum in {dominated.size} of {int(used.sum())} rows "
             f"(row {worst}: {found.max_share[worst]:.0%}), so the gap is not to be trusted"
+        )
+    looked_at, heavy = (int((used & (found.khat > limit)).sum()) for limit in (-np.inf, 0.7))
+    if heavy > looked_at / 10:  # fewer come by chance
+        note += (
+            f"; the weights have a heavy tail (k-hat above 0.7) in {heavy} of {looked_at} rows looked at, "
+            "so the error is not to be trusted"
         )
     return Score.from_pointwise(
         found.value, weight=weight, error=error, kind="lower bound", data_space=data_space, rows=rows, note=note
@@ -208,7 +228,7 @@ def _as_index(index: NDArray[np.int64], x: Array) -> Any:
 
 
 def _summary(first: Floats, second: Floats, top: Floats, k: int) -> LatentEstimate:
-    """From (n, repeats) each."""
+    """From (n, repeats) each, and (n, repeats, tail) largest log weights."""
     repeats = first.shape[1]
     values = first - math.log(k)
     value = values.mean(axis=1)
@@ -221,5 +241,13 @@ def _summary(first: Floats, second: Floats, top: Floats, k: int) -> LatentEstima
             stderr = values.std(axis=1, ddof=1) / math.sqrt(repeats)
         else:
             stderr = np.sqrt(variance[:, 0])
-    share = np.where(alive, np.exp(np.where(alive, top, -np.inf) - safe), 1.0)
-    return LatentEstimate(value, np.where(np.isnan(stderr), np.inf, stderr), -variance.mean(axis=1) / 2, share.max(1))
+    largest = np.where(alive, top.max(axis=2), -np.inf)
+    shares = np.where(alive, np.exp(largest - safe), 1.0)
+    worst, share = shares.argmax(axis=1), shares.max(axis=1)
+    khat = np.full(len(value), np.nan)
+    for i in np.argsort(-share, kind="stable")[:_LOOKED_AT]:
+        ordered = np.sort(top[i, worst[i]])
+        if np.isfinite(ordered[0]):
+            w = np.exp(ordered - ordered[-1])
+            khat[i] = excess_shape(w[1:] - w[0])
+    return LatentEstimate(value, np.where(np.isnan(stderr), np.inf, stderr), -variance.mean(axis=1) / 2, share, khat)

@@ -13,7 +13,8 @@ from scipy import stats
 from gnomon.distributions.table import Table
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.mcmc.diagnostics import mcse
-from gnomon.inference.montecarlo.expectation import RunningMean, chain_mean, expectation
+from gnomon.inference.montecarlo.chain_mean import chain_mean
+from gnomon.inference.montecarlo.expectation import RunningMean, expectation
 from gnomon.numeric.noise import Noise, recording
 from gnomon.training.group import Group
 

@@ -2,110 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
 
 from gnomon.contracts import Array, Group, Noise, Samples
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.weights import Estimate
-from gnomon.inference.mcmc.diagnostics import R_HAT_LIMIT, ess, r_hat
+from gnomon.inference.montecarlo.mean_error import MeanError
 from gnomon.inference.montecarlo.tails import Tails
 
-__all__ = ["ChainMean", "Expectation", "MeanError", "RunningMean", "chain_mean", "expectation"]
+__all__ = ["Expectation", "RunningMean", "expectation"]
 
 Floats = NDArray[np.float64]
 Sampler = Samples | Callable[[int, Noise], Array]
-
-
-class MeanError:
-    """What a mean and a variance tell: the standard error, an interval, how many draws a precision takes.
-
-    Subclasses have ``count`` (draws), ``mean``, ``variance`` (of one draw), ``effective`` (independent draws that would
-    do as well) and ``notice``.
-    """
-
-    count: int
-    mean: Any
-    variance: Any
-    effective: Any
-
-    @property
-    def notice(self) -> str:
-        """Why the error should not be trusted, in one line; empty when nothing is wrong."""
-        raise NotImplementedError
-
-    @property
-    def standard_error(self) -> Any:
-        """``sqrt(v / n)`` with v the variance of one draw and n the effective number of draws.
-
-        Issues `notice` as a warning, where there is one: of draws of infinite variance this number says nothing.
-
-        Raises
-        ------
-        UserValueError
-            For a single draw, which has no variance.
-        """
-        if self.notice:
-            warnings.warn(self.notice, stacklevel=2)
-        return self._stderr()
-
-    def confint(self, level: float = 0.95, kind: Literal["normal", "student"] = "normal") -> tuple[Any, Any]:
-        """Ends of the interval ``mean -+ z sqrt(v / n)`` that covers the truth with probability `level`, for large n.
-
-        Parameters
-        ----------
-        level : float, in (0, 1)
-            Share of such intervals that cover the truth.
-        kind : {"normal", "student"}
-            z of the normal law, or of Student's with n - 1 degrees of freedom, which is exact for normal draws and
-            wider for few of them.
-
-        Returns
-        -------
-        (low, high)
-            Floats, or arrays of the shape of the mean.
-        """
-        if kind not in ("normal", "student"):
-            raise UserValueError(f"interval {kind!r} is unknown", "kind", "use normal or student")
-        z = _quantile(level)
-        if kind == "student":
-            z = stdtrit(np.asarray(self.effective) - 1.0, (1 + level) / 2)
-        reach = z * self.standard_error
-        low, high = self.mean - reach, self.mean + reach
-        return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)
-
-    def n_for_precision(self, eps: float, level: float | None = None) -> int:
-        """Draws in total that bring the error of every coordinate down to `eps`, by the variance seen so far.
-
-        Parameters
-        ----------
-        eps : float, in (0, inf)
-            The standard error wanted; with `level`, half the width of the normal interval.
-        level : float, in (0, 1), optional
-            Level of that interval.
-
-        Returns
-        -------
-        int
-            At least 2. For chains, draws that are as dependent as these.
-        """
-        if not 0 < eps < math.inf:
-            raise UserValueError(f"a precision of {eps} cannot be reached", "eps", "use a finite number above 0")
-        z = 1.0 if level is None else _quantile(level)
-        needed = float(np.max(self.standard_error**2 * self.count)) * (z / eps) ** 2
-        return max(2, math.ceil(needed * (1 - 1e-12)))  # 400 draws stay 400 after rounding
-
-    def _stderr(self) -> Any:
-        found = np.sqrt(np.asarray(self.variance) / self.effective)
-        return float(found) if found.ndim == 0 else found
 
 
 class RunningMean(MeanError):
@@ -333,8 +246,8 @@ def expectation(
 ) -> Expectation:
     """E[f(x)] = mean of f over n independent draws of x.
 
-    Unbiased; the error falls as ``sqrt(Var[f] / n)`` if the variance is finite. For draws of a Markov chain use
-    `chain_mean`.
+    Unbiased; the error falls as ``sqrt(Var[f] / n)`` if the variance is finite. For draws of a Markov chain
+    use `gnomon.inference.montecarlo.chain_mean.chain_mean`.
 
     Parameters
     ----------
@@ -369,81 +282,3 @@ def expectation(
     (True, True)
     """
     return Expectation(f, sampler, noise, batch).extend(n)
-
-
-@dataclass(frozen=True)
-class ChainMean(MeanError):
-    """The mean of draws of Markov chains and its error, which counts that draws are dependent: see `chain_mean`.
-
-    Parameters
-    ----------
-    count : int
-        Draws of all chains.
-    mean, variance : float or array
-        Of all draws.
-    effective : float or array
-        Independent draws that would estimate the mean as well; nan where draws never differ.
-    r_hat : float or array
-        Above 1.01 the chains have not mixed.
-    tails : str
-        A word on tails without a finite variance.
-    """
-
-    count: int
-    mean: Any
-    variance: Any
-    effective: Any
-    r_hat: Any
-    tails: str = ""
-
-    @property
-    def notice(self) -> str:
-        """Why the error should not be trusted, in one line; empty when nothing is wrong, which proves nothing."""
-        if np.isnan(self.effective).any():
-            return "draws never differ: their error cannot be told"
-        worst = float(np.max(self.r_hat))
-        if worst > R_HAT_LIMIT:
-            return f"the chains have not mixed (R-hat {worst:.3f}): the standard error is too small"
-        return self.tails
-
-
-def chain_mean(draws: Array) -> ChainMean:
-    """The mean of chain draws with the error ``sd / sqrt(ESS)``, ESS from the autocorrelations.
-
-    Parameters
-    ----------
-    draws : array of shape (chains, n, ...)
-        Values of f along each chain, burn-in left out; n at least 8.
-
-    Returns
-    -------
-    ChainMean
-        With one chain mixing cannot be told from differences between chains.
-
-    Raises
-    ------
-    UserValueError
-        For too few draws, or a value that is not finite.
-
-    References
-    ----------
-    Geyer (1992), "Practical Markov chain Monte Carlo".
-
-    Examples
-    --------
-    >>> from gnomon.numeric.noise import Noise
-    >>> draws = Noise(0, "chains").normal((4, 500), like=np.empty(0))
-    >>> found = chain_mean(draws)
-    >>> found.notice, bool(abs(found.mean) < 4 * found.standard_error)
-    ('', True)
-    """
-    y = to_numpy(draws)
-    effective, mixing = ess(y, "mean"), r_hat(y)
-    flat = RunningMean().update(y.reshape(-1, *y.shape[2:]))
-    return ChainMean(flat.count, flat.mean, flat.variance, effective, mixing, flat.notice)
-
-
-def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
-    return float(ndtri((1 + level) / 2))
