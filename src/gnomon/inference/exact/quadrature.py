@@ -13,7 +13,7 @@ from gnomon.errors import UserValueError
 __all__ = ["log_integral"]
 
 _POINTS = 32
-_PANELS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 8, 16, 32)}
+_PANELS = {1: (1, 2, 4, 8, 16, 32, 64, 128, 256), 2: (1, 2, 4, 8, 16, 32)}
 
 
 def log_integral(
@@ -27,7 +27,7 @@ def log_integral(
     An infinite side is mapped to (-1, 1) by ``x = t / (1 - t^2)`` (both ends) or ``x = a + (1 + t) / (1 - t)``. The
     number of panels of 32 points is doubled until two steps in a row change the result by less than `tolerance`.
     Everything is done on the log scale, so densities of any height can be integrated; one narrower than about 1/200 of
-    its distance from 0 needs finite bounds. Cost: at most 2,048 points in one dimension, 1,024 x 1,024 in two.
+    its distance from 0 needs finite bounds. Cost: at most 8,192 points in one dimension, 1,024 x 1,024 in two.
 
     Parameters
     ----------

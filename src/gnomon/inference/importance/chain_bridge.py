@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
@@ -16,7 +17,9 @@ from gnomon.inference.mcmc.paths import Path
 
 __all__ = ["chain_ratio", "target_chain"]
 
-_DISAGREE = 1.05
+Floats = NDArray[np.float64]
+
+_DISAGREE = 1.1
 
 
 def chain_ratio(
@@ -36,10 +39,11 @@ def chain_ratio(
     """
     flat0, flat1 = (x.reshape((-1, *x.shape[2:])) if x.ndim > 2 else x for x in (x0, x1))
     once = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge)
-    sizes = [_effective(x, side) for x, side in ((x0, once.side0), (x1, once.side1))]
-    if all(size is None for size in sizes):
-        return once
-    return estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge, ess=(sizes[0], sizes[1]), start=once.log_r_)
+    terms = [_terms(x, side) for x, side in ((x0, once.side0), (x1, once.side1))]
+    ess0, ess1 = (_effective(one) for one in terms)
+    found = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge, ess=(ess0, ess1), start=once.log_r_)
+    said = [found.notice, *(_unmixed(one) for one in terms)]
+    return replace(found, notice="; ".join(filter(None, said)))
 
 
 def target_chain(path: Path, noise: Noise, chains: int, draws: int, burn_in: int) -> Array:
@@ -59,12 +63,22 @@ def target_chain(path: Path, noise: Noise, chains: int, draws: int, burn_in: int
     return torch.stack(kept, dim=1)
 
 
-def _effective(x: Array, side: WeightedSample) -> float | None:
-    """Effective number of draws of a bridge's term; None for independent draws."""
-    if x.ndim < 3:
+def _terms(x: Array, side: WeightedSample) -> Floats:
+    """The averaged terms up to a factor, a row per chain; independent draws are one row."""
+    terms = np.exp(side.log_weights - side.log_weights.max())
+    return terms.reshape(x.shape[:2]) if x.ndim > 2 else terms[None]
+
+
+def _effective(terms: Floats) -> float | None:
+    """Effective number of draws behind the mean of the terms; None for independent draws."""
+    if len(terms) == 1:
         return None
-    terms = np.exp(side.log_weights - side.log_weights.max()).reshape(x.shape[:2])
-    found, disagree = float(ess(terms, "mean")), float(r_hat(terms))
-    if disagree > _DISAGREE:
-        warnings.warn(f"the chains have not mixed (R-hat {disagree:.2f}): burn in longer", stacklevel=4)
+    found = float(ess(terms, "mean"))
     return float(terms.size) if np.isnan(found) else min(found, float(terms.size))
+
+
+def _unmixed(terms: Floats) -> str:
+    disagree = float(r_hat(terms)) if len(terms) > 1 else 1.0
+    return (
+        f"the chains have not mixed (R-hat {disagree:.2f}): burn in longer, draw more" if disagree > _DISAGREE else ""
+    )
