@@ -7,9 +7,10 @@ from gnomon import testing as testing
 from gnomon._version import __version__ as __version__
 from gnomon.catalog import Entry
 from gnomon.catalog import make as make
+from gnomon.chains import load_draws as load_draws
+from gnomon.chains import sample_chain as sample_chain
 from gnomon.evaluation.score import Score as Score
 from gnomon.fitting import resume as resume
-from gnomon.inference.mcmc.sampling import sample_chain as sample_chain
 from gnomon.saving import load as load
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost
@@ -28,6 +29,7 @@ from gnomon.systems.ensemble.stacking import StackingRegression as StackingRegre
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.kernel.svm import SVM as SVM
 from gnomon.systems.kernel.svm import SupportVectorRegression as SupportVectorRegression
+from gnomon.systems.linear.bayesian_regression import BayesianRegression as BayesianRegression
 from gnomon.systems.linear.linear_regression import LinearRegression as LinearRegression
 from gnomon.systems.linear.logistic_regression import LogisticRegression as LogisticRegression
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression

@@ -72,6 +72,11 @@ ENTRIES: tuple[Entry, ...] = (
         ("LIN-01", "LIN-02", "LIN-03", "LIN-04", "LIN-06", "LIN-21", "DLN-29", "DLN-67", "DLN-71", "DLN-72"),
     ),
     Entry(
+        "bayesian-regression", "Bayesian linear regression", "贝叶斯线性回归", "model",
+        ("regress",), "gnomon.systems.linear.bayesian_regression:BayesianRegression",
+        "Lindley and Smith 1972; MacKay 1992", ("BAY-28",),
+    ),
+    Entry(
         "softmax-regression", "Softmax regression (multinomial logistic regression)", "Softmax 回归（多类逻辑回归）",
         "model", ("classify",), "gnomon.systems.linear.softmax_regression:SoftmaxRegression", "Cox 1958; Bishop 2006",
         ("LIN-09", "LIN-10", "LIN-11", "LIN-12", "LIN-13", "DLN-18", "DLN-64", "DLN-68"),

@@ -33,6 +33,7 @@ COUNT_ROWS = {
 """Systems that draw rows, deal them out or ask how many there are: for these a row of weight 2 is not two rows."""
 ARRAYS = [
     "linear-regression",
+    "bayesian-regression",
     "softmax-regression",
     "ppca",
     "bernoulli-mixture",
@@ -51,6 +52,10 @@ RECIPES = {
     "linear-regression, L1": (
         "linear-regression",
         {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
+    ),
+    "bayesian-regression, law of the noise": (
+        "bayesian-regression",
+        {"weight_prior": "normal-inverse-gamma", "intercept": "normal", "standardize": True},
     ),
     "bagging of softmax regressions": (
         "bagging",
@@ -317,6 +322,7 @@ WEIGHTED = {
         "linear-regression",
         {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
     ),
+    "bayesian-regression": ("bayesian-regression", {}),
     "softmax-regression": ("softmax-regression", {"batch_size": None, "epochs": 10}),
     "mlp": ("mlp", {}),
     "mlp-regression": ("mlp-regression", {}),

@@ -17,7 +17,7 @@ from gnomon.training.em import ClosedForm
 from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Info
 
-__all__ = ["Descent", "HalfSquares", "LeastSquares", "LinearRegressionModel", "factor", "merge"]
+__all__ = ["Descent", "HalfSquares", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -96,10 +96,7 @@ class LinearRegressionModel(Module):
         products themselves would square it.
         """
         state = self.state()
-        rows = np.concatenate(
-            [np.ones((len(x), 1)), x - state["shift"], y.reshape(len(x), -1) - state["center"]], axis=1
-        )
-        return factor(np.sqrt(weight.astype(np.float64))[:, None] * rows)
+        return factor_of(x, y, weight, state["shift"], state["center"])
 
     def solve(self, whole: Floats, l2: float, standardize: bool, n: int) -> dict[str, float]:
         """Minimize the mean half squared error plus ``l2 / 2 ||W||^2``; of several minima take the one of least norm.
@@ -141,6 +138,12 @@ class LinearRegressionModel(Module):
         return {"half_squared_error": float(squares.sum()) / 2, "rank": int(kept.sum())}
 
 
+def factor_of(x: Floats, y: Floats, weight: Floats, shift: Floats, center: Floats) -> Floats:
+    """Triangular factor of the weighted rows (1, x - shift, y - center)."""
+    rows = np.concatenate([np.ones((len(x), 1)), x - shift, y.reshape(len(x), -1) - center], axis=1)
+    return factor(np.sqrt(weight.astype(np.float64))[:, None] * rows)
+
+
 def factor(rows: Floats) -> Floats:
     """The upper triangular R with R^T R = rows^T rows and as many rows as columns.
 
@@ -164,12 +167,12 @@ class LeastSquares(ClosedForm):
 
     Parameters
     ----------
-    l2 : float
-    standardize : bool
+    *arguments
+        What the model's ``solve(whole, *arguments, n)`` is given between the factor of all rows and their number.
     """
 
-    def __init__(self, l2: float, standardize: bool) -> None:
-        self.l2, self.standardize = l2, standardize
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     def step(self, state: Any) -> tuple[Any, Info]:
         """The whole fit."""
@@ -179,10 +182,10 @@ class LeastSquares(ClosedForm):
             for batch in problem.batches.epoch(0)
             if len(batch)
         ]
-        width = 1 + len(problem.model.shift) + len(problem.model.unit)
+        width = 1 + len(problem.model.shift) + len(problem.model.center)
         own = merge(*parts) if parts else np.zeros((width, width))
         whole = merge(problem.group.gather(own))
-        record = problem.model.solve(whole, self.l2, self.standardize, problem.batches.n)
+        record = problem.model.solve(whole, *self.arguments, problem.batches.n)
         state.iteration += 1
         return state, Info(done=True, record=record)
 

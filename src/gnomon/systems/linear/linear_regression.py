@@ -8,36 +8,28 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from gnomon.contracts import Array, Group, Noise, Procedure
-from gnomon.data.batches import Batches
-from gnomon.distributions.arrays import is_empty, row_weights
+from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.numeric.noise import Noise as Stream
 from gnomon.prediction import DensityRegressor
 from gnomon.recipes import Recipe
 from gnomon.system import Table
+from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import (
     Descent,
     HalfSquares,
     LeastSquares,
     LinearRegressionModel,
-    merge,
     weighted_moments,
 )
-from gnomon.training.driver import Outcome
 from gnomon.training.group import current as current_group
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
-from gnomon.training.procedure import Problem
 
 __all__ = ["LinearRegression"]
 
-ROWS = 16384
-"""Rows that the closed form factors together."""
 
-
-class LinearRegression(DensityRegressor):
+class LinearRegression(InChunks, DensityRegressor):
     r"""Affine prediction of one or several numbers, fitted by least squares.
 
     Minimizes :math:`\frac1n\sum_i \frac12 \|W^T x_i + b - y_i\|^2` + ``l2 / 2 ||W||^2`` + ``l1 ||W||_1``; b is never
@@ -169,12 +161,6 @@ class LinearRegression(DensityRegressor):
             return LeastSquares(self.l2, self.standardize)
         return Descent(self._recipe("optimizer"), self.learning_rate, self.epochs, self.tol, l1=self.l1)
 
-    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
-        if self.solver == "gradient":
-            return super()._problem(model, table, noise, group)
-        batches = Batches(table.X, table.y, table.weight, batch_size=ROWS, shuffle=False)
-        return Problem(model, batches.shard(group), noise, group)
-
     def _finish(self, model: LinearRegressionModel) -> None:
         if model.perfect and current_group().rank == 0:
             warnings.warn(
@@ -194,40 +180,9 @@ class LinearRegression(DensityRegressor):
         UserValueError
             ``solver="gradient"``, or a model without the factor: loaded, or fitted by gradient.
         """
-        self._check_parameters()
         if self.solver == "gradient":
             raise UserValueError("chunks need the closed form", "solver", 'use solver="closed"')
-        first = not hasattr(self, "model_")
-        if not first and not hasattr(self.model_, "whole"):
-            raise UserValueError("the factor of the earlier rows was not kept", "partial_fit", "fit to all rows again")
-        if not first and is_empty(X):
-            return self
-        with self._all_or_nothing():
-            return self._take_in(X, y, sample_weight, first)
-
-    def _take_in(self, X: Any, y: Any, sample_weight: Any, first: bool) -> LinearRegression:
-        rows = self._rows(X, reset=first)
-        target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=True)
-        table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
-        arguments = self._arguments(table)
-        if first:
-            self.arguments_, self.seed_ = arguments, 0
-        elif arguments["n_outputs"] != self.arguments_["n_outputs"]:
-            raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
-        model = self._allocate(**self.arguments_)
-        if first:
-            self._initialize(model, table, Stream(0, "initial"))
-        else:
-            for name, value in self.model_.origin.items():
-                model.state()[name][:] = value
-        more, before = model.moments(rows, target, table.weight), 0 if first else self.model_.seen
-        record = model.solve(
-            more if first else merge(self.model_.whole, more), self.l2, self.standardize, before + len(rows)
-        )
-        self.n_samples_seen_ = model.seen
-        steps = 1 if first else self.n_steps_ + 1
-        self._publish(model, Outcome(steps, [{"step": steps, **record}]))
-        return self
+        return super().partial_fit(X, y, sample_weight=sample_weight)
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
