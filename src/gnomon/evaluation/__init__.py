@@ -28,6 +28,7 @@ _WHERE = {
     ),
     "latent_likelihood": ("latent_log_prob", "latent_score"),
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
+    "model_comparison": ("ModelComparison", "compare_models"),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "perplexity": ("Perplexity", "bits_per_byte"),
