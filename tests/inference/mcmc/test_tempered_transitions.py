@@ -168,6 +168,7 @@ def test_blocks_walk_through_their_bridge():
         counts = np.bincount((state["x"] @ [4, 2, 1]).astype(int), minlength=8)
         assert stats.chisquare(counts, n * p).pvalue > 1e-4
         assert 0.3 < info["accepted"].mean() < 1
+        assert kernel.position(state)["visible"] is state["x"]
     # a step is not the block sweep: started in one state, the law after it differs
     start = np.zeros((n, 3))
     kernel = TemperedTransitions((1.0, 0.5, 0.0))

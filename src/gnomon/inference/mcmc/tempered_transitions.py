@@ -104,8 +104,9 @@ class TemperedTransitions:
         return state.moved(x=select(moved, y, x)), {"accepted": moved, "accept_prob": chance, "proposed": y}
 
     def position(self, state: ChainState) -> dict[str, Array]:
-        """The positions as ``x``."""
-        return {"x": state["x"]}
+        """The positions as ``x``, of a model of two blocks by the name of the block that is walked on."""
+        path = self.path(state.target)
+        return {path.keep if isinstance(path, BridgePath) else "x": state["x"]}
 
     def reversed(self) -> TemperedTransitions:
         """Itself: it is reversible."""
