@@ -29,6 +29,7 @@ VERBS = {
     "predict": "Labels or components of rows: gnomon predict RUN DATA.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
+    "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
     "demo": "Every system on built-in data, against its baseline.",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.contracts import Procedure
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import current
 from gnomon.training.interrupts import interruptible
@@ -68,7 +69,13 @@ def drive(
     KeyboardInterrupt
         After Ctrl-C, once the step under way is complete and the checkpoint written.
     """
-    return _Drive(procedure, problem, run, describe).go(limit)
+    try:
+        return _Drive(procedure, problem, run, describe).go(limit)
+    except Diverged as error:
+        if run is not None and problem.group.rank == 0:
+            with contextlib.suppress(UserError):  # a full disk must not hide why the fit ended
+                run.update(stopped=str(error))
+        raise
 
 
 class _Drive:

@@ -1,0 +1,166 @@
+"""Checks of models with blocks: units that do nothing, Gibbs chains that do not mix, weights that collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import HasBlocks, HasBridge, Noise
+from gnomon.errors import UserValueError
+from gnomon.evaluation.diagnosis.records import Finding
+from gnomon.inference.arrays import convert, prototype, to_numpy
+from gnomon.inference.exact.enumeration import enumerable
+from gnomon.inference.importance.ais import ais
+from gnomon.inference.mcmc.diagnostics import ess, r_hat
+from gnomon.inference.mcmc.gibbs import gibbs, mean_field
+from gnomon.inference.mcmc.mixing import mode_report, successive_distance
+
+__all__ = ["CHECKS", "Machine", "mixing", "units", "weights"]
+
+CHAINS, BURN_IN, DRAWS = 8, 200, 500
+MOST_NUMBERS = 50_000_000
+"""Units that all chains draw together; larger machines are drawn from less, never less than LEAST_DRAWS times."""
+LEAST_DRAWS = 50
+ROWS = 1000
+DEAD, SATURATED = 0.01, 0.99
+R_HAT_BAD, R_HAT_LIMIT = 1.1, 1.01
+EXACT_UNITS = 20
+TEMPERATURES, PATHS = 1000, 100
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A model with blocks, and rows to show it.
+
+    Parameters
+    ----------
+    model : HasBlocks
+        Binary units.
+    visible : str
+        The block that holds the data.
+    rows : array of shape (n, d), optional
+        Rows of data; without them chains start at random bits and no units are judged.
+    noise : Noise
+    mean : array of shape (d,), optional
+        Means of the data, for the base of annealing.
+    """
+
+    model: HasBlocks
+    visible: str
+    noise: Noise
+    rows: Any = None
+    mean: Any = None
+
+    def __post_init__(self) -> None:
+        if self.visible not in self.model.blocks:
+            raise UserValueError(f"there is no block {self.visible!r}", "visible", ", ".join(self.model.blocks))
+
+    @cached_property
+    def chains(self) -> NDArray[np.float64]:
+        """Visible states of Gibbs chains, (chains, draws, d): half begun at data, half at random bits."""
+        model, like = self.model, prototype(self.model)
+        size = sum(model.sizes.values())
+        draws = int(np.clip(MOST_NUMBERS // (CHAINS * size) - BURN_IN, LEAST_DRAWS, DRAWS))
+        state = {
+            block: convert(to_numpy(self.noise.child(block).uniform((CHAINS, model.sizes[block]))) < 0.5, like)
+            for block in model.blocks
+        }
+        order = [self.visible, *(b for b in model.blocks if b != self.visible)]
+        if self.rows is not None:
+            half = CHAINS // 2
+            at = np.linspace(0, len(self.rows) - 1, half).round().astype(np.int64)
+            start = to_numpy(state[self.visible]).copy()
+            start[:half] = to_numpy(self.rows)[at] > 0.5
+            state[self.visible] = convert(start, like)
+            order = [*order[1:], self.visible]
+        found = np.empty((CHAINS, draws, model.sizes[self.visible]))
+        for t in range(BURN_IN + draws):
+            state = gibbs(model, state, self.noise.child("sweep").at(t), order=order)
+            if t >= BURN_IN:
+                found[:, t - BURN_IN] = to_numpy(state[self.visible])
+        return found
+
+
+def units(machine: Machine) -> list[Finding] | str:
+    """Hidden units that are off, or on, for every row: they carry nothing."""
+    if machine.rows is None:
+        return "there are no rows to show the hidden units"
+    rows = convert(to_numpy(machine.rows)[:ROWS], prototype(machine.model))
+    means = mean_field(machine.model, {machine.visible: (rows, None)})
+    told = []
+    for block in machine.model.blocks:
+        if block == machine.visible:
+            continue
+        p = to_numpy(means[block])
+        off, on = np.flatnonzero(p.max(axis=0) < DEAD), np.flatnonzero(p.min(axis=0) > SATURATED)
+        evidence = f"of {p.shape[1]} units of {block} {len(off)} are off and {len(on)} are on for all of {len(p)} rows"
+        if not len(off) + len(on):
+            told.append(Finding("ok", f"every unit of {block} answers to the data", evidence))
+            continue
+        few = ", ".join(str(i) for i in sorted([*off.tolist(), *on.tolist()])[:8])
+        level = "warning" if len(off) + len(on) >= 0.1 * p.shape[1] else "notice"
+        remedy = "a lower learning rate, smaller initial weights, or fewer units"
+        told.append(Finding(level, f"dead or saturated units of {block}: {few}", evidence, remedy))  # type: ignore[arg-type]
+    return told or "there are no hidden blocks"
+
+
+def mixing(machine: Machine) -> list[Finding] | str:
+    """Whether Gibbs chains from data and from noise meet: R-hat along the draws' main directions, and mode changes."""
+    x = machine.chains
+    flat = x.reshape(-1, x.shape[2])
+    centered = flat - flat.mean(axis=0)
+    if not centered.any():
+        return [Finding("warning", "the Gibbs chains never move", f"{x.shape[1]} sweeps", "the weights are too large")]
+    _, directions = np.linalg.eigh(centered.T @ centered)
+    along = (centered @ directions[:, : -min(4, x.shape[2]) - 1 : -1]).reshape(*x.shape[:2], -1)
+    energy = to_numpy(_energy(machine, flat)).reshape(*x.shape[:2], 1)
+    scores = np.concatenate([energy, along], axis=2)
+    hat, effective = np.nan_to_num(r_hat(scores), nan=1.0), np.nan_to_num(ess(scores, "bulk"), nan=0.0)
+    report = mode_report((along[..., 0] > 0).astype(np.int64))
+    worst = float(np.max(hat))
+    evidence = (
+        f"R-hat up to {worst:.3f} and {effective.min():.0f} effective of {x.shape[0] * x.shape[1]} draws along the "
+        f"energy and {along.shape[2]} main directions; sides of the first changed in {report.switch_rate:.1%} of "
+        f"the sweeps, consecutive draws are {successive_distance(x):.2f} times as far apart as draws of other chains"
+    )
+    if worst > R_HAT_BAD:
+        remedy = "longer chains, tempering (kernel='tempering'), or a smaller learning rate and more steps of PCD"
+        return [Finding("warning", "Gibbs chains from the model do not mix", evidence, remedy)]
+    if worst > R_HAT_LIMIT:
+        return [Finding("notice", "Gibbs chains from the model mix slowly", evidence, "draw with more steps")]
+    return [Finding("ok", "Gibbs chains from the model mix", evidence)]
+
+
+def weights(machine: Machine) -> list[Finding] | str:
+    """Whether the estimate of log Z rests on many weights or on a few."""
+    model = machine.model
+    if enumerable(model, EXACT_UNITS):
+        return "log Z is exact: the smaller block is enumerated"
+    if not isinstance(model, HasBridge):
+        return "the model has no bridge to a base"
+    sample = ais(model, model.base(machine.mean), machine.noise.child("ais"), chains=PATHS, schedule=TEMPERATURES)
+    evidence = (
+        f"log Z {sample.log_mean_weight:.2f} ± {sample.stderr:.2g}, effective weights {sample.ess:.1f} of {PATHS}"
+    )
+    if sample.notice:
+        remedy = f"more temperatures than {TEMPERATURES}, or base means of the data"
+        return [
+            Finding("warning", "the estimate of log Z is not to be trusted", f"{evidence}; {sample.notice}", remedy)
+        ]
+    if sample.ess < 0.1 * PATHS:
+        return [Finding("notice", "the estimate of log Z rests on few weights", evidence, "more temperatures")]
+    return [Finding("ok", "the estimate of log Z rests on many weights", evidence)]
+
+
+CHECKS: dict[str, Callable[[Machine], list[Finding] | str]] = {"units": units, "mixing": mixing, "log_z": weights}
+
+
+def _energy(machine: Machine, rows: NDArray[np.float64]) -> Any:
+    placed = convert(rows, prototype(machine.model))
+    model: Any = machine.model
+    return model.energy(placed) if hasattr(model, "energy") else model.marginal_energy(machine.visible, placed)

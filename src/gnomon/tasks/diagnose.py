@@ -1,0 +1,239 @@
+"""`gnomon.diagnose`: what is wrong with a run, a fitted system or draws of chains, and what to do."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gnomon.chains import load_draws
+from gnomon.contracts import HasBlocks, supports
+from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
+from gnomon.evaluation.diagnosis.answers import Answers
+from gnomon.evaluation.diagnosis.blocks import Machine
+from gnomon.evaluation.diagnosis.histories import History
+from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
+from gnomon.evaluation.overfit import overfit_tiny
+from gnomon.fitting import NAMED, parts, prepare
+from gnomon.inference.mcmc.records import Draws
+from gnomon.numeric.noise import Noise
+from gnomon.runs.folder import CHAINS, RunFolder
+from gnomon.saving import load
+from gnomon.system import System
+from gnomon.tasks.baselines import ClassShares, MeanTarget
+
+__all__ = ["diagnose"]
+
+LIMITS = ("epochs", "max_iter")
+"""Hyper-parameters that end a fit whatever it has reached."""
+ROWS = 5000
+"""Training rows that are scored at most."""
+
+
+def diagnose(
+    subject: str | os.PathLike[str] | System | Draws, X: Any = None, y: Any = None, *, train: Any = None, seed: int = 0
+) -> Diagnosis:
+    """Look at a result with every check that it supports.
+
+    Of chains: R-hat, effective draws, divergences, acceptance. Of fits: whether they ended, came to rest, ran away or
+    overfitted. Where held-out rows are known: the gap to training rows, calibration, the worst class, bias. Of models
+    with blocks: dead units, mixing of Gibbs chains, weights behind log Z. Nothing is claimed that was not computed.
+
+    Parameters
+    ----------
+    subject : path, fitted System or Draws
+        A folder of ``gnomon fit``, ``System.fit(run=...)``, ``System.save`` or ``sample_chain(run=...)``.
+    X, y : arrays, optional
+        Rows that the fit has not seen. Where a run's data has a name or file, those that it held out are read again.
+    train : array or (X, y), optional
+        Rows of the fit, likewise.
+    seed : int, default 0
+        Of the Gibbs chains and of annealing.
+
+    Returns
+    -------
+    Diagnosis
+        ``print`` shows it; ``findings`` holds level, words, evidence and remedy of each.
+
+    Raises
+    ------
+    UserError
+        No run, a damaged one; a subject of another kind.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> found = gnomon.sample_chain(lambda x: -0.5 * (x * x).sum(-1), start=2, random_state=0)
+    >>> gnomon.diagnose(found).level
+    'ok'
+    """
+    if isinstance(subject, Draws):
+        return _of_draws(subject, "draws of chains")
+    if isinstance(subject, System):
+        return _of_system(subject, type(subject).__name__, _history(subject), X, y, train, seed)
+    if not isinstance(subject, str | os.PathLike):
+        raise UserTypeError(
+            f"{type(subject).__name__} is no result", "subject", "give a run, a System or draws of chains"
+        )
+    folder = RunFolder.open(subject, any_kind=True)
+    if folder.config.get("kind") == CHAINS:
+        return _of_draws(load_draws(subject), str(subject))
+    return _of_run(folder, X, y, train, seed)
+
+
+# --- chains -----------------------------------------------------------------------------------------------------------
+
+
+def _of_draws(found: Draws, name: str) -> Diagnosis:
+    if hasattr(found, "kernel"):
+        kernel = type(found.kernel)
+        found = Draws(
+            found.values, found.info, {"kernel": {"type": f"{kernel.__module__}:{kernel.__qualname__}"}, **found.facts}
+        )
+    findings, skipped = examine(found, draws.CHECKS)
+    enough = found.shape[1] >= draws.LEAST
+    return Diagnosis(name, tuple(findings), skipped, found.table() if enough else "", found.plot if enough else None)
+
+
+# --- fits -------------------------------------------------------------------------------------------------------------
+
+
+def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        system = _system(folder)
+    history = _unfinished(folder, system) if not folder.finished else _history(system)
+    if system is None:
+        findings, skipped = examine(history, histories.CHECKS)
+        return Diagnosis(str(folder.path), tuple(findings), {**skipped, "model": "the fit has left none"})
+    recipe = folder.config.get("data", {})
+    if X is None and recipe.get("source") == NAMED:
+        known, held = parts(recipe, system)
+        train = prepare(system, known)
+        X, y = prepare(system, held) if held is not None else (None, None)
+    found = _of_system(system, str(folder.path), history, X, y, train, seed)
+    words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in told]
+    return replace(found, findings=(*found.findings, *words))
+
+
+def _system(folder: RunFolder) -> System | None:
+    """The model, that of the last checkpoint where the fit has not ended; None where there is none."""
+    try:
+        return load(folder.path, unfinished=True)
+    except UserError:
+        if folder.finished:
+            raise
+        return None
+
+
+def _history(system: Any) -> History:
+    limits = [getattr(system, name) for name in LIMITS if isinstance(getattr(system, name, None), int)]
+    return History(getattr(system, "history_", {}), True, limits[0] if limits else None)
+
+
+def _unfinished(folder: RunFolder, system: Any) -> History:
+    """What the checkpoint tells of a fit that has not ended."""
+    columns: Mapping[str, Any] = {}
+    if system is not None:
+        columns = system.history_
+    else:
+        checkpoint = folder.read_checkpoint()
+        records = checkpoint[1].get("records", []) if checkpoint else []
+        columns = {name: [r[name] for r in records if name in r] for r in records for name in r}
+    stopped = folder.config.get("stopped", "")
+    return History(columns, False, None, stopped if isinstance(stopped, str) else "", f"gnomon resume {folder.path}")
+
+
+def _of_system(system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:
+    if not hasattr(system, "model_"):
+        raise UserValueError(f"{type(system).__name__} is not fitted", "subject", "fit it first")
+    findings, skipped = examine(history, histories.CHECKS)
+    train = train if isinstance(train, tuple | list) else (train, None)
+    more = [
+        _asked(system, X, y, train),
+        _blocks(system, X if X is not None else train[0], seed),
+    ]
+    for found, missing in more:
+        findings += found
+        skipped |= missing
+    order = ("warning", "notice", "ok")
+    return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
+
+
+def _asked(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> tuple[list[Finding], dict[str, str]]:
+    """The checks of answers, where there are rows that the fit has not seen."""
+    if X is None:
+        return [], {"answers": "no rows are known that the fit has not seen"}
+    try:
+        found = _answers(system, X, y, train)
+    except UserError as error:
+        return [], {"answers": str(error)}
+    findings, skipped = examine(found, answers.CHECKS)
+    useless = any(f.check == "use" and f.level == "warning" for f in findings)
+    if useless and train[0] is not None:
+        findings += _by_heart(system, *train)
+    return findings, skipped
+
+
+def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> Answers:
+    held = _score(system, X, y)
+    seen = None if train[0] is None else _score(system, *_first(*train))
+    if y is None or not hasattr(system, "predict"):
+        return Answers(held, seen)
+    classes = getattr(system, "classes_", None)
+    proba = system.predict_proba(X) if hasattr(system, "predict_proba") else None
+    base = None
+    if train[1] is not None:
+        constant = (MeanTarget if classes is None else ClassShares)()
+        base = constant.fit(*train).evaluate(X, y).get(held.name)
+    return Answers(held, seen, base, np.asarray(y), np.asarray(system.predict(X)), proba, classes)
+
+
+def _score(system: Any, X: Any, y: Any) -> Any:
+    """The score that the system is judged by."""
+    found = system.evaluate(X, y)
+    if not found:
+        raise UserValueError("the system has no score", type(system).__name__)
+    return found.get(system.primary, next(iter(found.values())))
+
+
+def _by_heart(system: Any, X: Any, y: Any) -> list[Finding]:
+    """Whether the system can learn a few rows at all; what is wrong if not."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = overfit_tiny(system, X, y, epochs=500)
+    except (UserError, ValueError):
+        return []
+    if report:
+        return [Finding("ok", "a few rows are learned by heart", str(report), check="by_heart")]
+    return [Finding("warning", "not even a few rows are learned by heart", str(report), report.reason, "by_heart")]
+
+
+def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, str]]:
+    """The checks of models with blocks."""
+    model = system.model_
+    if not supports(model, HasBlocks):
+        return [], {}
+    size = getattr(system, "n_features_in_", None)
+    names = [block for block in model.blocks if model.sizes[block] == size]
+    visible = "visible" if "visible" in model.blocks else names[0] if len(names) == 1 else ""
+    if not visible:
+        return [], {"blocks": "it is not known which block holds the data"}
+    rows = None if X is None else np.asarray(X)
+    mean = rows.mean(axis=0) if rows is not None else None
+    return examine(Machine(model, visible, Noise(seed, "diagnose"), rows, mean), blocks.CHECKS)
+
+
+def _first(X: Any, y: Any) -> tuple[Any, Any]:
+    """The first rows: a score of training rows needs no more."""
+    return (X, y) if len(X) <= ROWS else (X[:ROWS], None if y is None else y[:ROWS])
+
+
+def _line(message: Any) -> str:
+    return " ".join(str(message).split())

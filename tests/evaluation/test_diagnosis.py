@@ -1,0 +1,289 @@
+"""Checks of results: planted failures are found and named, healthy results are not, at stated rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon.errors import UserValueError
+from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
+from gnomon.evaluation.diagnosis.answers import Answers
+from gnomon.evaluation.diagnosis.blocks import Machine
+from gnomon.evaluation.diagnosis.histories import History
+from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
+from gnomon.evaluation.score import Score
+from gnomon.inference.mcmc.records import Draws
+from gnomon.numeric.noise import Noise
+from gnomon.systems.energy.rbm import RBMModel
+
+
+def normal(shape, seed=0, name="draws"):
+    return np.array(Noise(seed, name).normal(shape, like=np.empty(0)))
+
+
+def record(x, info=None, **facts):
+    return Draws({"x": x}, info or {}, facts)
+
+
+def levels(findings):
+    return {f.check: f.level for f in findings}
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_gravest_comes_first_and_refusals_are_named():
+    def refuse(_):
+        raise UserValueError("nothing", "here", "leave")
+
+    checks = {
+        "a": lambda n: [Finding("ok", "fine", "1"), Finding("warning", "bad", "2", "mend it")],
+        "b": refuse,
+        "c": lambda n: "no reason",
+    }
+    found, skipped = examine(0, checks)
+    assert [f.level for f in found] == ["warning", "ok"] and {f.check for f in found} == {"a"}
+    assert skipped == {"b": "nothing (here); leave", "c": "no reason"}
+    whole = Diagnosis("it", tuple(found), skipped)
+    assert whole.level == "warning" and whole.to_json()["findings"][0]["remedy"] == "mend it"
+    text = str(whole)
+    assert (
+        text.startswith("it: warning\nWARNING bad: 2\n        -> mend it\n") and "not looked at: c (no reason)" in text
+    )
+    assert Diagnosis("it", ()).level == "ok"
+
+
+# --- chains -----------------------------------------------------------------------------------------------------------
+
+
+def test_healthy_chains_pass_in_50_runs():
+    """R-hat of 8 chains of 1000 independent draws passes 1.01 in fewer than 1 of 1000 runs: 50 runs, 5%."""
+    for seed in range(50):
+        info = {"accept_prob": np.full((8, 1000), 0.8), "divergent": np.zeros((8, 1000), bool)}
+        found, skipped = examine(record(normal((8, 1000, 2), seed), info, wanted=1000), draws.CHECKS)
+        assert set(levels(found).values()) == {"ok"} and not skipped, seed
+
+
+def test_a_chain_in_another_mode_is_named():
+    x = normal((8, 500, 3))
+    x[[2, 5], :, 1] += 8
+    (found,) = draws.agreement(record(x))
+    assert found.level == "warning" and found.what == "x[1] has not converged" and "tempering" in found.remedy
+    assert "chains 0, 1, 3, 4, 6, 7 about" in found.evidence and "chains 2, 5 about 8" in found.evidence
+
+
+def test_slow_chains_are_said_to_be_few():
+    x = normal((4, 1000, 1))
+    for t in range(1, 1000):  # autocorrelation 0.98: about 100 times fewer draws
+        x[:, t] = 0.98 * x[:, t - 1] + (1 - 0.98**2) ** 0.5 * x[:, t]
+    (found,) = draws.enough(record(x))
+    assert found.level in ("notice", "warning") and "times as many" in found.remedy
+    effective = float(found.evidence.split()[0])
+    assert 10 < effective < 120  # n (1 - rho) / (1 + rho) = 40
+
+
+def test_divergences_acceptance_constants_and_cuts_are_found():
+    x = normal((4, 100, 2))
+    x[..., 1] = 3.0
+    info = {"divergent": np.arange(400).reshape(4, 100) < 7, "accept_prob": np.full((4, 100), 0.9)}
+    info["accept_prob"][2] = 0.0
+    found = levels(examine(record(x, info, wanted=200), draws.CHECKS)[0])
+    assert found["divergences"] == "warning" and found["acceptance"] == "warning"
+    assert found["constants"] == "notice" and found["complete"] == "notice"
+    assert "7 of 400" in draws.divergences(record(x, info))[0].evidence
+    assert draws.acceptance(record(x, info))[0].what == "chain 2 hardly ever moved"
+    x[0, 0, 0] = np.nan
+    assert draws.constants(record(x))[0].what == "draws that are not finite"
+
+
+def test_small_steps_are_a_notice_for_walks_alone():
+    info = {"accept_prob": np.ones((4, 100))}
+    walk = record(normal((4, 100, 1)), info, kernel={"type": "m:HMC"})
+    assert draws.acceptance(walk)[0].level == "notice"
+    assert draws.acceptance(record(normal((4, 100, 1)), info, kernel={"type": "m:Gibbs"}))[0].level == "ok"
+
+
+def test_too_few_draws_are_no_evidence():
+    found, skipped = examine(record(normal((4, 5, 1))), draws.CHECKS)
+    assert {"agreement", "enough"} <= set(skipped) and "8 are needed" in skipped["agreement"]
+    assert [f.check for f in found] == ["constants"]
+
+
+# --- histories --------------------------------------------------------------------------------------------------------
+
+
+def falling(n, scale, noise=0.0, seed=0):
+    return 1 + np.exp(-np.arange(n) / scale) + noise * normal((n,), seed)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_fit_that_was_cut_while_learning_is_found(noise):
+    (found,) = histories.rest(History({"cross_entropy": falling(50, 40, noise)}, limit=50))
+    assert found.level == "warning" and "still learned" in found.what
+    (rising,) = histories.rest(History({"log_likelihood": -falling(50, 40, noise)}, limit=50))
+    assert rising.level == "warning"
+
+
+def test_fits_at_rest_pass_in_200_runs():
+    """A slope beyond 5 standard errors: under 1e-4 for 20 normal residuals; 200 runs, 2%."""
+    for seed in range(200):
+        fit = History({"cross_entropy": falling(100, 5, 0.05, seed), "gradient_norm": np.ones(100)}, limit=100)
+        found, skipped = examine(fit, histories.CHECKS)
+        assert set(levels(found).values()) == {"ok"}, (seed, found)
+        assert set(skipped) == {"validation"}
+
+
+def test_a_fit_that_ended_by_tolerance_was_not_cut():
+    (found,) = histories.rest(History({"log_likelihood": -falling(50, 40)}, limit=200))
+    assert found.level == "ok" and "by itself" in found.what
+
+
+def test_losses_that_rise_or_blow_up_are_found():
+    up = History({"negative_log_likelihood": 1 + 0.1 * np.arange(40)})
+    assert histories.rise(up)[0].what == "the loss rose"
+    valley = History({"cross_entropy": 1 + (np.arange(60) / 30 - 1) ** 2})
+    assert histories.rise(valley)[0].level == "notice"
+    broken = History({"cross_entropy": [1.0] * 20 + [np.nan]})
+    assert (
+        histories.finite(broken)[0].what == "the fit diverged" and "record 21" in histories.finite(broken)[0].evidence
+    )
+    assert isinstance(histories.rest(broken), str)
+
+
+def test_how_a_fit_ended():
+    assert (
+        histories.ended(History({"loss": [1]}, finished=False, stopped="the loss is nan"))[0].what == "the fit diverged"
+    )
+    cut = histories.ended(History({}, finished=False, resume="gnomon resume a"))[0]
+    assert cut.what == "the fit was cut" and cut.remedy == "gnomon resume a"
+
+
+def test_validation_rows_that_get_worse_are_overfitting_unless_the_best_was_kept():
+    loss = np.concatenate([np.linspace(2, 1, 30), np.linspace(1, 1.6, 30)])
+    found = histories.validation(History({"validation_cross_entropy": loss}))[0]
+    assert found.level == "warning" and "record 30 of 60" in found.evidence
+    assert histories.validation(History({"validation_cross_entropy": loss, "best_epoch": [30] * 60}))[0].level == "ok"
+    flat = np.concatenate([np.linspace(2, 1, 30), 1 + 0.02 * normal((30,))])
+    assert histories.validation(History({"validation_cross_entropy": flat}))[0].level == "ok"
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def share(hits, n):
+    return Score.from_pointwise(np.arange(n) < hits, name="accuracy", unit="share")
+
+
+def told(seed, n=400, sharp=1.0):
+    """Labels drawn from the stated probabilities, made more extreme by `sharp`."""
+    logits = 2 * normal((n, 3), seed, "logits")
+    p = np.exp(logits)
+    p /= p.sum(1, keepdims=True)
+    u = np.array(Noise(seed, "labels").uniform((n, 1)))
+    y = (u > p.cumsum(1)).sum(1)
+    stated = p**sharp
+    return y, stated / stated.sum(1, keepdims=True)
+
+
+def test_right_probabilities_pass_and_overconfident_ones_do_not():
+    """4 standard errors above the level of chance and 0.05: no false alarm in 100 runs of 400 rows (under 1%)."""
+    for seed in range(100):
+        y, p = told(seed)
+        found = Answers(share(300, 400), y=y, predicted=p.argmax(1), proba=p, classes=np.arange(3))
+        assert answers.calibration(found)[0].level == "ok", seed
+    y, p = told(0, sharp=5.0)
+    (found,) = answers.calibration(Answers(share(1, 2), y=y, predicted=p.argmax(1), proba=p, classes=np.arange(3)))
+    assert found.level == "warning" and "overconfident" in found.what
+    y, p = told(0, sharp=0.2)
+    (found,) = answers.calibration(Answers(share(1, 2), y=y, predicted=p.argmax(1), proba=p, classes=np.arange(3)))
+    assert "underconfident" in found.what
+
+
+def test_the_worst_class_is_named():
+    y = np.repeat(["a", "b", "c"], 40)
+    predicted = y.copy()
+    predicted[80:115] = "a"
+    found = Answers(share(1, 2), y=y, predicted=predicted, classes=np.array(["a", "b", "c"]))
+    (told,) = answers.classes(found)
+    assert told.level == "warning" and "'c'" in told.what and told.evidence.startswith("recall 0.125 of 40 rows of 'c'")
+    predicted = y.copy()
+    predicted[::10] = "b"
+    assert (
+        answers.classes(Answers(share(1, 2), y=y, predicted=predicted, classes=np.array(["a", "b", "c"])))[0].level
+        == "ok"
+    )
+
+
+def test_gaps_beyond_chance_are_overfitting():
+    assert answers.gap(Answers(share(70, 100), share(400, 400)))[0].level == "warning"
+    assert answers.gap(Answers(share(28, 30), share(120, 120)))[0].level == "ok"  # 2 of 30: chance
+    assert answers.gap(Answers(share(100, 100), share(300, 400)))[0].level == "ok"  # better than in training
+    noise = normal((100,)) ** 2
+    errors = {"unit": "squared units of y", "name": "squared_error", "higher_is_better": False}
+    good, bad = Score.from_pointwise(0.01 * noise, **errors), Score.from_pointwise(noise, **errors)
+    assert answers.gap(Answers(bad, good))[0].level == "warning"
+    assert answers.gap(Answers(good, good))[0].level == "ok"
+    assert isinstance(answers.gap(Answers(good)), str)
+
+
+def test_no_better_than_a_constant_and_biased():
+    assert answers.use(Answers(share(40, 100), baseline=share(50, 100)))[0].level == "warning"
+    assert answers.use(Answers(share(52, 100), baseline=share(50, 100)))[0].level == "notice"
+    assert answers.use(Answers(share(90, 100), baseline=share(50, 100)))[0].level == "ok"
+    y = normal((200,))
+    assert answers.bias(Answers(share(1, 2), y=y + 1, predicted=np.zeros(200)))[0].what == "predictions are too low"
+    for seed in range(100):  # 4 standard errors: 6e-5 each
+        y = normal((200,), seed)
+        assert answers.bias(Answers(share(1, 2), y=y, predicted=np.zeros(200)))[0].level == "ok"
+
+
+# --- models with blocks -----------------------------------------------------------------------------------------------
+
+
+def machine(scale=0.3, d=8, m=4, seed=0, **more):
+    model = RBMModel.of(scale * normal((d, m), seed, "w"), np.zeros(d), np.zeros(m))
+    rows = (np.array(Noise(seed, "rows").uniform((100, d))) < 0.5).astype(np.float64)
+    return Machine(model, "visible", Noise(seed, "diagnose"), rows, **more)
+
+
+def test_a_healthy_machine_passes():
+    """R-hat along 5 directions of 8 chains of 500 draws below 1.01 to 1.1; ten machines, none warned of."""
+    for seed in range(10):
+        found, skipped = examine(machine(seed=seed), blocks.CHECKS)
+        assert "warning" not in levels(found).values(), (seed, found)
+        assert "enumerated" in skipped["log_z"]
+
+
+def test_dead_and_saturated_units_are_named():
+    one = machine()
+    W, b, c = (np.asarray(x) for x in one.model.views().values())
+    model = RBMModel.of(W, b, np.where(np.arange(4) == 1, -20.0, np.where(np.arange(4) == 3, 20.0, c)))
+    (found,) = blocks.units(Machine(model, "visible", Noise(0, "a"), one.rows))
+    assert found.level == "warning" and found.what.endswith(": 1, 3") and "1 are off and 1 are on" in found.evidence
+    assert isinstance(blocks.units(Machine(model, "visible", Noise(0, "a"))), str)
+
+
+def test_chains_that_keep_to_their_mode_are_found():
+    """Two modes, all off and all on, between which a sweep almost never goes: half of the chains start at data."""
+    d, w = 12, 3.0
+    model = RBMModel.of(np.full((d, 4), w), np.full(d, -2 * w), np.full(4, -w * d / 2))
+    stuck = Machine(model, "visible", Noise(0, "a"), np.zeros((20, d)))
+    (found,) = blocks.mixing(stuck)
+    assert found.level == "warning" and "tempering" in found.remedy
+    frozen = Machine(RBMModel.of(np.zeros((3, 2)), np.full(3, 800.0), np.zeros(2)), "visible", Noise(0, "a"))
+    assert blocks.mixing(frozen)[0].what == "the Gibbs chains never move"
+
+
+def test_weights_that_collapse_are_found_and_good_ones_are_not():
+    good = machine(0.1, 30, 25)
+    assert blocks.weights(good)[0].level == "ok"
+    # two states hold all the mass, 600 nats below the others: a chain that cools into a third one stays there
+    d, m, w = 60, 40, 10.0
+    deep = RBMModel.of(np.full((d, m), w), np.full(d, -w * m / 2), np.full(m, -w * d / 2))
+    (bad,) = blocks.weights(Machine(deep, "visible", Noise(0, "a")))
+    assert bad.level == "warning" and "not to be trusted" in bad.what and "temperatures" in bad.remedy
+
+
+def test_an_unknown_block_is_refused():
+    with pytest.raises(UserValueError, match="no block 'pixels'"):
+        Machine(machine().model, "pixels", Noise(0, "a"))
