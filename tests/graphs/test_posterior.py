@@ -102,3 +102,14 @@ def test_undirected_models_lose_their_observed_nodes():
         posterior_graph(square, "a", "ab")
     with pytest.raises(UserValueError, match="unknown"):
         posterior_graph(square, "x")
+
+
+@pytest.mark.spec("INF-72")
+def test_special_numbers_may_uncouple_what_the_graph_joins():
+    """Probabilistic PCA: the posterior's precision I + W'W / s^2 is diagonal when the columns are orthogonal."""
+    graph = DirectedGraph({"h0": (), "h1": (), "v0": ("h0", "h1"), "v1": ("h0", "h1")})
+    assert posterior_graph(graph, ["v0", "v1"]).has_edge("h0", "h1")
+    for W, coupled in ((np.array([[1.0, 2.0], [2.0, -1.0]]), False), (np.array([[1.0, 2.0], [2.0, 1.0]]), True)):
+        joint = np.block([[np.eye(2), W.T], [W, W @ W.T + 0.3 * np.eye(2)]])  # covariance of (h, v)
+        covariance = joint[:2, :2] - joint[:2, 2:] @ np.linalg.solve(joint[2:, 2:], joint[2:, :2])
+        assert (abs(covariance[0, 1]) > 1e-9) == coupled

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gnomon.distributions.family import uniform
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserValueError
 
-__all__ = ["ConditionalTable"]
+__all__ = ["ConditionalTable", "TableRows"]
 
 Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class ConditionalTable:
@@ -45,8 +47,13 @@ class ConditionalTable:
             row = tuple(bad[0].tolist())
             what = f"row {row or 0} must be >= 0 and sum to 1, got {p[row].tolist()}"
             raise UserValueError(what, "probabilities", "the variable's own values lie along the last axis")
+        p = p / p.sum(-1, keepdims=True)
         with np.errstate(divide="ignore"):
-            self.log_probs: NDArray[np.float64] = np.log(p / p.sum(-1, keepdims=True))
+            self.log_probs: Floats = np.log(p)
+        self.running: Floats = np.cumsum(p, -1)
+        """Running sums along the last axis, 1 from the last value on that can come."""
+        last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)
+        self.running[np.arange(p.shape[-1]) >= last[..., None]] = 1.0
 
     @property
     def parent_sizes(self) -> tuple[int, ...]:
@@ -63,13 +70,53 @@ class ConditionalTable:
         """Free numbers: one less than the values, for every combination of the parents' values."""
         return self.log_probs.size // self.size * (self.size - 1)
 
-    def distribution(self, parents: Mapping[str, Any]) -> Categorical:
+    def distribution(self, parents: Mapping[str, Any]) -> TableRows:
         """The law for every row of the parents' codes, arrays of shape (n,) in the order of the axes."""
         if len(parents) != len(self.parent_sizes):
             what = f"{len(parents)} parents for a table of {len(self.parent_sizes)}"
             raise UserValueError(what, "parents", "give one axis for each, in the order of the graph")
         pairs = zip(parents.items(), self.parent_sizes, strict=True)
-        return Categorical(self.log_probs[tuple(codes_of(value, size, name) for (name, value), size in pairs)])
+        return TableRows(self, tuple(codes_of(value, size, name) for (name, value), size in pairs))
+
+
+class TableRows(Categorical):
+    """Rows of a conditional table, chosen by the parents' codes and not copied: cost O(log k) per draw, O(1) per x.
+
+    Parameters
+    ----------
+    table : ConditionalTable
+    parents : tuple of int arrays of equal shape
+        Codes of each parent, checked.
+    """
+
+    event_shape = ()
+
+    def __init__(self, table: ConditionalTable, parents: tuple[Codes, ...]) -> None:
+        self.table, self.parents = table, parents
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the parents' codes; () of a root."""
+        return np.broadcast_shapes(*(code.shape for code in self.parents))
+
+    @property
+    def logits(self) -> Floats:
+        """Log probabilities of all values, shape of the batch and k."""
+        return self.table.log_probs[self.parents]
+
+    def log_prob(self, x: Any) -> Floats:
+        """Log probability in nats of the values `x`, shape of x broadcast against the batch."""
+        return self.table.log_probs[(*self.parents, codes_of(x, self.table.size, "x"))]
+
+    def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Codes:
+        """Values, int64, of shape ``shape + batch``: one uniform number each, found in the running sum by bisection."""
+        u = uniform(noise, (*shape, *self.batch_shape), draw)
+        low, high = np.zeros(u.shape, np.int64), np.full(u.shape, self.table.size - 1)
+        for _ in range((self.table.size - 1).bit_length()):
+            middle = (low + high) // 2
+            beyond = self.table.running[(*self.parents, middle)] <= u
+            low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
+        return low
 
 
 def codes_of(values: Any, size: int, name: str) -> Codes:

@@ -303,10 +303,10 @@ def _undirected(model: Any) -> UserTypeError:
 
 def _shape(law: Any, n: int, inner: bool) -> tuple[int, ...] | None:
     """Shape of n outcomes of a law; None where it does not say. The law of a node with parents has its own n rows."""
-    if isinstance(law, Bernoulli | Categorical):
-        rows = tuple(law.logits.shape)[: None if isinstance(law, Bernoulli) else -1]
-    elif hasattr(law, "batch_shape") and hasattr(law, "event_shape"):
+    if hasattr(law, "batch_shape") and hasattr(law, "event_shape"):
         rows = (*law.batch_shape, *law.event_shape)
+    elif isinstance(law, Bernoulli | Categorical):
+        rows = tuple(law.logits.shape)[: None if isinstance(law, Bernoulli) else -1]
     else:
         return None
     return rows if inner else (n, *rows)

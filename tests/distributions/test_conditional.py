@@ -1,0 +1,69 @@
+"""Conditional tables: draws and densities against the plain rows, certain and impossible values, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon.distributions.conditional import ConditionalTable
+from gnomon.distributions.table import Categorical
+from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
+from oracles.scripted import Scripted
+
+
+def random_table(k=7):
+    p = np.random.default_rng(0).gamma(0.7, size=(2, 3, k))
+    p[0, 1, [0, k - 1]] = 0
+    p[1, 2] = 0
+    p[1, 2, 4] = 1
+    return p / p.sum(-1, keepdims=True)
+
+
+@pytest.mark.spec("INF-11", "REP-132")
+@pytest.mark.parametrize("k", [2, 5, 7, 8, 9])
+def test_draws_by_bisection_have_the_shares_of_their_row(k):
+    """Midpoints of 20,000 cells for every row of parents: shares to one cell, impossible values never."""
+    p, m = random_table(max(k, 5))[..., :k], 20_000
+    p = p / np.where(p.sum(-1, keepdims=True) > 0, p.sum(-1, keepdims=True), 1)
+    p[p.sum(-1) == 0, 0] = 1
+    table = ConditionalTable(p)
+    for a in range(2):
+        for b in range(3):
+            law = table.distribution({"a": np.full(m, a), "b": np.full(m, b)})
+            x = law.sample(Scripted(uniform=(np.arange(m) + 0.5) / m))
+            share = np.bincount(x, minlength=k) / m
+            assert abs(share - p[a, b]).max() <= 1.01 / m and (share[p[a, b] == 0] == 0).all()
+            edge = law.sample(Scripted(uniform=np.resize([1 - 2.0**-53, 1e-300], m)))
+            assert (p[a, b][edge] > 0).all()
+
+
+@pytest.mark.spec("INF-11")
+def test_rows_are_the_categorical_law_of_their_logits():
+    p, rng = random_table(), np.random.default_rng(1)
+    parents = {"a": rng.integers(0, 2, 500), "b": rng.integers(0, 3, 500)}
+    law = ConditionalTable(p).distribution(parents)
+    plain = Categorical(law.logits)
+    assert np.exp(law.logits) == pytest.approx(p[parents["a"], parents["b"]], abs=1e-15)
+    assert (law.sample(Noise(0, "x")) == plain.sample(Noise(0, "x"))).all()
+    x = law.sample(Noise(1, "x"))
+    assert law.log_prob(x) == pytest.approx(plain.log_prob(x), abs=1e-12)
+    assert law.mean == pytest.approx(plain.mean) and law.entropy() == pytest.approx(plain.entropy())
+    root = ConditionalTable([0.25, 0.75]).distribution({})
+    assert root.batch_shape == () and root.sample(Noise(0, "x"), shape=(4,)).shape == (4,)
+
+
+def test_what_is_no_table_or_code_is_told():
+    with pytest.raises(UserValueError, match=r"row \(0, 1\) must be >= 0 and sum to 1"):
+        ConditionalTable([[[0.5, 0.5], [0.7, 0.2]]])
+    with pytest.raises(UserValueError, match=r"row 0 must be"):
+        ConditionalTable([0.5, np.nan])
+    with pytest.raises(UserValueError, match=r"table of shape \(0,\)"):
+        ConditionalTable([])
+    table = ConditionalTable(np.full((2, 2), 0.5))
+    with pytest.raises(UserValueError, match=r"rain = 2 is outside \[0, 2\) \(row 1\)"):
+        table.distribution({"rain": np.array([0, 2])})
+    with pytest.raises(UserValueError, match=r"2 parents for a table of 1"):
+        table.distribution({"rain": 0, "sun": 1})
+    with pytest.raises(UserValueError, match=r"x = 0.5 is outside"):
+        table.distribution({"rain": np.array([0])}).log_prob(np.array([0.5]))
