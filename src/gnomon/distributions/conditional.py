@@ -50,10 +50,7 @@ class ConditionalTable:
         p = p / p.sum(-1, keepdims=True)
         with np.errstate(divide="ignore"):
             self.log_probs: Floats = np.log(p)
-        self.running: Floats = np.cumsum(p, -1)
-        """Running sums along the last axis, 1 from the last value on that can come."""
-        last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)
-        self.running[np.arange(p.shape[-1]) >= last[..., None]] = 1.0
+        self.running: Floats = running_sums(p)
 
     @property
     def parent_sizes(self) -> tuple[int, ...]:
@@ -110,13 +107,30 @@ class TableRows(Categorical):
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Codes:
         """Values, int64, of shape ``shape + batch``: one uniform number each, found in the running sum by bisection."""
-        u = uniform(noise, (*shape, *self.batch_shape), draw)
-        low, high = np.zeros(u.shape, np.int64), np.full(u.shape, self.table.size - 1)
-        for _ in range((self.table.size - 1).bit_length()):
-            middle = (low + high) // 2
-            beyond = self.table.running[(*self.parents, middle)] <= u
-            low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
-        return low
+        return draw_codes(self.table.running, self.parents, uniform(noise, (*shape, *self.batch_shape), draw))
+
+
+def running_sums(p: Floats) -> Floats:
+    """Running shares along the last axis, exactly 1 from the last value on that can come; rows without mass: nan."""
+    total = np.cumsum(p, -1)
+    with np.errstate(invalid="ignore"):
+        total /= total[..., -1:].copy()
+    last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)
+    total[np.arange(p.shape[-1]) >= last[..., None]] = 1.0
+    return total
+
+
+def draw_codes(running: Floats, rows: tuple[Codes, ...], u: Floats) -> Codes:
+    """First value whose running share exceeds u, in the rows of the table that the codes choose: by bisection.
+
+    Never a value of probability 0, for u in [0, 1).
+    """
+    low, high = np.zeros(u.shape, np.int64), np.full(u.shape, running.shape[-1] - 1)
+    for _ in range((running.shape[-1] - 1).bit_length()):
+        middle = (low + high) // 2
+        beyond = running[(*rows, middle)] <= u
+        low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
+    return low
 
 
 def codes_of(values: Any, size: int, name: str) -> Codes:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Noise
-from gnomon.distributions.table import Categorical, Table
+from gnomon.distributions.conditional import draw_codes, running_sums
+from gnomon.distributions.family import uniform
+from gnomon.distributions.table import Table
 from gnomon.errors import UserValueError, nearest
 from gnomon.graphs.orders import OrderCost, best_order, order_cost, width_at_least
 from gnomon.graphs.undirected import UndirectedGraph
@@ -185,10 +187,10 @@ class VariableElimination:
         buckets: list[_Bucket] = []
         _check_mass(_forward(problem, _log_sum, buckets)[0], evidence)
         drawn: dict[str, Codes] = {}
-        for scope, table, _ in reversed(buckets):
-            index: tuple[Any, ...] = (slice(None), *(drawn[name] for name in scope[1:]))
-            rows = np.broadcast_to(table[index].T, (n, table.shape[0]))
-            drawn[scope[0]] = Categorical(rows).sample(noise.child(scope[0]))
+        for scope, table, message in reversed(buckets):
+            running = running_sums(np.moveaxis(_conditional(table, message), 0, -1))
+            u = uniform(noise.child(scope[0]), (n,), 0)
+            drawn[scope[0]] = draw_codes(running, tuple(drawn[name] for name in scope[1:]), u)
         free = [name for name in self.sizes if name not in (evidence or {})]
         return {name: drawn.get(name, np.zeros(n, np.int64)) for name in free}
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise
+from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import uniform
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy
@@ -166,7 +167,8 @@ class ExactPosterior:
         u = uniform(noise, (len(v), n), 0)
         parts, done = [np.empty((0, n), np.int64)], 0
         for table in self._tables(v):
-            parts.append(_invert(_normalized(table), u[done : done + len(table)]))
+            rows = np.arange(len(table))[:, None]
+            parts.append(draw_codes(running_sums(_normalized(table)), (rows,), u[done : done + len(table)]))
             done += len(table)
         return codes(np.concatenate(parts).ravel(), self.sizes).reshape(len(v), n, len(self.sizes))
 
@@ -213,19 +215,6 @@ def log_weights(found: Array, n: int) -> Floats:
 def _normalized(table: Floats) -> Floats:
     p = np.exp(table - table.max(1, keepdims=True))
     return np.asarray(p / p.sum(1, keepdims=True), np.float64)
-
-
-def _invert(p: Floats, u: Floats) -> Codes:
-    """State whose running sum first exceeds u of the whole, row by row, by bisection; never one of probability 0."""
-    total = np.cumsum(p, 1)
-    goal = u * total[:, -1:]
-    low, high = np.zeros(u.shape, np.int64), np.full(u.shape, p.shape[1] - 1)
-    for _ in range(p.shape[1].bit_length()):
-        middle = (low + high) // 2
-        beyond = np.take_along_axis(total, middle, 1) <= goal
-        low, high = np.where(beyond, np.minimum(middle + 1, high), low), np.where(beyond, high, middle)
-    last = p.shape[1] - 1 - np.argmax((p > 0)[:, ::-1], 1)  # rounding may carry u to the end
-    return np.minimum(low, last[:, None])
 
 
 def _told(count: int) -> str:
