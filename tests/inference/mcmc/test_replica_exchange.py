@@ -182,8 +182,8 @@ def test_tempered_blocks_mix_joint_energies_row_by_row():
 @pytest.mark.parametrize("mover", [MetropolisHastings(RandomWalk(1.5)), HMC(0.4, 5)])
 @pytest.mark.parametrize("base", [None, lambda x: -0.5 * (x * x).sum(-1) / 16])
 def test_all_levels_stay_as_they_are(mover, base):
-    """Exact draws of a normal at every level, moved and swapped: each level stays normal (KS, 1e-4 in all)."""
-    betas, n = (1.0, 0.5, 0.2), 20_000
+    """Exact draws of a normal at every level, moved and swapped: each level stays normal (KS and squares, 1e-4)."""
+    betas, n = (1.0, 0.5, 0.2), 8_000
     precision = np.array([b + (0 if base is None else (1 - b) / 16) for b in betas])
     z = Noise(1, "exact").normal((n, 3, 2), like=np.empty(0)) / np.sqrt(precision)[:, None]
     kernel = ParallelTempering(betas, mover, base, step_sizes=(0.5, 0.7, 1.0))
@@ -205,7 +205,7 @@ def test_a_mixture_is_crossed_and_its_moments_come_out(mover):
     """From one mode, 10 standard deviations from the other: plain chains hardly ever cross, the tempered do (1e-4)."""
     target, start = SeparatedModes(10.0), np.full(2, -10 / 8**0.5)
     kernel = {"metropolis": MetropolisHastings(RandomWalk(1.0)), "hmc": HMC(0.3, 5)}[mover]
-    settings = {"start": start, "chains": 60, "draws": 300, "burn_in": 300, "random_state": 3}
+    settings = {"start": start, "chains": 60, "draws": 200, "burn_in": 150, "random_state": 3}
     hot = gnomon.sample_chain(target, ParallelTempering(6, kernel), **settings)
     plain = gnomon.sample_chain(target, kernel, adapt=None, **settings)
     crossed, stuck = (mode_report(target.label(d.draws), [0.5, 0.5]) for d in (hot, plain))
@@ -264,8 +264,8 @@ def test_all_levels_may_be_kept_and_give_the_normalizer():
         return -0.5 * (x * x).sum(-1)
 
     kernel = ParallelTempering(betas, HMC(0.3, 4), base, keep="all")
-    found = gnomon.sample_chain(target, kernel, start=2, chains=20, draws=500, burn_in=300, random_state=0)
-    assert found.values["x"].shape == (20, 500, 9, 2)
+    found = gnomon.sample_chain(target, kernel, start=2, chains=20, draws=250, burn_in=150, random_state=0)
+    assert found.values["x"].shape == (20, 250, 9, 2)
     adapted = np.array(found.kernel.betas)
     means = found.values["log_ratio"].mean(axis=1)  # d log Z / d beta at each level
     exact = 2 * -0.5 * 24 / (1 + 24 * adapted)
@@ -314,6 +314,40 @@ def test_torch_chains_are_those_of_numpy():
         ours, theirs = (kernel.step(s, Noise(0, "x").at(t))[0] for s in (ours, theirs))
     assert isinstance(kernel.position(theirs)["x"], torch.Tensor)
     assert np.allclose(kernel.slots(theirs)["x"].numpy(), kernel.slots(ours)["x"], rtol=0, atol=1e-12)
+
+
+def test_torch_blocks_are_those_of_numpy():
+    model = ToyRBM.random(5, 3, seed=2)
+    tensors = model.astype(torch.from_numpy)
+    settings = {"chains": 6, "draws": 10, "burn_in": 30, "random_state": 0}
+    for base in (False, True):
+        ours, theirs = (
+            gnomon.sample_chain(m, ParallelTempering(3, base=m.base() if base else None), **settings)
+            for m in (model, tensors)
+        )
+        assert np.array_equal(ours.values["visible"], theirs.values["visible"])
+        assert ours.kernel.betas == pytest.approx(theirs.kernel.betas, abs=1e-12)
+        assert isinstance(theirs.walk.state["slot/visible"], torch.Tensor)
+
+
+@pytest.mark.parametrize("based", [False, True])
+def test_a_step_asks_for_two_densities_and_what_is_kept_is_right(based):
+    asked = []
+
+    def target(x):
+        asked.append(len(x))
+        return -0.5 * (x * x).sum(-1)
+
+    base = (lambda x: -0.125 * (x * x).sum(-1)) if based else None
+    kernel = ParallelTempering([1.0, 0.5, 0.2], MetropolisHastings(RandomWalk(1.0)), base)
+    state = kernel.init(np.ones((4, 2)), target)
+    asked.clear()
+    for t in range(6):
+        state, _ = kernel.step(state, Noise(0, "asked").at(t))
+    assert asked == [12] * 12
+    x = kernel.slots(state)["x"]
+    assert np.array_equal(state["log_p"], -0.5 * (x * x).sum(-1))
+    assert np.array_equal(state["log_p0"], -0.125 * (x * x).sum(-1) if based else 0 * state["log_p"])
 
 
 def test_other_movers_and_wrong_use():

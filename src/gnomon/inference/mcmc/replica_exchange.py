@@ -53,7 +53,8 @@ class ParallelTempering:
     -----
     Chains and levels are the rows of one batch, chain by chain. In burn-in `LadderTuning` evens the swap rates and
     tunes each level's step size. The info tells of the cold level what the kernel tells, ``swap_prob`` (mean over the
-    pairs tried) and ``slot_accept`` (chains, levels). A step costs a move of every level and two densities.
+    pairs tried) and ``slot_accept`` (chains, levels). A step costs a move of every level and one more density, for the
+    swaps; with kernels that begin with a gradient one more of these too.
 
     References
     ----------
@@ -189,7 +190,8 @@ class ParallelTempering:
         if self._in_blocks(target):
             inner = mover.init(rows, TemperedBlocks(target, betas, self.base))
         else:
-            inner = mover.init(rows["x"], Tempered(target, betas, self.base))
+            known = state["log_p"].reshape(-1), None if self.base is None else state["log_p0"].reshape(-1)
+            inner = mover.init(rows["x"], _KnownAt(rows["x"], known, target, betas, self.base))
         inner, told = mover.step(inner, _slot_noise(noise, n, levels))
         return mover.position(inner), told
 
@@ -249,6 +251,17 @@ class ParallelTempering:
                 f"{type(target).__name__} has no joint energy to temper", "target", "use blocks with joint_energy"
             )
         return True
+
+
+class _KnownAt(Tempered):
+    """A tempered density that need not be asked again at the rows where the last swap left the chains."""
+
+    def __init__(self, rows: Array, known: tuple[Array, Array | None], target: Any, beta: Array, base: Any) -> None:
+        super().__init__(target, beta, base)
+        self.rows, self.known = rows, known
+
+    def log_prob(self, x: Array) -> Array:
+        return self.combine(*self.known) if x is self.rows else super().log_prob(x)
 
 
 def _journeys(
