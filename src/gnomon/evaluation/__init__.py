@@ -20,6 +20,7 @@ _WHERE = {
     "decisions": (
         "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
     ),
+    "diagnosis": ("Diagnosis", "Finding", "examine"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "information": (
         "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",

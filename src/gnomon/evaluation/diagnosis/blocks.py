@@ -23,10 +23,10 @@ from gnomon.inference.mcmc.mixing import mode_report, successive_distance
 __all__ = ["CHECKS", "Machine", "mixing", "units", "weights"]
 
 CHAINS, BURN_IN, DRAWS = 8, 200, 500
-MOST_NUMBERS = 50_000_000
+MOST_NUMBERS = 20_000_000
 """Units that all chains draw together; larger machines are drawn from less, never less than LEAST_DRAWS times."""
 LEAST_DRAWS = 50
-ROWS = 1000
+ROWS, DIRECTION_ROWS = 1000, 500
 DEAD, SATURATED = 0.01, 0.99
 R_HAT_BAD, R_HAT_LIMIT = 1.1, 1.01
 EXACT_UNITS = 20
@@ -116,8 +116,9 @@ def mixing(machine: Machine) -> list[Finding] | str:
     centered = flat - flat.mean(axis=0)
     if not centered.any():
         return [Finding("warning", "the Gibbs chains never move", f"{x.shape[1]} sweeps", "the weights are too large")]
-    _, directions = np.linalg.eigh(centered.T @ centered)
-    along = (centered @ directions[:, : -min(4, x.shape[2]) - 1 : -1]).reshape(*x.shape[:2], -1)
+    # of some draws only: the cost then grows with the number of columns and not with its square
+    directions = np.linalg.svd(centered[:: -(-len(centered) // DIRECTION_ROWS)], full_matrices=False)[2][:4]
+    along = (centered @ directions.T).reshape(*x.shape[:2], -1)
     energy = to_numpy(_energy(machine, flat)).reshape(*x.shape[:2], 1)
     scores = np.concatenate([energy, along], axis=2)
     hat, effective = np.nan_to_num(r_hat(scores), nan=1.0), np.nan_to_num(ess(scores, "bulk"), nan=0.0)

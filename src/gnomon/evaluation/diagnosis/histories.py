@@ -59,7 +59,7 @@ def ended(fit: History) -> list[Finding] | str:
     """Whether the fit came to its end, or broke off and why."""
     n = max((len(column) for column in fit.columns.values()), default=0)
     if fit.finished:
-        return [Finding("ok", "the fit came to its end", f"{n} records")]
+        return [Finding("ok", "the fit came to its end", f"{n} records" if n else "in one step, without a history")]
     if fit.stopped:
         return [Finding("warning", "the fit diverged", fit.stopped, "a lower learning rate, or data on one scale")]
     return [Finding("warning", "the fit was cut", f"no model after {n} records", fit.resume)]
