@@ -75,7 +75,7 @@ class Density:
                 "the log density has no torch gradient", "target",
                 "write it with torch, or pass Density(log_density, gradient)",
             )  # fmt: skip
-        (slope,) = torch.autograd.grad(value.sum(), inside)
+        (slope,) = torch.autograd.grad(value, inside, torch.ones_like(value))  # of the sum, but no sum is made
         value = value.detach()
         return (value, slope) if is_tensor(x) else (value.numpy(), slope.numpy())
 
