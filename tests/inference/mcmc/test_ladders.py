@@ -10,6 +10,7 @@ from scipy import special
 
 import gnomon
 from gnomon.errors import UserValueError
+from gnomon.inference.mcmc.adaptation import Adaptation
 from gnomon.inference.mcmc.ladders import (
     LadderTuning,
     adapt,
@@ -20,8 +21,10 @@ from gnomon.inference.mcmc.ladders import (
     spaced_by,
 )
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
+from gnomon.inference.mcmc.mixing import SeparatedModes
 from gnomon.inference.mcmc.replica_exchange import ParallelTempering
 from gnomon.inference.mcmc.sites import PairwiseUnits, SingleSite
+from gnomon.inference.mcmc.tempered_transitions import TemperedTransitions
 from oracles.binary import all_states
 
 
@@ -154,6 +157,16 @@ def test_critical_temperatures_and_wide_gaps_are_named():
     wide = check_ladder([1.0, 0.02], heat_capacity(np.array([1.0, 0.02]), energies * 20))
     assert "add levels there" in str(wide)
     assert str(check_ladder([1.0, 0.9], [1.0, 1.0])).startswith("no critical temperature")
+
+
+def test_tuning_of_another_kind_is_refused_in_a_line():
+    settings = {"start": 2, "chains": 2, "draws": 2, "burn_in": 4, "random_state": 0}
+    bell = SeparatedModes(1.0)
+    with pytest.raises(UserValueError, match="MetropolisHastings has no ladder to tune"):
+        gnomon.sample_chain(bell, MetropolisHastings(), adapt=LadderTuning(), **settings)
+    for kernel in (ParallelTempering(2, MetropolisHastings()), TemperedTransitions(2)):
+        with pytest.raises(UserValueError, match="has nothing to tune"):
+            gnomon.sample_chain(bell, kernel, adapt=Adaptation(), **settings)
 
 
 def test_even_rates_stay_and_wrong_ladders_are_named():

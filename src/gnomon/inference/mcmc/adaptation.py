@@ -114,7 +114,7 @@ class Adaptation:
 
     def init(self, kernel: Any, state: ChainState) -> dict[str, Floats]:
         """The state at the beginning of burn-in."""
-        step = kernel.step_size
+        step = getattr(kernel, "step_size", None)
         if step is None:
             raise UserValueError(f"{type(kernel).__name__} has nothing to tune", "adapt", "use adapt=None")
         size = np.full(len(state), float(step)) if self.per_chain and np.ndim(step) == 0 else step

@@ -250,6 +250,8 @@ class LadderTuning:
 
     def init(self, kernel: Any, state: ChainState) -> dict[str, Floats]:
         """The state at the beginning of burn-in."""
+        if not hasattr(kernel, "swap_rates"):
+            raise UserValueError(f"{type(kernel).__name__} has no ladder to tune", "adapt", "use adapt='auto'")
         sizes = kernel.sizes(state.target)
         return {} if sizes is None else self._rule(kernel, state).init(sizes)
 
