@@ -228,6 +228,39 @@ def test_importance_sampling_is_annealing_in_one_step():
     assert score.note == f"effective number of weights {sample.ess:.1f} of 80"
 
 
+@pytest.mark.spec("INF-67")
+def test_one_chain_is_a_chain():
+    """Draws that are each repeated tenfold, as one chain: the error is that of the distinct ones (ESS to 30 %)."""
+    noise = Noise(9, "one")
+    base = as_proposal(Normal(0.0, 1.0))
+    x0, x1 = base.sample(20_000, noise), 0.5 * base.sample(1000, noise.child("model"))
+    narrow = Normal(0.0, 0.5)
+    once = chain_ratio(x0, x1, base.log_prob, as_proposal(narrow).log_prob)
+    often = chain_ratio(x0, np.repeat(x1, 10, axis=0)[None], base.log_prob, as_proposal(narrow).log_prob)
+    assert often.se_ == pytest.approx(once.se_, rel=0.3)
+    assert often.log_r_ == pytest.approx(0, abs=3.9 * often.se_)
+
+
+@pytest.mark.spec("INF-62", "INF-63", "INF-67", "INF-69")
+@pytest.mark.parametrize("name", WAYS)
+def test_a_base_that_is_the_model_leaves_no_error_and_large_biases_no_overflow(name):
+    """Without coupling and from its own means all weights are equal; biases of 5000 in float32 stay finite."""
+    method, bias = name.split()[-1], np.array([1.0, -2.0])
+    own = 1 / (1 + np.exp(-bias))
+    free = ToyRBM(np.zeros((2, 1)), bias, np.array([0.5]))
+    score = log_partition(free, method, random_state=0, base_mean=own, **WAYS[name])
+    assert score.value == pytest.approx(2.414266682741302, abs=1e-12)
+    assert score.error == pytest.approx(0, abs=1e-12)
+    single = np.float32
+    steep = ToyRBM(np.zeros((3, 2), single), np.full(3, 4.0, single), np.zeros(2, single))
+    score = log_partition(steep, method, random_state=0, base_mean=np.full(3, 0.9, single), **WAYS[name])
+    truth = 3 * math.log1p(math.exp(4)) + 2 * math.log(2)
+    assert score.value == pytest.approx(truth, abs=max(3.9 * score.error, 1e-4))
+    for sign, log_z in ((1, 15000), (-1, 0)):
+        huge = ToyRBM(np.zeros((3, 2), single), np.full(3, sign * 5000.0, single), np.zeros(2, single))
+        assert log_partition(huge).value == pytest.approx(log_z + 2 * math.log(2), rel=1e-6)
+
+
 @pytest.mark.spec("INF-07", "INF-62", "INF-63", "INF-69")
 @pytest.mark.parametrize(
     ("name", "options"),

@@ -64,21 +64,21 @@ def target_chain(path: Path, noise: Noise, chains: int, draws: int, burn_in: int
 
 
 def _terms(x: Array, side: WeightedSample) -> Floats:
-    """The averaged terms up to a factor, a row per chain; independent draws are one row."""
+    """The averaged terms up to a factor, a row per chain; independent draws have no rows."""
     terms = np.exp(side.log_weights - side.log_weights.max())
-    return terms.reshape(x.shape[:2]) if x.ndim > 2 else terms[None]
+    return terms.reshape(x.shape[:2]) if x.ndim > 2 else terms
 
 
 def _effective(terms: Floats) -> float | None:
     """Effective number of draws behind the mean of the terms; None for independent draws."""
-    if len(terms) == 1:
+    if terms.ndim == 1:
         return None
     found = float(ess(terms, "mean"))
     return float(terms.size) if np.isnan(found) else min(found, float(terms.size))
 
 
 def _unmixed(terms: Floats) -> str:
-    disagree = float(r_hat(terms)) if len(terms) > 1 else 1.0
+    disagree = float(r_hat(terms)) if terms.ndim > 1 else 1.0
     return (
         f"the chains have not mixed (R-hat {disagree:.2f}): burn in longer, draw more" if disagree > _DISAGREE else ""
     )
