@@ -217,6 +217,31 @@ def test_sampling_agrees_with_elimination():
     assert away < sick  # explained away through the report
 
 
+@pytest.mark.spec("INF-71", "INF-72")
+def test_effects_that_nobody_saw_have_no_say_and_no_cost():
+    """60 causes, 300 effects of three causes each: all at once is refused, a query about two reports is small."""
+    rng = np.random.default_rng(0)
+    parents = {f"c{i}": () for i in range(60)}
+    parents |= {f"e{i}": tuple(f"c{j}" for j in rng.choice(60, 3, replace=False)) for i in range(300)}
+    chance = {name: rng.uniform(0.05, 0.95, (2,) * len(above)) for name, above in parents.items()}
+    model = DirectedModel(
+        DirectedGraph(parents), {name: ConditionalTable(np.stack([1 - p, p], -1)) for name, p in chance.items()}
+    )
+    engine, seen = VariableElimination(model), {"e0": 1, "e1": 0}
+    with pytest.raises(UserValueError, match="entries"):
+        engine.marginals(seen)
+    causes = list(dict.fromkeys(parents["e0"] + parents["e1"]))
+    assert engine.cost(seen, [causes[0]]).largest <= 16
+    mass = np.zeros(2)
+    for state in itertools.product((0, 1), repeat=len(causes)):
+        x = dict(zip(causes, state, strict=True))
+        p = math.prod(float(chance[c] if x[c] else 1 - chance[c]) for c in causes)
+        on, off = (chance[e][tuple(x[c] for c in parents[e])] for e in ("e0", "e1"))
+        mass[state[0]] += p * on * (1 - off)
+    assert engine.posterior([causes[0]], seen).probabilities == pytest.approx(mass / mass.sum(), abs=1e-13)
+    assert engine.log_evidence(seen) == pytest.approx(math.log(mass.sum()), abs=1e-13)
+
+
 def linear():
     """x ~ N(1, 2^2), y | x ~ N(3 x, 0.5^2), two numbers z | y, and a switch of vectors b."""
     graph = DirectedGraph({"x": (), "b": (), "y": ("x",), "z": ("y", "b")})

@@ -177,7 +177,7 @@ def _greedy(
             continue
         order.append(node)
         touched = set(_eliminate(adjacent, node))
-        if far:
+        if far and value > 0:  # edges were added
             touched = touched.union(*(adjacent[other] for other in touched))
         for other in touched & now.keys():
             new = score(adjacent, other)

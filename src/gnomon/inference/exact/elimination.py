@@ -108,8 +108,9 @@ class VariableElimination:
         self._plans: dict[Any, tuple[tuple[str, ...], OrderCost]] = {}
 
     def cost(self, evidence: Mapping[str, int] | None = None, query: Sequence[str] = ()) -> OrderCost:
-        """Width, entries of the largest table and of all tables; the query's joint table is one of them."""
-        return self._problem(evidence, query, checked=False).cost
+        """Width, entries of the largest table and of all tables: of `posterior`, or of `marginals` without a query."""
+        of = (*query, *(evidence or {})) if query else None
+        return self._problem(evidence, query, of=of, checked=False).cost
 
     def log_partition(self) -> float:
         """Log of the sum of the weights of all assignments, log Z in nats."""
@@ -307,9 +308,10 @@ def _product(parts: Sequence[tuple[tuple[str, ...], Floats]], scope: Sequence[st
     result = np.zeros([sizes[name] for name in scope])
     for names, table in parts:
         places = [axis[name] for name in names]
-        shape = np.ones(len(scope), np.int64)
-        shape[places] = table.shape
-        result += table.transpose(np.argsort(places)).reshape(shape)
+        shape = [1] * len(scope)
+        for place, size in zip(places, table.shape, strict=True):
+            shape[place] = size
+        result += table.transpose(sorted(range(len(places)), key=places.__getitem__)).reshape(shape)
     return result
 
 
