@@ -59,7 +59,7 @@ def test_a_run_changes_nothing_and_is_read_back(tmp_path, whole):
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["config.json", "draws.safetensors"]
 
 
-@pytest.mark.parametrize("kernel", ["hmc", "metropolis", "sites", "gibbs"])
+@pytest.mark.parametrize("kernel", ["hmc", "metropolis", "sites", "gibbs", "tempering"])
 def test_more_draws_go_on_bitwise(tmp_path, kernel):
     target, start = (tiny_rbm(), None) if kernel in ("gibbs", "sites") else (bell, 2)
     if kernel == "sites":
