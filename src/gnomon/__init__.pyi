@@ -1,5 +1,6 @@
 """Written by tools/write_stub.py."""
 
+from gnomon import conjugate as conjugate
 from gnomon import data as data
 from gnomon import errors as errors
 from gnomon import evaluation as evaluation
@@ -9,6 +10,7 @@ from gnomon.catalog import Entry
 from gnomon.catalog import make as make
 from gnomon.chains import load_draws as load_draws
 from gnomon.chains import sample_chain as sample_chain
+from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
 from gnomon.fitting import resume as resume
 from gnomon.saving import load as load
@@ -34,6 +36,7 @@ from gnomon.systems.linear.linear_regression import LinearRegression as LinearRe
 from gnomon.systems.linear.logistic_regression import LogisticRegression as LogisticRegression
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as BernoulliMixture
+from gnomon.systems.mixtures.gaussian_classifier import GaussianClassifier as GaussianClassifier
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
 from gnomon.systems.mixtures.kmeans import KMeans as KMeans
 from gnomon.systems.neural.mlp import MLP as MLP
@@ -43,6 +46,7 @@ from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
 from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.tasks.compare import compare as compare
+from gnomon.tasks.diagnose import diagnose as diagnose
 from gnomon.training.context import context as context
 from gnomon.training.launch import launch as launch
 

@@ -228,6 +228,12 @@ ENTRIES: tuple[Entry, ...] = (
         {"n_components": 2, "max_iter": 30},
     ),
     Entry(
+        "gaussian-classifier", "Gaussian classifier (linear and quadratic discriminants, naive Bayes)",
+        "高斯判别分析（线性与二次判别、朴素贝叶斯）", "model",
+        ("classify",), "gnomon.systems.mixtures.gaussian_classifier:GaussianClassifier", "Fisher 1936; Rao 1948",
+        ("BAY-29",),
+    ),
+    Entry(
         "kmeans", "K-means clustering", "k 均值聚类", "model",
         ("cluster",), "gnomon.systems.mixtures.kmeans:KMeans", "Lloyd 1982; Arthur and Vassilvitskii 2007",
         ("BAY-52",),

@@ -39,6 +39,7 @@ ARRAYS = [
     "bernoulli-mixture",
     "rbm",
     "gaussian-mixture",
+    "gaussian-classifier",
     "kmeans",
     "mlp",
     "mlp-regression",
@@ -87,6 +88,7 @@ RECIPES = {
     ),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
+    "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
@@ -332,6 +334,7 @@ WEIGHTED = {
     "bernoulli-mixture": ("bernoulli-mixture", {"max_iter": 12, "tol": 0.0}),
     "gaussian-mixture, full": ("gaussian-mixture", {"max_iter": 12, "tol": 0.0}),
     "gaussian-mixture, spherical": ("gaussian-mixture", {"covariance": "spherical", "max_iter": 12, "tol": 0.0}),
+    "gaussian-classifier": ("gaussian-classifier", {}),
     "rbm, exact": ("rbm", {"objective": "exact", "batch_size": None, "epochs": 5}),
     "rbm, PCD-2": ("rbm", {"objective": PCD(k=2, n_chains=7), "batch_size": None, "epochs": 5}),
 }

@@ -1,4 +1,4 @@
-"""``gnomon sample RUN -n 64``: rows or sentences drawn from a model."""
+"""``gnomon sample RUN -n 64``: rows (with their labels, from a model of both) or sentences drawn from a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
             f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do"
         )
     found = system.sample(n, random_state=seed)
-    features = RunFolder.open(run).config.get("data", {}).get("features")
+    data = RunFolder.open(run).config.get("data", {})
+    features = data.get("features")
+    if isinstance(found, tuple):
+        rows, labels = found
+        found, features = labeled(rows, labels, features, data.get("target"))
     if out is not None:
         write_rows(out, found, header(found, features))
     if as_json:
@@ -39,6 +43,14 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
         output.note(f"{n} samples are in {out}")
     else:
         write_rows(None, found, header(found, features))
+
+
+def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[Any, list[str]]:
+    """Rows and labels as one table, the label last, and the names of its columns."""
+    import numpy as np
+
+    name = target if isinstance(target, str) else "label"
+    return np.column_stack([X.astype(object), y]), [*header(X, features), name]
 
 
 def header(found: Any, features: list[str] | None) -> list[str]:

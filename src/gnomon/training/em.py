@@ -160,9 +160,10 @@ def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:
 
 
 def _total(part: Any, batches: Any) -> dict[str, Array]:
-    """The sums of all batches of one pass, in place."""
+    """The sums of all batches of one pass, in place; labels, where there are some, are the part's third argument."""
     total: dict[str, Array] = {}
     for batch in batches.epoch(0):
-        for name, value in part(batch.data["X"], batch.weight).items():
+        labels = [batch.data["y"]] if "y" in batch.data else []
+        for name, value in part(batch.data["X"], batch.weight, *labels).items():
             total[name] = total[name] + value if name in total else value
     return total

@@ -211,7 +211,7 @@ class GaussianMixture(Mixture):
         X -= first  # a constant column becomes 0 to the last bit
         center = np.matmul(weight, X) / weight.sum()
         X -= center
-        variance = _usable(np.matmul(weight, X * X) / weight.sum(), first)
+        variance = usable(np.matmul(weight, X * X) / weight.sum(), first)
         model.floor = form.floor * variance
         unit = np.sqrt(variance if form.by_column else np.full_like(variance, variance.mean()))
         model.starts = [
@@ -241,7 +241,7 @@ class GaussianMixture(Mixture):
         return self.model_.normals.covariances
 
 
-def _usable(variance: Array, value: Array) -> Array:
+def usable(variance: Array, value: Array) -> Array:
     """Variances to measure the floor by: of a constant column its square, or 1 where that is 0 too."""
     least = 1e-290
     square = np.where(value * value > least, value * value, 1.0)
