@@ -218,7 +218,7 @@ class GaussianClassifier(Classifier):
         )
 
     def _initialize(self, model: GaussianClassifierModel, table: Table, noise: Noise) -> None:
-        """Means of the labeled rows, and for every class the covariance of all rows about the nearest of these."""
+        """Means of the labeled rows; where labels are missing, the covariance of all rows about the nearest mean."""
         assert table.y is not None
         form, k = self._form(), len(model.weights)
         kept = table.weight > 0
@@ -235,11 +235,14 @@ class GaussianClassifier(Classifier):
         part[known, codes[known]] = weight[known]
         rows = part.sum(0)
         means = np.matmul(part.T, X) / np.where(rows > 0, rows, 1.0)[:, None]
-        codes = np.where(known, codes, _nearest(X, means, variance))
-        one = form.build(np.zeros((1, X.shape[1])), variance)
-        one.maximize(one.collect(X - means[codes], weight[:, None]), form.floor * variance)
+        covariances = form.build(means, variance).covariances
+        if not self._complete:
+            codes = np.where(known, codes, _nearest(X, means, variance))
+            one = form.build(np.zeros((1, X.shape[1])), variance)
+            one.maximize(one.collect(X - means[codes], weight[:, None]), form.floor * variance)
+            covariances = form.repeated(one, k)
         weights = model.weights if model.fixed else rows / rows.sum()
-        model.load({"weights": weights, "means": means + first + center, "covariances": form.repeated(one, k)})
+        model.load({"weights": weights, "means": means + first + center, "covariances": covariances})
 
     def _procedure(self) -> Procedure:
         return ClosedForm() if self._complete else EM(self.max_iter, self.tol)
