@@ -133,6 +133,11 @@ def test_fits_at_rest_pass_in_200_runs():
         assert set(skipped) == {"validation"}
 
 
+def test_a_smooth_fit_at_rest_was_not_cut():
+    """The last fifth falls without any noise, by 2e-7 of the way."""
+    assert histories.rest(History({"cross_entropy": falling(100, 5)}, limit=100))[0].level == "ok"
+
+
 def test_a_fit_that_ended_by_tolerance_was_not_cut():
     (found,) = histories.rest(History({"log_likelihood": -falling(50, 40)}, limit=200))
     assert found.level == "ok" and "by itself" in found.what
@@ -272,6 +277,16 @@ def test_chains_that_keep_to_their_mode_are_found():
     assert found.level == "warning" and "tempering" in found.remedy
     frozen = Machine(RBMModel.of(np.zeros((3, 2)), np.full(3, 800.0), np.zeros(2)), "visible", Noise(0, "a"))
     assert blocks.mixing(frozen)[0].what == "the Gibbs chains never move"
+
+
+def test_chains_begin_at_data_too():
+    """Random bits all fall into the state of ones; only chains from the data, zeros, tell of the other one."""
+    d, w = 12, 10.0
+    model = RBMModel.of(np.full((d, 4), w), np.full(d, -w), np.full(4, -w * d / 4))
+    (blind,) = blocks.mixing(Machine(model, "visible", Noise(0, "a")))
+    (seeing,) = blocks.mixing(Machine(model, "visible", Noise(0, "a"), np.zeros((20, d))))
+    assert blind.level != "warning" or "never move" in blind.what
+    assert seeing.level == "warning" and "do not mix" in seeing.what
 
 
 def test_weights_that_collapse_are_found_and_good_ones_are_not():
