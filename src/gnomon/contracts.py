@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "AnnealingPath", "Array", "Batches", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy",
+    "Array", "Batches", "Climbs", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy",
     "HasEnergyGradient", "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments",
-    "HasPath", "HasState", "NextToken", "Noise", "Objective", "Procedure", "Samples", "State", "supports",
+    "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -129,28 +129,48 @@ class HasBridge(HasBlocks, Protocol):
         """The model p_base**(1-eta) * p**eta, blocks as here."""
 
 
-class AnnealingPath(Protocol):
-    """The walk of annealed importance sampling over a bridge, for chains of which one block is kept."""
+@runtime_checkable
+class Path(Protocol):
+    """Distributions p_0 (base), ..., p_n (target) on one space, n + 1 in number: ``len(path)``.
 
-    def start(self, chains: int, noise: Noise) -> Array:
-        """Draws of the base's kept block, by draw 0."""
+    A state is an array (chains, ...). The levels are unnormalized, all in the same convention, so that differences of
+    ``log_prob`` between levels are the increments of log weights.
+    """
 
-    def weigh(self, x: Array, eta: float, to: float) -> Array:
-        """``F_eta(x) - F_to(x)`` of each chain in float64, F being the kept block's marginal energy."""
+    def __len__(self) -> int:
+        """n + 1, at least 2."""
 
-    def step(self, x: Array, eta: float, to: float, noise: Noise) -> tuple[Array, Array]:
-        """What `weigh` says, and the kept block after the other (draw 0) and it (draw 1) were redrawn at `to`.
+    @property
+    def log_z0(self) -> float:
+        """Log of the base's normalizer, in nats: that of ``exp(log_prob(0, x))``."""
 
-        It may write over `x`.
-        """
+    def log_prob(self, level: int, x: Array) -> Array:
+        """Unnormalized log density of a level at each row, shape (chains,)."""
+
+    def start(self, n: int, noise: Noise) -> Array:
+        """n exact draws of level 0."""
+
+    def move(self, level: int, x: Array, noise: Noise) -> Array:
+        """The rows moved by a kernel that leaves the level invariant. Needs a stream of its own per call."""
+
+    def back(self, level: int, x: Array, noise: Noise) -> Array:
+        """The rows moved by the reversal of `move` under the level: ``R(x' | x) = p(x') T(x | x') / p(x)``."""
+
+
+@runtime_checkable
+class Climbs(Path, Protocol):
+    """A path on which a weight and the move behind it cost less together than apart."""
+
+    def climb(self, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:
+        """log p_(level + 1) - log p_level of each row in float64, and the rows moved at level + 1; may write over x."""
 
 
 @runtime_checkable
 class HasPath(HasBridge, Protocol):
     """A bridge that is walked faster than by asking every level for energies and conditionals."""
 
-    def path(self, base: Any, keep: str) -> AnnealingPath:
-        """The path from the base to this model that keeps this block."""
+    def path(self, base: Any, etas: Array, keep: str) -> Path:
+        """The path from the base to this model through these places, on this block."""
 
 
 @runtime_checkable

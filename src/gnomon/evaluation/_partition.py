@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.contracts import Array, HasBridge, HasMarginalEnergy, Noise, supports
+from gnomon.contracts import Array, HasBridge, HasMarginalEnergy, Noise, Path, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import to_numpy
@@ -18,15 +18,15 @@ from gnomon.inference.exact import enumeration
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor
 from gnomon.inference.exact.quadrature import log_integral
-from gnomon.inference.importance.ais import ais, annealing_schedule
+from gnomon.inference.importance.ais import anneal, annealing_schedule, bridge_path
 from gnomon.inference.importance.bridge import Bridge, LogRatio
 from gnomon.inference.importance.chain_bridge import chain_ratio, target_chain
 from gnomon.inference.importance.linked import Join, linked
-from gnomon.inference.importance.normalizer import anneal, as_proposal, estimate_log_z
+from gnomon.inference.importance.normalizer import as_proposal, estimate_log_z
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.density import as_density, computes_in
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
-from gnomon.inference.mcmc.paths import BridgePath, Path, TemperedPath
+from gnomon.inference.mcmc.paths import TemperedPath
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
@@ -58,7 +58,7 @@ class Problem:
     def path(self, etas: ArrayLike, kernel: Any) -> Path:
         """From the base, or the proposal, to the model."""
         if self.has_blocks:
-            return BridgePath(self.model, self.model.base(self.base_mean), etas)
+            return bridge_path(self.model, self.model.base(self.base_mean), etas)
         base = self.checked_proposal()
         return TemperedPath(self.model, base, etas, _walk(base) if kernel is None else kernel)
 
@@ -171,9 +171,6 @@ class AIS:
 
     def __call__(self, problem: Problem) -> Score:
         """Estimate of log Z."""
-        if problem.has_blocks:
-            base = problem.model.base(problem.base_mean)
-            return _weighed(ais(problem.model, base, problem.noise, chains=self.chains, schedule=self.schedule))
         path = problem.path(_etas(self.schedule), self.kernel)
         return _weighed(anneal(path, problem.noise, chains=self.chains))
 

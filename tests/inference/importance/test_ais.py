@@ -250,12 +250,12 @@ def test_schedules():
 @pytest.mark.parametrize(
     ("schedule", "match"),
     [
-        ([0, 0.5, 0.5, 1], r"does not increase from 0.5 to 0.5 \(schedule, entry 2\)"),
+        ([0, 0.5, 0.5, 1], r"does not rise from 0.5 to 0.5 \(schedule, entry 2\)"),
         ([0, 0.7, 0.5, 1], "entry 2"),
-        ([0.1, 1], "from 0 to 1"),
-        ([0, 0.9], "from 0 to 1"),
+        ([0.1, 1], "begin at 0"),
+        ([0, 0.9], "rise to 1"),
         ([0, math.nan, 1], "entry 1"),
-        ([], "from 0 to 1"),
+        ([], "rise to 1"),
         (0, "0 steps"),
     ],
 )

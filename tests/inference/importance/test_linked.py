@@ -10,10 +10,10 @@ import torch
 
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.inference.importance.ais import ais, annealing_schedule
+from gnomon.inference.importance.ais import ais, anneal, annealing_schedule
 from gnomon.inference.importance.bridge import estimate_log_ratio
 from gnomon.inference.importance.linked import linked
-from gnomon.inference.importance.normalizer import anneal, as_proposal
+from gnomon.inference.importance.normalizer import as_proposal
 from gnomon.inference.mcmc.metropolis import Independence, MetropolisHastings, RandomWalk
 from gnomon.inference.mcmc.paths import BridgePath, TemperedPath
 from gnomon.numeric.noise import Noise

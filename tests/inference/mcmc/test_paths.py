@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gnomon.contracts import Path
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.importance.ais import annealing_schedule
 from gnomon.inference.mcmc.chains import invariance_error, reverse_kernel
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import reversal
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
-from gnomon.inference.mcmc.paths import BridgePath, Path, TemperedPath
+from gnomon.inference.mcmc.paths import BridgePath, TemperedPath
 from gnomon.inference.mcmc.sites import PairwiseUnits, SingleSite
 from gnomon.inference.mcmc.sweeps import Conditionals, Gibbs
 from gnomon.numeric.noise import Noise, recording
@@ -172,10 +173,10 @@ def test_wrong_paths_are_named():
         BridgePath(model, model.base(), [0.5, 1.0]).start(3, Noise(0, "x"))
     with pytest.raises(UserValueError, match=r"begins at eta 0.5"):
         _ = BridgePath(model, model.base(), [0.5, 1.0]).log_z0
-    with pytest.raises(UserValueError, match=r"betas do not increase from 0.5 to 0.5 \(betas, entry 2\)"):
+    with pytest.raises(UserValueError, match=r"does not rise from 0.5 to 0.5 \(betas, entry 2\)"):
         TemperedPath(ladder_log_p, None, [0.1, 0.5, 0.5, 1.0], kernel)
     for betas in ([0.0, 0.9], [1.0], [-0.1, 1.0], [np.nan, 1.0]):
-        with pytest.raises(UserValueError, match="do not rise to 1"):
+        with pytest.raises(UserValueError, match="does not rise to 1"):
             TemperedPath(ladder_log_p, None, betas, kernel)
     with pytest.raises(UserValueError, match="block 'middle' is unknown"):
         BridgePath(model, model.base(), annealing_schedule(3), keep="middle")

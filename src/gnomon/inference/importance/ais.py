@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.contracts import AnnealingPath, Array, HasBridge, Noise
-from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.importance.paths import BridgePath
+from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
+from gnomon.errors import UserValueError
+from gnomon.inference.arrays import double
 from gnomon.inference.importance.weights import WeightedSample
+from gnomon.inference.mcmc.paths import BridgePath, check_rising, two_blocks
 
-__all__ = ["ais", "annealing_schedule", "geometric_path"]
+__all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "geometric_path"]
 
 _SHARPNESS = 4.0
 
@@ -81,7 +83,7 @@ def ais(
     Parameters
     ----------
     model : HasBridge and HasMarginalEnergy
-        The target, of two blocks. ``model.path(base, keep)``, where there is one, walks the same bridge faster.
+        The target, of two blocks. ``model.path(base, etas, keep)``, where there is one, walks the same bridge faster.
     base : object
         A base from ``model.base(...)``: blocks independent of each other, and ``log_partition()``.
     noise : Noise
@@ -116,22 +118,72 @@ def ais(
     Neal (2001), "Annealed importance sampling"; Salakhutdinov and Murray (2008), "On the quantitative analysis of deep
     belief networks".
     """
-    etas = _checked_schedule(schedule)
-    keep = _block(model, keep)
+    return anneal(bridge_path(model, base, _etas(schedule), keep), noise, chains=chains, progress=progress)
+
+
+def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: str | None = None) -> Path:
+    """The path from a base to a model of two blocks: the model's own (``HasPath``) where it has one."""
+    keep, _ = two_blocks(model, keep)
+    if isinstance(model, HasPath):
+        return model.path(base, check_rising(etas, "schedule"), keep)
+    return BridgePath(model, base, check_rising(etas, "schedule"), keep)
+
+
+def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | None = None) -> WeightedSample:
+    """Annealed importance sampling along any path; `ais` is that of models of two blocks.
+
+    Each chain starts at a draw of level 0; step j adds ``log p_(j+1)(x) - log p_j(x)`` to its log weight and then moves
+    by a kernel that leaves level j + 1 invariant. No move follows the last weight.
+
+    Parameters
+    ----------
+    path : Path
+        From a base that is drawn from exactly to the target.
+    noise : Noise
+        Step j uses update j; chain i the position i.
+    chains : int, in [1, inf), default 100
+    progress : callable, optional
+        As in `ais`.
+
+    Returns
+    -------
+    WeightedSample
+        Log weights in float64, the base's log Z included, and where the chains are. Cost: ``len(path) - 2`` moves per
+        chain.
+
+    References
+    ----------
+    Neal (2001), "Annealed importance sampling".
+    """
     if chains < 1:
         raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
-    path: AnnealingPath = model.path(base, keep) if hasattr(model, "path") else BridgePath(model, base, keep)
     x = path.start(chains, noise.at(0))
     log_w: Array = 0.0
-    steps = len(etas) - 1
-    for step in range(1, steps + 1):
-        eta, to = float(etas[step - 1]), float(etas[step])
-        before = x if progress is None else x + 0  # a step may write over what it is given
-        gain, x = path.step(x, eta, to, noise.at(step)) if step < steps else (path.weigh(x, eta, to), x)
+    last = len(path) - 1
+    climb: Any = getattr(path, "climb", None) or partial(_climb, path)  # see Climbs
+    for level in range(last):
+        before = x if progress is None else x + 0  # a climb may write over what it is given
+        if level + 1 < last:
+            gain, x = climb(level, x, noise.at(level + 1))
+        else:
+            gain = _gain(path, level, x)
         log_w = log_w + gain
         if progress is not None:
-            progress(step, steps, before, log_w)
-    return WeightedSample(log_w + float(base.log_partition()), x)
+            progress(level + 1, last, before, log_w)
+    return WeightedSample(log_w + path.log_z0, x)
+
+
+def _climb(path: Path, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:
+    return _gain(path, level, x), path.move(level + 1, x, noise)
+
+
+def _gain(path: Path, level: int, x: Array) -> Array:
+    """log p_(level + 1) - log p_level; once a chain has density 0 its weight is 0 and stays so."""
+    above = double(path.log_prob(level + 1, x))
+    with np.errstate(invalid="ignore"):
+        change = above - double(path.log_prob(level, x))
+    change[above == -np.inf] = -np.inf
+    return change
 
 
 def geometric_path(
@@ -170,27 +222,5 @@ def geometric_path(
     return lambda x: (1 - eta) * log_p0(x) + eta * log_p1(x)
 
 
-def _checked_schedule(schedule: int | ArrayLike) -> NDArray[np.float64]:
-    if isinstance(schedule, (int, np.integer)):
-        return annealing_schedule(int(schedule))
-    etas = np.array(schedule, dtype=np.float64)
-    if etas.ndim != 1 or etas.size < 2 or etas[0] != 0 or etas[-1] != 1:
-        raise UserValueError("the schedule does not run from 0 to 1", "schedule", "pass an array [0, ..., 1]")
-    falls = np.flatnonzero(~(np.diff(etas) > 0))
-    if falls.size:
-        j = int(falls[0])
-        raise UserValueError(
-            f"the schedule does not increase from {etas[j]} to {etas[j + 1]}", f"schedule, entry {j + 1}", "sort it"
-        )
-    return etas
-
-
-def _block(model: Any, keep: str | None) -> str:
-    if not hasattr(model, "bridge") or not hasattr(model, "marginal_energy") or len(model.blocks) != 2:
-        raise UserTypeError(
-            f"{type(model).__name__} cannot be annealed", "model", "it needs two blocks, marginal_energy and bridge"
-        )
-    keep = model.blocks[0] if keep is None else keep
-    if keep not in model.blocks:
-        raise UserValueError(f"block {keep!r} is unknown", "keep", "use one of " + ", ".join(model.blocks))
-    return keep
+def _etas(schedule: int | ArrayLike) -> ArrayLike:
+    return annealing_schedule(int(schedule)) if isinstance(schedule, (int, np.integer)) else schedule

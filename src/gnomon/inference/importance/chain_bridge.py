@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Noise, Path
 from gnomon.errors import UserValueError
 from gnomon.inference.importance.bridge import Bridge, LogRatio, estimate_log_ratio
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.diagnostics import ess, r_hat
-from gnomon.inference.mcmc.paths import Path
 
 __all__ = ["chain_ratio", "target_chain"]
 

@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Noise, Path
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.kernel import select
-from gnomon.inference.mcmc.paths import Path
 
 __all__ = ["Join", "linked"]
 

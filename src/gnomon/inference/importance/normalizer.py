@@ -9,12 +9,10 @@ import numpy as np
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import double
 from gnomon.inference.importance.weights import WeightedSample, importance_sample
 from gnomon.inference.mcmc.density import as_density
-from gnomon.inference.mcmc.paths import Path
 
-__all__ = ["Proposal", "anneal", "as_proposal", "estimate_log_z"]
+__all__ = ["Proposal", "as_proposal", "estimate_log_z"]
 
 
 class Proposal:
@@ -103,47 +101,3 @@ def estimate_log_z(target: Any, proposal: Any, n: int, noise: Noise) -> Weighted
     True
     """
     return importance_sample(as_density(target).log_prob, as_proposal(proposal), n, noise)
-
-
-def anneal(path: Path, noise: Noise, *, chains: int = 100) -> WeightedSample:
-    """Annealed importance sampling along any path; `gnomon.inference.importance.ais.ais` is that of two blocks.
-
-    Each chain starts at a draw of level 0; step j adds ``log p_(j+1)(x) - log p_j(x)`` to its log weight and then moves
-    by a kernel that leaves level j + 1 invariant. No move follows the last weight.
-
-    Parameters
-    ----------
-    path : Path
-        From a base that is drawn from exactly to the target.
-    noise : Noise
-        Step j uses update j; chain i the position i.
-    chains : int, in [1, inf), default 100
-
-    Returns
-    -------
-    WeightedSample
-        Log weights in float64, the base's log Z included, and where the chains are. Cost: ``len(path) - 2`` moves per
-        chain.
-
-    References
-    ----------
-    Neal (2001), "Annealed importance sampling".
-    """
-    if chains < 1:
-        raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
-    x = path.start(chains, noise.at(0))
-    log_w: Array = 0.0
-    last = len(path) - 1
-    for level in range(last):
-        log_w = log_w + _increment(double(path.log_prob(level, x)), double(path.log_prob(level + 1, x)))
-        if level + 1 < last:
-            x = path.move(level + 1, x, noise.at(level + 1))
-    return WeightedSample(log_w + path.log_z0, x)
-
-
-def _increment(below: Array, above: Array) -> Array:
-    """log p_(j+1) - log p_j; once a chain has density 0 its weight is 0 and stays so."""
-    with np.errstate(invalid="ignore"):
-        change = above - below
-    change[above == -np.inf] = -np.inf
-    return change

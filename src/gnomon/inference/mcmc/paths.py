@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,35 +20,7 @@ from gnomon.inference.mcmc.density import Density, Tempered, as_density, compute
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.kernel import Kernel, reversal, select
 
-__all__ = ["BridgePath", "Path", "TemperedPath", "check_rising", "two_blocks"]
-
-
-@runtime_checkable
-class Path(Protocol):
-    """Distributions p_0 (base), ..., p_n (target) on one space, n + 1 in number: ``len(path)``.
-
-    A state is an array (chains, ...). The levels are unnormalized, all in the same convention, so that differences of
-    ``log_prob`` between levels are the increments of log weights.
-    """
-
-    def __len__(self) -> int:
-        """n + 1, at least 2."""
-
-    @property
-    def log_z0(self) -> float:
-        """Log of the base's normalizer, in nats: that of ``exp(log_prob(0, x))``."""
-
-    def log_prob(self, level: int, x: Array) -> Array:
-        """Unnormalized log density of a level at each row, shape (chains,)."""
-
-    def start(self, n: int, noise: Noise) -> Array:
-        """n exact draws of level 0."""
-
-    def move(self, level: int, x: Array, noise: Noise) -> Array:
-        """The rows moved by a kernel that leaves the level invariant. Needs a stream of its own per call."""
-
-    def back(self, level: int, x: Array, noise: Noise) -> Array:
-        """The rows moved by the reversal of `move` under the level: ``R(x' | x) = p(x') T(x | x') / p(x)``."""
+__all__ = ["BridgePath", "TemperedPath", "check_rising", "two_blocks"]
 
 
 class BridgePath:
@@ -243,12 +215,12 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """
     places = np.array(values, dtype=np.float64)
     if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= 0:
-        raise UserValueError(f"{name} do not rise to 1 from 0 or above", name, "pass an array [0, ..., 1]")
+        raise UserValueError("the path does not rise to 1 from 0 or above", name, "pass an array [0, ..., 1]")
     falls = np.flatnonzero(~(np.diff(places) > 0))
     if falls.size:
         j = int(falls[0])
         raise UserValueError(
-            f"{name} do not increase from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort them"
+            f"the path does not rise from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort the places"
         )
     return places
 

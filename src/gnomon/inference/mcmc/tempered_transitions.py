@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.contracts import Array, HasBridge, Noise, supports
+from gnomon.contracts import Array, HasBridge, Noise, Path, supports
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import double
 from gnomon.inference.mcmc.density import computes_in
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel, accept, select, start_at
 from gnomon.inference.mcmc.ladders import check_falling, ladder
 from gnomon.inference.mcmc.metropolis import MetropolisHastings
-from gnomon.inference.mcmc.paths import BridgePath, Path, TemperedPath
+from gnomon.inference.mcmc.paths import BridgePath, TemperedPath
 
 __all__ = ["TemperedTransitions"]
 

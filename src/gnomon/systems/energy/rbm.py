@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import AnnealingPath, Array, Noise, Procedure, State
+from gnomon.contracts import Array, Noise, Path, Procedure, State
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.evaluation.likelihood import log_likelihood, pseudo_log_likelihood
@@ -20,8 +20,9 @@ from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.enumeration import enumerable
 from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
-from gnomon.inference.importance.paths import BinaryPath, BridgePath
+from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.nn.module import Module
 from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.noise import Noise as Stream
@@ -137,12 +138,13 @@ class RBMModel(Module):
         ends = zip(base.state().values(), self.state().values(), strict=True)
         return RBMModel.of(*((1 - eta) * start + eta * end for start, end in ends))
 
-    def path(self, base: RBMModel, keep: str) -> AnnealingPath:
+    def path(self, base: RBMModel, etas: Array, keep: str) -> Path:
         """The bridge from a base without coupling in two products per level."""
         (W0, b0, c0), (W, b, c) = (tuple(model.views().values()) for model in (base, self))
         if W0.any():
-            return BridgePath(self, base, keep)
-        return BinaryPath(W, b, b0, c, c0) if keep == "visible" else BinaryPath(W.T, c, c0, b, b0)
+            return BridgePath(self, base, etas, keep)
+        W, kept, other = (W, (b0, b), (c0, c)) if keep == "visible" else (W.T, (c0, c), (b0, b))
+        return BinaryPath(self, base, etas, keep, W, kept, other)
 
     def log_partition(self) -> float:
         """Exact log Z by enumeration of the smaller layer; in closed form without coupling."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -11,7 +10,8 @@ import pytest
 from gnomon.contracts import HasPath, supports
 from gnomon.inference.exact.enumeration import log_partition
 from gnomon.inference.importance.ais import ais
-from gnomon.inference.importance.paths import BinaryPath, BridgePath
+from gnomon.inference.importance.binary_path import BinaryPath
+from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric.noise import Noise, recording
 from gnomon.systems.energy.rbm import RBMModel
 from oracles.toys import ToyRBM
@@ -31,15 +31,17 @@ def machine(d, m, kind=np.float64, scale=0.5, seed=0):
 def test_the_same_draws_and_weights_as_the_bridge(keep, d, m):
     """Fields rounded otherwise: a draw may differ where u is within 1e-14 of p, which 150,000 draws meet in 1e-9."""
     model, base = machine(d, m)
-    slow, fast, noise = BridgePath(model, base, keep), model.path(base, keep), Noise(0, "path")
+    etas = np.array([0.0, 0.1, 0.15, 0.5, 0.9, 1.0])
+    slow, fast, noise = BridgePath(model, base, etas, keep), model.path(base, etas, keep), Noise(0, "path")
     assert isinstance(fast, BinaryPath)
     x, y = slow.start(30, noise.at(0)), fast.start(30, noise.at(0))
-    assert np.array_equal(x, y)
-    etas = [0.0, 0.1, 0.15, 0.5, 0.9, 1.0]
-    for j, (eta, to) in enumerate(itertools.pairwise(etas), 1):
-        assert np.allclose(fast.weigh(y, eta, to), slow.weigh(x, eta, to), rtol=0, atol=1e-11)
-        gain, x = slow.step(x, eta, to, noise.at(j))
-        mine, y = fast.step(y, eta, to, noise.at(j))
+    assert np.array_equal(x, y) and fast.log_z0 == slow.log_z0
+    for j in range(5):
+        assert np.allclose(fast.log_prob(j, y), slow.log_prob(j, x), rtol=0, atol=1e-11)
+        gain = slow.log_prob(j + 1, x) - slow.log_prob(j, x)
+        x = slow.move(j + 1, x, noise.at(j + 1))
+        assert np.array_equal(fast.move(j + 1, y, noise.at(j + 1)), x)
+        mine, y = fast.climb(j, y, noise.at(j + 1))
         assert np.array_equal(x, y)
         assert np.allclose(mine, gain, rtol=0, atol=1e-11)
 
@@ -48,14 +50,16 @@ def test_the_same_draws_and_weights_as_the_bridge(keep, d, m):
 def test_single_precision_is_that_of_the_energies():
     """One step from the same draws: gains within the rounding of 500 float32 terms, draws equal but for ties."""
     model, base = machine(784, 500, np.float32, 0.1)
-    slow, fast, noise = BridgePath(model, base, "visible"), model.path(base, "visible"), Noise(1, "path")
+    etas, noise = np.array([0.0, 0.3, 0.4, 1.0]), Noise(1, "path")
+    slow, fast = BridgePath(model, base, etas, "visible"), model.path(base, etas, "visible")
     x = slow.start(50, noise.at(0))
-    fast.start(50, noise.at(0))
-    gain, then = slow.step(x, 0.3, 0.4, noise.at(1))
-    mine, after = fast.step(x.copy(), 0.3, 0.4, noise.at(1))
+    gain, then = slow.log_prob(2, x).astype(np.float64) - slow.log_prob(1, x), slow.move(2, x, noise.at(1))
+    mine, after = fast.climb(1, x.copy(), noise.at(1))
     double = RBMModel.of(*(p.astype(np.float64) for p in model.state().values()))
-    exact = BridgePath(double, RBMModel.of(*(p.astype(np.float64) for p in base.state().values())), "visible")
-    truth = exact.weigh(x.astype(np.float64), 0.3, 0.4)
+    exact = BridgePath(double, RBMModel.of(*(p.astype(np.float64) for p in base.state().values())), etas, "visible")
+    truth = exact.log_prob(2, x.astype(np.float64)) - exact.log_prob(1, x.astype(np.float64))
+    apart = fast.log_prob(2, x) - fast.log_prob(1, x)
+    assert np.abs(apart - truth).max() < 1e-4
     assert np.abs(mine - truth).max() < 1e-4
     assert np.abs(mine - truth).max() < np.abs(gain - truth).max()
     assert np.abs(truth).max() > 1
@@ -100,11 +104,11 @@ def test_progress_is_told_states_that_stay():
     model, base = machine(6, 4)
     seen = []
     ais(model, base, Noise(0, "p"), chains=8, schedule=4, progress=lambda step, n, x, w: seen.append((x, w)))
-    slow, x, noise = BridgePath(model, base, "hidden"), None, Noise(0, "p")
+    slow, noise = BridgePath(model, base, np.linspace(0, 1, 5), "hidden"), Noise(0, "p")
     x = slow.start(8, noise.at(0))
-    for j, eta in enumerate((0.0, 0.25, 0.5), 1):
-        assert np.array_equal(seen[j - 1][0], x)
-        _, x = slow.step(x, eta, eta + 0.25, noise.at(j))
+    for j in range(3):
+        assert np.array_equal(seen[j][0], x)
+        x = slow.move(j + 1, x, noise.at(j + 1))
     assert np.array_equal(seen[3][0], x)
     assert not np.array_equal(seen[0][1], seen[1][1])
 
@@ -112,4 +116,5 @@ def test_progress_is_told_states_that_stay():
 def test_a_coupled_base_is_walked_level_by_level():
     model, base = machine(4, 3)
     coupled = RBMModel.of(np.full((4, 3), 0.1), *list(base.state().values())[1:])
-    assert isinstance(model.path(coupled, "visible"), BridgePath)
+    path = model.path(coupled, np.array([0.0, 1.0]), "visible")
+    assert isinstance(path, BridgePath) and not isinstance(path, BinaryPath)

@@ -1,0 +1,215 @@
+"""The bridge between two layers of binary units, compiled: what annealed importance sampling of an RBM walks on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.contracts import Array, Noise
+from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.numeric import ops, philox
+from gnomon.numeric.fast import f32, f64, inline, split32, split64
+from gnomon.numeric.philox import unit32, unit64
+
+__all__ = ["BinaryPath"]
+
+Floats = NDArray[Any]
+Ends = tuple[Floats, Floats]
+
+kernel = numba.njit(cache=True, error_model="numpy")
+# A sum may be reordered into vector registers; nothing else of fast arithmetic is allowed.
+reordered = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc"})
+
+
+class BinaryPath(BridgePath):
+    """The path of two layers of binary units, from layers without coupling: two products and two passes a level.
+
+    ``E_eta(x, y) = -eta x'W y - x'b_eta - y'c_eta`` with ``b_eta = (1 - eta) b_0 + eta b``, c_eta alike. The product
+    ``x W`` serves both energies of the weight and the conditional of y: one compiled pass makes of it the difference of
+    the softplus sums, the probabilities and the draws. The numbers drawn are those of `BridgePath`, up to rounding of
+    the fields; weights are summed in float64.
+
+    Parameters
+    ----------
+    model, base, etas, keep
+        As in `BridgePath`.
+    weight : array of shape (d, m), float32 or float64
+        W; rows belong to the kept layer.
+    kept : arrays of shape (d,)
+        b_0 and b, of the kept layer.
+    other : arrays of shape (m,)
+        c_0 and c.
+
+    Notes
+    -----
+    The array that `climb` is given is overwritten by the one it returns.
+    """
+
+    def __init__(
+        self, model: Any, base: Any, etas: ArrayLike, keep: str, weight: Floats, kept: Ends, other: Ends
+    ) -> None:
+        super().__init__(model, base, etas, keep)
+        self.weight = np.ascontiguousarray(weight)
+        self.ends = {self.keep: kept, self.other: other}
+        self.slope = np.asarray(kept[1], np.float64) - np.asarray(kept[0], np.float64)
+        single = self.weight.dtype == np.float32
+        self._weigh_and_draw, self._draw = (_first32, _second32) if single else (_first64, _second64)
+        self._fields: tuple[Floats, ...] = ()
+
+    def log_prob(self, level: int, x: Array) -> NDArray[np.float64]:
+        """As in `BridgePath`, summed in float64."""
+        eta = float(self.etas[level])
+        field = eta * np.matmul(np.asarray(x, self.weight.dtype), self.weight) + self._biases(self.other, level)
+        own = np.matmul(np.asarray(x, np.float64), (1 - eta) * self.ends[self.keep][0] + eta * self.ends[self.keep][1])
+        return np.asarray(own + ops.softplus(field).sum(-1, dtype=np.float64))
+
+    def climb(self, level: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
+        """See `Climbs`; draw 0 is the other layer's, draw 1 the kept one's."""
+        field, other_field, y = self._room(len(x))
+        k0, k1, update, places = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
+        gain, eta, to = np.empty(len(x)), float(self.etas[level]), float(self.etas[level + 1])
+        np.matmul(x, self.weight, out=other_field)
+        before, after = self._biases(self.other, level), self._biases(self.other, level + 1)
+        self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, places, 0, update, k0, k1)
+        np.matmul(y, self.weight.T, out=field)
+        self._draw(field, self._biases(self.keep, level + 1), to, x, places, 1, update, k0, k1)
+        return gain, x
+
+    def _room(self, rows: int) -> tuple[Floats, ...]:
+        """Fields of the kept and of the other layer, and the other layer's units: one set for all levels."""
+        if not self._fields or len(self._fields[0]) != rows:
+            (d, m), kind = self.weight.shape, self.weight.dtype
+            self._fields = np.empty((rows, d), kind), np.empty((rows, m), kind), np.empty((rows, m), kind)
+        return self._fields
+
+    def _biases(self, layer: str, level: int) -> Floats:
+        eta = float(self.etas[level])
+        start, end = self.ends[layer]
+        return np.asarray((1 - eta) * start + eta * end, self.weight.dtype)
+
+
+@inline
+def tail32(x):  # type: ignore[no-untyped-def]
+    """exp(-abs(x)), no less than exp(-87): what `chance32` divides."""
+    a = -abs(x)
+    y, k = split32(f32(-87.0) if a < f32(-87.0) else a)
+    return y * np.int32((k + np.int32(127)) << np.int32(23)).view(f32)
+
+
+@inline
+def tail64(x):  # type: ignore[no-untyped-def]
+    """exp(-abs(x)), no less than exp(-700): what `chance64` divides."""
+    a = -abs(x)
+    y, k = split64(f64(-700.0) if a < f64(-700.0) else a)
+    return y * np.int64((k + np.int64(1023)) << np.int64(52)).view(f64)
+
+
+@reordered
+def _rise(old, new):  # type: ignore[no-untyped-def]
+    """Sum of max(new, 0) - max(old, 0)."""
+    total, zero = 0.0, old.dtype.type(0)
+    for j in range(old.size):
+        s, t = old[j], new[j]
+        total += f64(max(t, zero) - max(s, zero))
+    return total
+
+
+@reordered
+def _log_product(factors):  # type: ignore[no-untyped-def]
+    """Log of the product of factors in [1/2, 2]: one logarithm for 512 of them, whose product is far from overflow."""
+    total = 0.0
+    for begin in range(0, factors.size, 512):
+        product = 1.0
+        for j in range(begin, min(begin + 512, factors.size)):
+            product *= f64(factors[j])
+        total += math.log(product)
+    return total
+
+
+@reordered
+def _dot(x, slope):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(x.size):
+        total += f64(x[j]) * slope[j]
+    return total
+
+
+@kernel
+def _first32(x, slope, field, before, after, eta, to, gain, y, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Gains of the weights and draws of the other layer, a row at a time so that all of it stays in the cache.
+
+    ``softplus(t) - softplus(s) = max(t, 0) - max(s, 0) + log((1 + exp(-|t|)) / (1 + exp(-|s|)))``. Short loops over few
+    arrays: one loop over all of them would not become vector instructions.
+    """
+    n, m = field.shape
+    words, old, new = np.empty((1, m), np.uint32), np.empty(m, f32), np.empty(m, f32)
+    now, then = f32(eta), f32(to)
+    for i in range(n):
+        philox.words(words, places[i : i + 1], draw, update, k0, k1)
+        word, a, out = words[0], field[i], y[i]
+        for j in range(m):
+            old[j] = now * a[j] + before[j]
+        for j in range(m):
+            new[j] = then * a[j] + after[j]
+        total = _rise(old, new) + (to - eta) * _dot(x[i], slope)
+        for j in range(m):
+            e0, e1 = tail32(old[j]), tail32(new[j])
+            old[j] = (f32(1.0) + e1) / (f32(1.0) + e0)
+            new[j] = (e1 if new[j] < f32(0.0) else f32(1.0)) / (f32(1.0) + e1)
+        gain[i] = total + _log_product(old)
+        for j in range(m):
+            out[j] = f32(1.0) if unit32(word[j]) < new[j] else f32(0.0)
+
+
+@kernel
+def _first64(x, slope, field, before, after, eta, to, gain, y, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    n, m = field.shape
+    words, old, new = np.empty((1, m), np.uint64), np.empty(m, f64), np.empty(m, f64)
+    for i in range(n):
+        philox.words64(words, places[i : i + 1], draw, update, k0, k1)
+        word, a, out = words[0], field[i], y[i]
+        for j in range(m):
+            old[j] = eta * a[j] + before[j]
+        for j in range(m):
+            new[j] = to * a[j] + after[j]
+        total = _rise(old, new) + (to - eta) * _dot(x[i], slope)
+        for j in range(m):
+            e0, e1 = tail64(old[j]), tail64(new[j])
+            old[j] = (f64(1.0) + e1) / (f64(1.0) + e0)
+            new[j] = (e1 if new[j] < f64(0.0) else f64(1.0)) / (f64(1.0) + e1)
+        gain[i] = total + _log_product(old)
+        for j in range(m):
+            out[j] = f64(1.0) if unit64(word[j]) < new[j] else f64(0.0)
+
+
+@kernel
+def _second32(field, bias, to, x, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Draws of the kept layer."""
+    n, d = field.shape
+    words, scale = np.empty((1, d), np.uint32), f32(to)
+    for i in range(n):
+        philox.words(words, places[i : i + 1], draw, update, k0, k1)
+        word, a, out = words[0], field[i], x[i]
+        for j in range(d):
+            logit = scale * a[j] + bias[j]
+            e = tail32(logit)
+            p = (e if logit < f32(0.0) else f32(1.0)) / (f32(1.0) + e)
+            out[j] = f32(1.0) if unit32(word[j]) < p else f32(0.0)
+
+
+@kernel
+def _second64(field, bias, to, x, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    n, d = field.shape
+    words = np.empty((1, d), np.uint64)
+    for i in range(n):
+        philox.words64(words, places[i : i + 1], draw, update, k0, k1)
+        word, a, out = words[0], field[i], x[i]
+        for j in range(d):
+            logit = to * a[j] + bias[j]
+            e = tail64(logit)
+            p = (e if logit < f64(0.0) else f64(1.0)) / (f64(1.0) + e)
+            out[j] = f64(1.0) if unit64(word[j]) < p else f64(0.0)
