@@ -295,3 +295,13 @@ def test_torch_and_float32_weights_are_kept_in_float64():
 def test_the_tail_index_is_that_of_arviz(n, k):
     log_w = np.log(np.random.default_rng(n).pareto(1 / k, n) + 1e-3)
     assert WeightedSample(log_w).khat == pytest.approx(float(array_stats.psislw(-log_w)[1]), rel=1e-9)
+
+
+def test_weights_of_two_values_that_hide_how_few_count():
+    log_w = np.full(10_000, -40.0)
+    log_w[:9] = 0.0
+    sample = WeightedSample(log_w)
+    assert sample.max_share < 0.5 and not sample.khat > 0.7
+    assert "10000 draws count as 9.0" in sample.notice
+    log_w[:11] = 0.0
+    assert WeightedSample(log_w).notice == ""

@@ -19,6 +19,9 @@ from gnomon.inference.importance.pareto import tail_shape
 
 __all__ = ["Estimate", "WeightedSample", "check_support", "importance_sample"]
 
+_FEWEST_EFFECTIVE = 10
+"""Effective draws below which the delta method says nothing."""
+
 
 class Estimate(NamedTuple):
     """An estimated expectation.
@@ -227,7 +230,8 @@ class WeightedSample:
         """Why the sample should not be trusted, in one line; empty when nothing is wrong.
 
         Speaks when one weight makes up more than half of the sum, or the tail index exceeds 0.7 while the effective
-        number is below half of the draws (near-equal weights have no tail that matters).
+        number is below half of the draws (near-equal weights have no tail that matters), or 50 draws and more count as
+        fewer than 10 (weights of few values have no tail to measure).
         """
         n = len(self)
         if n > 1 and self.max_share > 0.5:
@@ -237,6 +241,8 @@ class WeightedSample:
             )
         if self.ess < n / 2 and self.khat > 0.7:
             return f"the weights have a heavy tail (k-hat {self.khat:.2f}, effective number {self.ess:.1f} of {n})"
+        if n >= 5 * _FEWEST_EFFECTIVE and self.ess < _FEWEST_EFFECTIVE:
+            return f"{n} draws count as {self.ess:.1f}: too few for an estimate and its error"
         return ""
 
     def warn(self) -> None:
