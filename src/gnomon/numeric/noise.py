@@ -147,6 +147,17 @@ class Noise:
         new._positions = found
         return new
 
+    def part(self, begin: int, stop: int) -> Noise:
+        """The numbers of rows begin, ..., stop - 1 of what this stream would draw.
+
+        Examples
+        --------
+        >>> whole = Noise(0, "a").uniform((5, 2))
+        >>> bool((Noise(0, "a").part(2, 5).uniform((3, 2)) == whole[2:]).all())
+        True
+        """
+        return self.rows(np.arange(begin, stop) if self._positions is None else self._positions[begin:stop])
+
     def address(self, n: int | None = None, *, draw: int = 0, draws: int = 1) -> tuple[int, int, int, NDArray[Any]]:
         """What a compiled kernel needs to draw by itself: k0, k1, update and positions (uint32).
 

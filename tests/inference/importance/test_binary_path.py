@@ -9,7 +9,7 @@ import pytest
 
 from gnomon.contracts import HasPath, supports
 from gnomon.inference.exact.enumeration import log_partition
-from gnomon.inference.importance.ais import ais
+from gnomon.inference.importance.ais import ais, anneal
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric.noise import Noise, recording
@@ -118,3 +118,29 @@ def test_a_coupled_base_is_walked_level_by_level():
     coupled = RBMModel.of(np.full((4, 3), 0.1), *list(base.state().values())[1:])
     path = model.path(coupled, np.array([0.0, 1.0]), "visible")
     assert isinstance(path, BridgePath) and not isinstance(path, BinaryPath)
+
+
+@pytest.mark.spec("INF-63")
+def test_threads_change_nothing_and_fail_as_one(monkeypatch):
+    """200 chains in four blocks: bitwise the same in turn, at once, and with somebody looking on."""
+    model, base = machine(40, 30, np.float32)
+    noise, found = Noise(4, "threads").rows(np.arange(7, 207)), []
+    for threads, progress in (("1", None), ("4", None), ("4", lambda step, n, x, w: found.append((x.shape, w)))):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(ais(model, base, noise, chains=200, schedule=30, progress=progress))
+    first, second, third = (one for one in found if not isinstance(one, tuple))
+    assert first.log_weights.shape == (200,) and np.array_equal(first.log_weights, second.log_weights)
+    assert np.array_equal(first.values, second.values) and np.array_equal(first.values, third.values)
+    assert np.array_equal(first.log_weights, third.log_weights)
+    seen = [one for one in found if isinstance(one, tuple)]
+    assert len(seen) == 30 and seen[0][0] == (200, model.sizes["hidden"])
+    slow = BridgePath(model, base, np.linspace(0, 1, 31), "hidden")
+    alone = anneal(slow, noise, chains=200)
+    assert np.median(np.abs(alone.log_weights - first.log_weights)) < 1e-3  # draws differ where rounding decides
+
+    def broken(*arguments):
+        raise RuntimeError("no draws")
+
+    monkeypatch.setattr(BinaryPath, "climb", broken)
+    with pytest.raises(RuntimeError, match="no draws"):
+        ais(model, base, noise, chains=200, schedule=30)

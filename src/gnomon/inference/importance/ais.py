@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise, takewhile
+from threading import Event
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import double
+from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.paths import BridgePath, check_rising, two_blocks
 
@@ -19,7 +27,11 @@ __all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "geometric_path
 
 _SHARPNESS = 4.0
 
+_BLOCK = 64
+"""Chains that a thread moves at a time."""
+
 Progress = Callable[[int, int, Array, Array], None]
+Level = tuple[Array, Array, Array]
 
 
 def annealing_schedule(n: int, kind: Literal["linear", "sigmoid"] = "linear") -> NDArray[np.float64]:
@@ -104,7 +116,8 @@ def ais(
     WeightedSample
         log_weights of shape (chains,), the base's log Z included, accumulated in float64; values: the kept block.
         Energies are computed in the model's own type. Cost per step: two products of all chains with the weights for
-        a model that has a path of its own (``HasPath``), else four.
+        a model that has a path of its own (``HasPath``), else four. Chains of an RBM walk in blocks of at most 64, each
+        on a processor of its own; their results do not depend on the number of processors.
 
     Raises
     ------
@@ -157,20 +170,68 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     """
     if chains < 1:
         raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
+    blocks = _blocks(path, chains, noise, progress is not None)
+    # One level of parallelism: blocks of chains have threads of their own, their products one each.
+    with threadpool_limits(1, user_api="blas") if len(blocks) > 1 else nullcontext():
+        if progress is None:
+            ends = _run(blocks)
+        else:
+            for step, ends in enumerate(map(list, zip(*blocks, strict=True)), 1):
+                progress(step, len(path) - 1, _joined([end[0] for end in ends]), _joined([end[1] for end in ends]))
+    _, log_w, x = (_joined(list(column)) for column in zip(*ends, strict=True))
+    return WeightedSample(log_w + path.log_z0, x)
+
+
+def _blocks(path: Path, chains: int, noise: Noise, told: bool) -> list[Iterator[Level]]:
+    """The walks of blocks of chains, the same for any number of threads, so that the results are the same too."""
+    if not isinstance(path, BinaryPath) or chains <= _BLOCK:
+        return [_walk(path, chains, noise, told)]
+    n = -(-chains // _BLOCK)
+    cuts = pairwise([chains * k // n for k in range(n + 1)])
+    return [_walk(path.another(), stop - begin, noise.part(begin, stop), told) for begin, stop in cuts]  # type: ignore[attr-defined]
+
+
+def _walk(path: Path, chains: int, noise: Noise, told: bool) -> Iterator[Level]:
+    """After every step the state before the move, the log weights and the state after it."""
     x = path.start(chains, noise.at(0))
     log_w: Array = 0.0
     last = len(path) - 1
     climb: Any = getattr(path, "climb", None) or partial(_climb, path)  # see Climbs
     for level in range(last):
-        before = x if progress is None else x + 0  # a climb may write over what it is given
+        before = x + 0 if told else x  # a climb may write over what it is given
         if level + 1 < last:
             gain, x = climb(level, x, noise.at(level + 1))
         else:
             gain = _gain(path, level, x)
         log_w = log_w + gain
-        if progress is not None:
-            progress(level + 1, last, before, log_w)
-    return WeightedSample(log_w + path.log_z0, x)
+        yield before, log_w, x
+
+
+def _run(blocks: Sequence[Iterator[Level]]) -> list[Level]:
+    """The last level of each walk, as many walks at a time as there are processors."""
+    stopped = Event()
+
+    def last(block: Iterator[Level]) -> Level:
+        return deque(takewhile(lambda level: not stopped.is_set(), block), maxlen=1)[-1]
+
+    if len(blocks) == 1:
+        return [last(blocks[0])]
+    with ThreadPoolExecutor(min(len(blocks), _processors())) as pool:
+        try:
+            return list(pool.map(last, blocks))
+        finally:
+            stopped.set()  # after Ctrl-C the pool would wait for the ends of the walks
+
+
+def _processors() -> int:
+    """Processors that this process may use, or fewer where OMP_NUM_THREADS says so."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(free, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else free
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _climb(path: Path, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -20,7 +21,7 @@ __all__ = ["BinaryPath"]
 Floats = NDArray[Any]
 Ends = tuple[Floats, Floats]
 
-kernel = numba.njit(cache=True, error_model="numpy")
+kernel = numba.njit(cache=True, error_model="numpy", nogil=True)
 # A sum may be reordered into vector registers; nothing else of fast arithmetic is allowed.
 reordered = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc"})
 
@@ -53,7 +54,8 @@ class BinaryPath(BridgePath):
         self, model: Any, base: Any, etas: ArrayLike, keep: str, weight: Floats, kept: Ends, other: Ends
     ) -> None:
         super().__init__(model, base, etas, keep)
-        self.weight = np.ascontiguousarray(weight)
+        # both ways round: a product with a transposed view takes a fifth longer
+        self.weight, self.transposed = np.ascontiguousarray(weight), np.ascontiguousarray(weight.T)
         self.ends = {self.keep: kept, self.other: other}
         self.slope = np.asarray(kept[1], np.float64) - np.asarray(kept[0], np.float64)
         single = self.weight.dtype == np.float32
@@ -75,9 +77,15 @@ class BinaryPath(BridgePath):
         np.matmul(x, self.weight, out=other_field)
         before, after = self._biases(self.other, level), self._biases(self.other, level + 1)
         self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, places, 0, update, k0, k1)
-        np.matmul(y, self.weight.T, out=field)
+        np.matmul(y, self.transposed, out=field)
         self._draw(field, self._biases(self.keep, level + 1), to, x, places, 1, update, k0, k1)
         return gain, x
+
+    def another(self) -> BinaryPath:
+        """The same for other chains at the same time: parameters shared, room of its own."""
+        twin = copy.copy(self)
+        twin._fields = ()
+        return twin
 
     def _room(self, rows: int) -> tuple[Floats, ...]:
         """Fields of the kept and of the other layer, and the other layer's units: one set for all levels."""
