@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import signal
 
 from gnomon.contracts import Array
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserValueError, nearest
 from gnomon.numeric.fourier import fft, ifft, irfft, is_tensor, next_fast_len, rfft
+from gnomon.numeric.given import affordable, checked_complex, numbers
 
 __all__ = [
     "SampledConvolution", "circular_convolve", "convolve", "convolve2d", "convolve_functions", "correlate",
@@ -33,6 +34,7 @@ EXACT_BITS = 45
 """Sums of whole numbers below 2^45 are recovered from float64 transforms of any length that fits memory."""
 
 
+@checked_complex
 def convolve(f: ArrayLike, g: ArrayLike, *, mode: Mode = "full", method: Method = "auto") -> NDArray[Any]:
     r"""Convolution of two arrays: :math:`(f * g)(x) = \sum_t f(t)\, g(x - t)`, 0 outside the arrays.
 
@@ -83,6 +85,7 @@ def convolve(f: ArrayLike, g: ArrayLike, *, mode: Mode = "full", method: Method 
     return result
 
 
+@checked_complex
 def correlate(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method: Method = "auto") -> NDArray[Any]:
     r"""Correlation: the kernel slides over the array as it is, :math:`Y_i = \sum_a K_a X_{i + a}`.
 
@@ -113,6 +116,7 @@ def correlate(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method: 
     return convolve(x, np.flip(_numbers(kernel, "kernel")), mode=mode, method=method)
 
 
+@checked_complex
 def correlate2d(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method: Method = "auto") -> NDArray[Any]:
     """`correlate` of a picture and a kernel, axis 0 rows and axis 1 columns: what networks call convolution.
 
@@ -125,6 +129,7 @@ def correlate2d(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method
     return correlate(x, kernel, mode=mode, method=method)
 
 
+@checked_complex
 def convolve2d(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method: Method = "auto") -> NDArray[Any]:
     """`convolve` of a picture and a kernel, axis 0 rows and axis 1 columns: the kernel is flipped on both.
 
@@ -137,6 +142,7 @@ def convolve2d(x: ArrayLike, kernel: ArrayLike, *, mode: Mode = "valid", method:
     return convolve(x, kernel, mode=mode, method=method)
 
 
+@checked_complex
 def linear_convolve(h: Any, u: Any) -> Array:
     r"""Convolution of sequences on the last axis, :math:`y_k = \sum_j h_j u_{k-j}`, 0 outside; of length n + m - 1.
 
@@ -174,6 +180,7 @@ def linear_convolve(h: Any, u: Any) -> Array:
     return _by_spectra(a, b, a.shape[-1] + b.shape[-1] - 1, fast=True)
 
 
+@checked_complex
 def circular_convolve(h: Any, u: Any, n: int | None = None) -> Array:
     r"""Convolution on a circle of n places, :math:`y_k = \sum_j h_j u_{(k-j) \bmod n}`, on the last axis.
 
@@ -205,6 +212,7 @@ def circular_convolve(h: Any, u: Any, n: int | None = None) -> Array:
     n = lengths[-1] if n is None else n
     if n < lengths[-1]:
         raise UserValueError(f"{lengths[-1]} numbers on a circle of {n} places", "n", f"give {lengths[-1]} or more")
+    affordable(n, "n", "give a smaller circle", each=16)
     if not _direct(a, b):
         return _by_spectra(a, b, n, fast=False)
     full = _shifted(a, b)
@@ -224,6 +232,7 @@ class SampledConvolution(NamedTuple):
 Function = Callable[[NDArray[np.float64]], NDArray[Any]]
 
 
+@checked_complex
 def convolve_functions(
     f: Function, g: Function, bounds: Sequence[tuple[float, float]], *, points: int = 1024
 ) -> SampledConvolution:
@@ -266,22 +275,38 @@ def convolve_functions(
     """
     if points < 2:
         raise UserValueError(f"{points} points", "points", "give 2 or more")
-    if not bounds or not all(math.isfinite(low) and math.isfinite(high) and low < high for low, high in bounds):
-        raise UserValueError(f"bounds {list(bounds)} are no box", "bounds", "give finite pairs (lower, upper)")
+    box = numbers(bounds, "bounds")
+    if (
+        box.ndim != 2
+        or box.shape[1] != 2
+        or not (box.size and np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all())
+    ):
+        told = box.tolist() if box.size < 9 else f"of shape {box.shape}"
+        raise UserValueError(f"bounds {told} are no box", "bounds", "give finite pairs (lower, upper)")
+    bounds = [(float(low), float(high)) for low, high in box]
+    affordable((2.0 * points) ** len(bounds), "points", "take fewer", each=8 * (2 + len(bounds)))
     widths = [(high - low) / points for low, high in bounds]
     sides = [low + width * (np.arange(points) + 0.5) for (low, _), width in zip(bounds, widths, strict=True)]
     grid = np.stack([side.ravel() for side in np.meshgrid(*sides, indexing="ij")], axis=1)
-    samples = [np.asarray(function(grid)).reshape((points,) * len(bounds)) for function in (f, g)]
+    samples = [
+        _samples(function(grid), len(grid), name).reshape((points,) * len(bounds))
+        for function, name in ((f, "f"), (g, "g"))
+    ]
     axes = tuple(
         2 * low + width * np.arange(1, 2 * points) for (low, _), width in zip(bounds, widths, strict=True)
     )  # the coordinates of two midpoints add up to the edge of a cell
     return SampledConvolution(axes, convolve(*samples, method="fft") * math.prod(widths))
 
 
+def _samples(found: Any, n: int, name: str) -> NDArray[Any]:
+    values = numbers(found, name)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise UserValueError(f"{name} answers no {n} finite numbers", name, "return one number per row")
+    return values
+
+
 def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(x)
-    if array.dtype.kind not in "biufc":
-        raise UserTypeError(f"dtype {array.dtype} holds no numbers", name, "give an array of numbers")
+    array = numbers(x, name)
     if not array.ndim or not array.size:
         raise UserValueError(f"an array of shape {array.shape}", name, "give at least one number on every axis")
     if array.dtype.kind in "biu":
@@ -297,7 +322,7 @@ def _check_choice(value: Any, choices: Any, name: str) -> None:
 
 
 def _check_plane(x: ArrayLike, name: str) -> None:
-    if np.ndim(x) != 2:
+    if numbers(x, name).ndim != 2:
         raise UserValueError(f"{np.ndim(x)} axes", name, "give rows and columns; other arrays: convolve, correlate")
 
 
@@ -381,8 +406,9 @@ def _shifted(a: Any, b: Any) -> Array:
     short, long = sorted((a, b), key=lambda x: int(x.shape[-1]))
     m = long.shape[-1]
     y = _zeros(short[..., :1] * long[..., :1], short.shape[-1] + m - 1)
-    for j in range(short.shape[-1]):
-        y[..., j : j + m] += short[..., j : j + 1] * long
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite stays so, or makes NaN of its neighbors
+        for j in range(short.shape[-1]):
+            y[..., j : j + m] += short[..., j : j + 1] * long
     return y
 
 

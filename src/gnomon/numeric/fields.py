@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.numeric.given import checked, floats
 
 __all__ = ["Border", "grid_laplacian", "laplacian"]
 
 Border = Literal["reflect", "mirror", "nearest", "wrap", "constant", "valid"]
 
 
+@checked
 def laplacian(f: Callable[[Any], Any], x: Any) -> Any:
     r"""Sum of second partial derivatives :math:`\sum_i \partial^2 f / \partial x_i^2` at each of n points.
 
@@ -47,11 +49,15 @@ def laplacian(f: Callable[[Any], Any], x: Any) -> Any:
 
     if not (isinstance(x, torch.Tensor) and x.is_floating_point()):
         raise UserTypeError("points that are no float tensor", "x", "give torch.tensor([[...], ...])")
-    if x.ndim not in (1, 2):
+    if x.ndim not in (1, 2) or not x.shape[-1]:
         raise UserValueError(f"points of shape {tuple(x.shape)}", "x", "give n rows of d coordinates, or one point")
     points = x.detach().reshape(-1, x.shape[-1]).clone().requires_grad_()
     with torch.enable_grad():
         values = f(points)
+        if not isinstance(values, torch.Tensor) or not values.dtype.is_floating_point:
+            raise UserTypeError(
+                f"f answers a {type(values).__name__}", "f", "compute floating numbers with torch operations"
+            )
         if tuple(values.shape) != (len(points),):
             what = f"values of shape {tuple(values.shape)} for {len(points)} points"
             raise UserValueError(what, "f", "return one value per row")
@@ -62,6 +68,7 @@ def laplacian(f: Callable[[Any], Any], x: Any) -> Any:
     return total if x.ndim == 2 else total[0]
 
 
+@checked
 def grid_laplacian(
     u: ArrayLike, spacing: float | Sequence[float] = 1.0, *, border: Border = "reflect"
 ) -> NDArray[np.floating[Any]]:
@@ -130,7 +137,7 @@ def _gradient(values: Any, points: Any) -> Any:
 
 
 def _spacings(spacing: float | Sequence[float], axes: int) -> list[float]:
-    given = np.asarray(spacing, dtype=np.float64)
+    given = floats(spacing, "spacing")
     if given.shape not in ((), (axes,)) or not (np.isfinite(given) & (given > 0)).all():
         raise UserValueError(f"spacing {spacing} on {axes} axes", "spacing", "give one number above 0, or one per axis")
     return [float(h) for h in np.broadcast_to(given, axes)]

@@ -20,6 +20,7 @@ from scipy.fft import next_fast_len
 
 from gnomon.contracts import Array
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.numeric.given import affordable, checked, checked_complex, floats, numbers
 
 __all__ = [
     "Transform", "cft", "coefficients", "dft", "dft_matrix", "fft", "icft", "idft", "ifft", "irfft", "next_fast_len",
@@ -40,6 +41,7 @@ EVEN = 1e-6
 # --- sequences --------------------------------------------------------------------------------------------------------
 
 
+@checked_complex
 def fft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward") -> Array:
     r"""Discrete Fourier transform :math:`\hat x_n = \sum_k x_k e^{-2 \pi i n k / N}`, in O(N log N) for every N.
 
@@ -77,6 +79,7 @@ def fft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward"
     return _transform("fft", _numbers(x, axis, n, norm), n, axis, norm)
 
 
+@checked_complex
 def ifft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward") -> Array:
     r"""Inverse of `fft`, :math:`x_k = \frac1N \sum_n \hat x_n e^{2 \pi i n k / N}`; `idft` is the same function.
 
@@ -92,6 +95,7 @@ dft = fft
 idft = ifft
 
 
+@checked_complex
 def rfft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward") -> Array:
     """The first N // 2 + 1 coefficients of `fft` of real numbers; the others are their conjugates.
 
@@ -106,6 +110,7 @@ def rfft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward
     return _transform("rfft", array, n, axis, norm)
 
 
+@checked_complex
 def irfft(x: Any, n: int, *, axis: int = -1, norm: Norm = "backward") -> Array:
     """Inverse of `rfft` to `n` real numbers.
 
@@ -136,6 +141,7 @@ def irfft(x: Any, n: int, *, axis: int = -1, norm: Norm = "backward") -> Array:
     return _transform("irfft", array, n, axis, norm)
 
 
+@checked
 def dft_matrix(n: int, scale: Literal["ortho"] | None = None, *, limit: int = 4096) -> Complex:
     r"""The dense matrix of `fft`, :math:`W_{nk} = e^{-2 \pi i n k / N}`; unitary with the scale N^(-1/2).
 
@@ -178,6 +184,7 @@ def dft_matrix(n: int, scale: Literal["ortho"] | None = None, *, limit: int = 40
 # --- periodic functions -----------------------------------------------------------------------------------------------
 
 
+@checked
 def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *, points: int | None = None) -> Complex:
     r"""Fourier coefficients :math:`c_n = \frac1T \int_0^T f(t) e^{-2 \pi i n t / T} dt` for n = -n_max, ..., n_max.
 
@@ -225,13 +232,15 @@ def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *,
         raise UserValueError(
             f"{points} samples cannot tell harmonic {n_max} from lower ones", "points", f"give {2 * n_max + 1} or more"
         )
+    affordable(points, "points", "take fewer samples", each=16)
     t = _period(period) * (np.arange(points) + 0.5) / points
-    values = _finite(np.asarray(f(t)), (points,), "f")
+    values = _finite(numbers(f(t), "f"), (points,), "f")
     n = np.arange(-n_max, n_max + 1)
     found: Complex = scipy.fft.fft(values)[n] * np.exp(-1j * np.pi * n / points) / points
     return found
 
 
+@checked_complex
 def reconstruct(c: ArrayLike, t: ArrayLike, period: float) -> Complex:
     r"""The sum :math:`\sum_n c_n e^{2 \pi i n t / T}` of 2 n_max + 1 harmonics at the times t, complex, in t's shape.
 
@@ -252,11 +261,13 @@ def reconstruct(c: ArrayLike, t: ArrayLike, period: float) -> Complex:
     >>> reconstruct([0.5, 0, 0.5], [0.0, 0.25, 0.5], period=1.0).real.round(12).tolist()
     [1.0, 0.0, -1.0]
     """
-    weights = np.asarray(c, dtype=np.complex128)
+    weights, times = np.asarray(c, dtype=np.complex128), floats(t, "t")
     if weights.ndim != 1 or weights.size % 2 == 0:
         raise UserValueError(f"coefficients of shape {weights.shape}", "c", "give those of -n_max, ..., n_max")
+    if not (np.isfinite(weights).all() and np.isfinite(times).all()):
+        raise UserValueError("a coefficient or a time is not finite", "c, t", "give finite numbers")
     n = np.arange(weights.size) - weights.size // 2
-    turns = np.asarray(t, dtype=np.float64) / _period(period) % 1.0
+    turns = times / _period(period) % 1.0
     rows = max(CHUNK_NUMBERS // weights.size, 1)
     blocks = [
         np.exp(2j * np.pi * np.outer(part, n)) @ weights
@@ -278,6 +289,7 @@ class Transform(NamedTuple):
 Grid = ArrayLike | Sequence[ArrayLike]
 
 
+@checked_complex
 def cft(f: Any, grid: Grid, *, start: float | Sequence[float] | None = None) -> Transform:
     r"""Fourier transform of a decaying function on R^d, :math:`F(K) = \int f(x) e^{-2 \pi i K \cdot x} dx`.
 
@@ -318,6 +330,7 @@ def cft(f: Any, grid: Grid, *, start: float | Sequence[float] | None = None) -> 
     return _continuous(f, grid, start, -1)
 
 
+@checked_complex
 def icft(F: Any, grid: Grid, *, start: float | Sequence[float] | None = None) -> Transform:
     r"""Inverse transform :math:`f(x) = \int F(K) e^{2 \pi i K \cdot x} dK`; parameters as in `cft`.
 
@@ -337,11 +350,12 @@ def icft(F: Any, grid: Grid, *, start: float | Sequence[float] | None = None) ->
 def _continuous(f: Any, grid: Any, start: float | Sequence[float] | None, sign: int) -> Transform:
     axes = _axes(grid)
     shape = tuple(map(len, axes))
+    affordable(math.prod(shape), "grid", "take a coarser grid", each=16 * (1 + len(shape)))
     if callable(f):
         points = np.stack([side.ravel() for side in np.meshgrid(*axes, indexing="ij")], axis=1)
-        values = _finite(np.asarray(f(points)), (len(points),), "f").reshape(shape)
+        values = _finite(numbers(f(points), "f"), (len(points),), "f").reshape(shape)
     else:
-        values = _finite(np.asarray(f), shape, "f")
+        values = _finite(numbers(f, "f"), shape, "f")
     starts = _starts(start, len(axes))
     found, reciprocal = values.astype(np.complex128), []
     for d, (x, k0) in enumerate(zip(axes, starts, strict=True)):
@@ -367,10 +381,13 @@ def _phase(turns: Floats) -> Complex:
 
 
 def _axes(grid: Any) -> list[Floats]:
-    if np.isscalar(grid) or not len(grid):
-        raise UserValueError(f"grid {grid!r}", "grid", "give the coordinates of each axis")
-    sides = [grid] if np.ndim(grid[0]) == 0 else list(grid)
-    axes = [np.asarray(side, dtype=np.float64) for side in sides]
+    plain = isinstance(grid, Sequence) and not isinstance(grid, str)
+    sides = list(grid) if plain and any(np.ndim(side) for side in grid) else [floats(grid, "grid")]
+    if not sides or not np.size(sides[0]) or (len(sides) == 1 and not np.ndim(sides[0])):
+        raise UserValueError("a grid without coordinates", "grid", "give the coordinates of each axis")
+    if not plain and sides[0].ndim == 2:
+        sides = list(sides[0])
+    axes = [floats(side, f"grid, axis {d}") for d, side in enumerate(sides)]
     for d, x in enumerate(axes):
         if x.ndim != 1 or len(x) < 2:
             raise UserValueError(f"coordinates of shape {x.shape}", f"grid, axis {d}", "give two or more numbers")
@@ -385,7 +402,7 @@ def _axes(grid: Any) -> list[Floats]:
 def _starts(start: float | Sequence[float] | None, d: int) -> list[float | None]:
     if start is None:
         return [None] * d
-    given = np.asarray(start, dtype=np.float64)
+    given = floats(start, "start")
     if given.shape not in ((), (d,)) or not np.isfinite(given).all():
         raise UserValueError(f"start {start} on {d} axes", "start", "give one finite number, or one per axis")
     return [float(k) for k in np.broadcast_to(given, d)]
@@ -421,11 +438,14 @@ def _numbers(x: Any, axis: int, n: int | None, norm: str) -> Any:
         raise UserValueError(f"norm {norm!r} is unknown", "norm", f"choose from {', '.join(close)}")
     if n is not None and n < 1:
         raise UserValueError(f"a length of {n}", "n", "give 1 or more")
-    array = x if is_tensor(x) else np.asarray(x)
+    array = x if is_tensor(x) else numbers(x, "x")
     if not -array.ndim <= axis < array.ndim:
         raise UserValueError(f"axis {axis} of an array of {array.ndim} axes", "axis", "give one of its axes")
     if not array.shape[axis]:
         raise UserValueError("no number to transform", "x", "give at least one number on the axis")
+    affordable(
+        0 if n is None else n * math.prod(array.shape) // array.shape[axis], "n", "give a smaller length", each=16
+    )
     if is_tensor(array):
         return _floating_tensor(array)
     if array.dtype.kind not in "biufc":

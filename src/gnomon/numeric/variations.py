@@ -7,7 +7,8 @@ every interval, whose error is O(h^2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, eigvalsh_tridiagonal, solve_banded
 
 from gnomon.errors import Diverged, UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, checked, floats
 
 __all__ = ["Extremal", "action", "residual", "solve_boundary_value"]
 
@@ -46,6 +48,7 @@ class Extremal(NamedTuple):
     iterations: int
 
 
+@checked
 def residual(L: Lagrangian, u: Any, grid: ArrayLike) -> Floats:
     r"""The Euler-Lagrange expression :math:`\partial L / \partial u - \sum_i d/dx_i\, \partial L / \partial u_{x_i}`.
 
@@ -82,7 +85,8 @@ def residual(L: Lagrangian, u: Any, grid: ArrayLike) -> Floats:
     if callable(u):
         return _exact_residual(L, u, grid)
     t = _times(grid)
-    values = np.asarray(u, dtype=np.float64)
+    values = floats(u, "u")
+    _check_finite(values, "u")
     if values.shape != t.shape or len(t) < 3:
         raise UserValueError(
             f"values of shape {values.shape} at {len(t)} times", "u", "give one per time, three or more"
@@ -90,6 +94,7 @@ def residual(L: Lagrangian, u: Any, grid: ArrayLike) -> Floats:
     return _variations(L, t, values, order=1).gradient[1:-1] / (0.5 * (t[2:] - t[:-2]))
 
 
+@checked
 def action(L: Lagrangian, u: ArrayLike, grid: ArrayLike) -> float:
     r"""S_h, the midpoint rule of :math:`\int L(t, u, u')\, dt` for the values u at the times `grid`.
 
@@ -98,12 +103,14 @@ def action(L: Lagrangian, u: ArrayLike, grid: ArrayLike) -> float:
     >>> action(lambda t, u, v: v**2 / 2, [0.0, 1.0, 4.0], [0.0, 1.0, 2.0])
     5.0
     """
-    t, values = _times(grid), np.asarray(u, dtype=np.float64)
+    t, values = _times(grid), floats(u, "u")
+    _check_finite(values, "u")
     if values.shape != t.shape:
         raise UserValueError(f"values of shape {values.shape} at {len(t)} times", "u", "give one per time")
     return _variations(L, t, values, order=0).action
 
 
+@checked
 def solve_boundary_value(
     L: Lagrangian,
     a: tuple[float, float | None],
@@ -282,10 +289,16 @@ def _extremal(t: Floats, u: Floats, now: _Variations, free: slice, iteration: in
 def _first_guess(
     a: tuple[float, float | None], b: tuple[float, float | None], points: int, start: ArrayLike | None
 ) -> tuple[Floats, Floats]:
+    for end, name in ((a, "a"), (b, "b")):
+        if not (
+            isinstance(end, Sequence) and len(end) == 2 and _is_real(end[0]) and (end[1] is None or _is_real(end[1]))
+        ):
+            raise UserValueError(f"{name} is {end!r}", name, "give (time, value), with None for a value that is free")
     if not (math.isfinite(a[0]) and math.isfinite(b[0]) and a[0] < b[0]):
         raise UserValueError(f"times {a[0]} and {b[0]}", "a, b", "give finite times, a before b")
     if points < 3:
         raise UserValueError(f"{points} points", "points", "give 3 or more")
+    affordable(points, "points", "take fewer", each=80)
     known = [end[1] for end in (a, b) if end[1] is not None]
     if not all(math.isfinite(value) for value in known):
         raise UserValueError(f"values {a[1]} and {b[1]}", "a, b", "give finite values, or None for a free end")
@@ -293,7 +306,7 @@ def _first_guess(
     if start is None:
         ends = known if len(known) == 2 else (known or [0.0]) * 2
         return t, np.linspace(ends[0], ends[1], points)
-    u = np.array(start, dtype=np.float64)
+    u = floats(start, "start").copy()
     if u.shape != t.shape or not np.isfinite(u).all():
         raise UserValueError(f"a start of shape {u.shape}", "start", f"give {points} finite values")
     u[0] = u[0] if a[1] is None else a[1]
@@ -307,7 +320,8 @@ def _first_guess(
 def _exact_residual(L: Lagrangian, u: Callable[[Any], Any], grid: ArrayLike) -> Floats:
     import torch
 
-    given = np.array(grid, dtype=np.float64)
+    given = floats(grid, "grid").copy()
+    _check_finite(given, "grid")
     if given.ndim not in (1, 2) or not given.size:
         raise UserValueError(f"a grid of shape {given.shape}", "grid", "give times (n,) or points (n, d)")
     x = torch.from_numpy(given).requires_grad_()
@@ -334,11 +348,23 @@ def _checked(values: Any, n: int, name: str = "L") -> Any:
         raise UserTypeError(f"{name} returned a {type(values).__name__}", name, "compute with torch operations")
     if tuple(values.shape) != (n,):
         raise UserValueError(f"{name} returned shape {tuple(values.shape)}", name, f"return one value each, ({n},)")
+    if not values.dtype.is_floating_point:
+        raise UserTypeError(f"{name} returned {values.dtype}", name, "return real floating numbers")
     return values
 
 
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check_finite(values: Floats, name: str) -> None:
+    if not np.isfinite(values).all():
+        place = int(np.argmax(~np.isfinite(values)))
+        raise UserValueError(f"value {values.flat[place]}", f"{name}, place {place}", "give finite values")
+
+
 def _times(grid: ArrayLike) -> Floats:
-    t = np.asarray(grid, dtype=np.float64)
+    t = floats(grid, "grid")
     if t.ndim != 1 or len(t) < 2 or not (np.isfinite(t).all() and (np.diff(t) > 0).all()):
         raise UserValueError(f"times of shape {t.shape}", "grid", "give two or more finite, ascending times")
     return t

@@ -1,0 +1,320 @@
+"""What a user hands over, checked before anything is computed: numbers, names, noise and functions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.errors import UserTypeError, UserValueError
+
+__all__ = ["affordable", "answers", "checked", "checked_complex", "floats", "function", "numbers", "outcomes"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Test = Callable[[Any, str], Any]
+"""Hands on a value, converted where it is an array, or refuses it by name."""
+
+MOST_NUMBERS = 1 << 31
+"""Numbers that are held at once without asking: 16 GB in float64."""
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def numbers(x: Any, name: str) -> NDArray[Any]:
+    """`x` as an array of truth values, whole, real or complex numbers; no copy where it is one already.
+
+    Lists, data frames, tensors and object arrays of numbers are taken.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Text, None, other objects; rows of different lengths.
+
+    Examples
+    --------
+    >>> numbers([1, 2.5], "x")
+    array([1. , 2.5])
+    """
+    try:
+        found = np.asarray(_detached(x))
+    except (TypeError, ValueError):
+        raise UserValueError(f"{name} is no array of numbers", name, "give rows of one length") from None
+    if found.dtype.kind == "O":
+        found = _from_objects(found, name)
+    if found.dtype.kind not in "biufc":
+        told = f"dtype {found.dtype}" if found.ndim else f"a {type(x).__name__}"
+        raise UserTypeError(f"{told} holds no numbers", name, "give an array of numbers")
+    return found
+
+
+def floats(x: Any, name: str) -> NDArray[np.float64]:
+    """`x` as a float64 array: `numbers` that are real.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        As `numbers`; complex numbers.
+
+    Examples
+    --------
+    >>> floats([1, 2], "x")
+    array([1., 2.])
+    """
+    return _real(x, name).astype(np.float64, copy=False)
+
+
+def answers(found: Any, shape: tuple[int, ...], name: str, *, finite: bool = False) -> NDArray[np.float64]:
+    """What a user's function has returned, as float64 of the shape that it must have.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No real numbers, another shape; with `finite` also NaN and infinities, with the place of the first.
+
+    Examples
+    --------
+    >>> answers([[1.0], [2.0]], (2,), "f")
+    Traceback (most recent call last):
+    gnomon.errors.UserValueError: f answers shape (2, 1), not (2,) (f); return one number for each
+    """
+    values = floats(found, name)
+    if values.shape != shape:
+        raise UserValueError(f"{name} answers shape {values.shape}, not {shape}", name, "return one number for each")
+    bad = ~np.isfinite(values) if finite else np.zeros(0, bool)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise UserValueError(f"the value at point {place} is {values.flat[place]}", name, "give finite values")
+    return values
+
+
+def outcomes(x: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Real numbers that broadcast against a shape, such as the outcomes that a density is asked about.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No real numbers, or axes that do not fit.
+
+    Examples
+    --------
+    >>> outcomes([1, 2], "x", (3, 1))
+    array([1, 2])
+    """
+    found = _real(x, name)
+    try:
+        np.broadcast_shapes(found.shape, shape)
+    except ValueError:
+        what = f"{name} of shape {found.shape} does not fit {shape}"
+        raise UserValueError(what, name, "make the last axes equal, or 1") from None
+    return found
+
+
+def affordable(count: float, name: str, remedy: str, *, each: int = 8, limit: int = MOST_NUMBERS) -> None:
+    """Refuse to start what holds more numbers than the limit, telling its cost.
+
+    Examples
+    --------
+    >>> affordable(10**13, "points", "give fewer")
+    Traceback (most recent call last):
+    gnomon.errors.UserValueError: 1e+13 numbers take 8e+13 bytes (points); give fewer
+    """
+    if count > limit:
+        many = float(min(count, 10**300))
+        raise UserValueError(f"{many:.3g} numbers take {each * many:.3g} bytes", name, remedy)
+
+
+def function(f: Any, name: str) -> Any:
+    """`f`, which must be callable."""
+    if not callable(f):
+        raise UserTypeError(f"{_briefly(f)} is no function", name, "give a function")
+    return f
+
+
+def _real(x: Any, name: str) -> NDArray[Any]:
+    found = numbers(x, name)
+    if found.dtype.kind == "c":
+        raise UserTypeError(f"complex numbers in {name}", name, "give real numbers")
+    return found
+
+
+def _detached(x: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        x = x.detach().cpu().resolve_conj()
+        return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
+    return x.to_numpy() if hasattr(x, "to_numpy") else x
+
+
+def _from_objects(found: NDArray[Any], name: str) -> NDArray[Any]:
+    for cell in found.flat:
+        if isinstance(cell, str | bytes) or not (hasattr(cell, "__float__") or isinstance(cell, complex)):
+            told = f"a {type(cell).__name__} is no number"
+            raise UserTypeError(told, name, "give an array of numbers")
+    try:
+        return found.astype(np.complex128 if any(isinstance(cell, complex) for cell in found.flat) else np.float64)
+    except (TypeError, ValueError):
+        raise UserTypeError(f"{name} holds other things than numbers", name, "give an array of numbers") from None
+    except OverflowError:
+        raise UserValueError(f"{name} holds a number beyond float64", name, "give numbers below 1e308") from None
+
+
+def _briefly(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape and isinstance(shape, tuple):
+        return f"an array of shape {tuple(shape)}"
+    told = " ".join(repr(value).split())
+    return told if len(told) <= 60 else f"{told[:60]}..."
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that refuses arguments of another kind than its annotations say, before it starts.
+
+    Checked are whole numbers, numbers (which may not be NaN), truth values, names, noise, functions and arrays of real
+    numbers (``ArrayLike``, handed on as NumPy arrays), also where None may stand for them; ranges and shapes are the
+    function's own to check. A parameter that may be of a further kind is let through as it is.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Naming function, parameter and value.
+
+    Examples
+    --------
+    >>> @checked
+    ... def repeated(word: str, times: int = 2) -> str:
+    ...     return word * times
+    >>> repeated("ab", 1.5)
+    Traceback (most recent call last):
+    gnomon.errors.UserTypeError: 1.5 is not allowed (repeated.times); give a whole number
+    """
+    return _wrapped(function, _real)
+
+
+def checked_complex(function: Callable[P, R]) -> Callable[P, R]:
+    """`checked` for functions whose arrays may hold complex numbers."""
+    return _wrapped(function, numbers)
+
+
+def _wrapped(function: Callable[P, R], array: Test) -> Callable[P, R]:
+    names = list(inspect.signature(function).parameters)
+    owner = function.__qualname__.removesuffix(".__init__").removesuffix(".__call__")
+    tests: dict[str, Test] = {}
+    ready = False
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal ready
+        if not ready:  # annotations are resolved at the first call, when the module has all its names
+            tests.update(_tests(function, owner, array))
+            ready = True
+        given = [tests[name](x, name) if name in tests else x for name, x in zip(names, args, strict=False)]
+        named = {name: tests[name](x, name) if name in tests else x for name, x in kwargs.items()}
+        return function(*given, *args[len(given) :], **named)  # type: ignore[arg-type]
+
+    return call
+
+
+def _tests(function: Callable[..., Any], owner: str, array: Test) -> dict[str, Test]:
+    found = {}
+    for name, hint in inspect.get_annotations(function).items():
+        try:
+            hint = eval(hint, getattr(function, "__globals__", {})) if isinstance(hint, str) else hint
+        except NameError:  # imported for the type checker alone: no kind that is checked
+            continue
+        optional = False
+        choices = get_args(hint) if hint != ArrayLike and get_origin(hint) in (Union, types.UnionType) else ()
+        if choices:
+            optional = type(None) in choices
+            kept = tuple(choice for choice in choices if choice is not type(None))
+            hint = ArrayLike if set(kept) == set(get_args(ArrayLike)) else kept
+        test = _test(hint, owner, array)
+        if test is not None and name != "return":
+            found[name] = _or_none(test) if optional else test
+    return found
+
+
+def _test(hint: Any, owner: str, array: Test) -> Test | None:
+    if hint == ArrayLike:
+        return array
+    kinds = hint if isinstance(hint, tuple) else (hint,)
+    plain = [_plain_test(kind) for kind in kinds]
+    known = [test for test in plain if test is not None]
+    return _any_of(known, owner) if len(known) == len(plain) else None
+
+
+def _or_none(test: Test) -> Test:
+    return lambda value, name: None if value is None else test(value, name)
+
+
+def _any_of(tests: list[Callable[[Any], str | None]], owner: str) -> Test:
+    def test(value: Any, name: str) -> Any:
+        problems = [problem(value) for problem in tests]
+        if all(problems):
+            kind = UserValueError if isinstance(value, float) and value != value else UserTypeError
+            wanted = " or ".join(problem for problem in problems if problem)
+            raise kind(f"{_briefly(value)} is not allowed", f"{owner}.{name}", f"give {wanted}")
+        return value
+
+    return test
+
+
+def _plain_test(kind: Any) -> Callable[[Any], str | None] | None:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return _not_name if all(isinstance(option, str) for option in get_args(kind)) else None
+    if getattr(origin, "__name__", "") == "Callable":
+        return _not_function
+    if getattr(kind, "__name__", "") == "Noise":
+        return _not_noise
+    known = {int: _not_whole, float: _not_number, bool: _not_truth, str: _not_name}
+    return known.get(kind) if isinstance(kind, type) else None
+
+
+def _has_axes(value: Any) -> bool:
+    return bool(getattr(value, "shape", ()))
+
+
+def _not_whole(value: Any) -> str | None:
+    try:
+        operator.index(value)
+    except TypeError:
+        return "a whole number"
+    return "a whole number" if isinstance(value, bool) or _has_axes(value) else None
+
+
+def _not_number(value: Any) -> str | None:
+    if isinstance(value, str | bytes | bool | complex) or _has_axes(value):
+        return "a number"
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        return "a number"
+    return "a number" if number != number else None
+
+
+def _not_truth(value: Any) -> str | None:
+    return None if isinstance(value, bool | np.bool_) else "True or False"
+
+
+def _not_name(value: Any) -> str | None:
+    return None if isinstance(value, str) else "a name"
+
+
+def _not_function(value: Any) -> str | None:
+    return None if callable(value) else "a function"
+
+
+def _not_noise(value: Any) -> str | None:
+    return None if hasattr(value, "at") and hasattr(value, "uniform") else "a Noise(seed, purpose)"
