@@ -81,12 +81,6 @@ def _model_supports(contract: type) -> Callable[[Any], bool]:
     return check
 
 
-def _sums_out_hidden(system: Any) -> bool:
-    """Whether the energy of a row is what hidden units leave when they are summed out."""
-    model = getattr(system, "model_", system.model_class)
-    return supports(model, HasEnergy) and hasattr(model, "marginal_energy")
-
-
 def _has_columns(system: Any) -> bool:
     """Whether the model is a density, or a mass, of rows of numbers."""
     return isinstance(system.domain, Domain) and _model_supports(HasLogProb)(system)
@@ -404,11 +398,6 @@ class System(BaseEstimator):
         """Energy of each row in nats, shape (n,): log p(x) = -energy(x) - log Z."""
         rows = self._rows(X)
         return self.model_.energy(rows)
-
-    @available_if(_sums_out_hidden)
-    def free_energy(self, X: Any) -> Array:
-        """-log sum over the hidden units of exp(-E(x, h)) of each row in nats, shape (n,): the `energy` of the row."""
-        return self.energy(X)
 
     @available_if(_model_supports(Samples))
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:

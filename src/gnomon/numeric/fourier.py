@@ -23,7 +23,7 @@ from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.numeric.given import affordable, checked, checked_complex, floats, numbers
 
 __all__ = [
-    "Transform", "cft", "coefficients", "dft", "dft_matrix", "fft", "icft", "idft", "ifft", "irfft", "next_fast_len",
+    "Transform", "cft", "coefficients", "dft_matrix", "fft", "icft", "ifft", "irfft", "next_fast_len",
     "reconstruct", "rfft",
 ]  # fmt: skip
 
@@ -45,7 +45,7 @@ EVEN = 1e-6
 def fft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward") -> Array:
     r"""Discrete Fourier transform :math:`\hat x_n = \sum_k x_k e^{-2 \pi i n k / N}`, in O(N log N) for every N.
 
-    `dft` is the same function. SciPy's transform for arrays, torch's for tensors, which it differentiates.
+    SciPy's transform for arrays, torch's for tensors, which it differentiates.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def fft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward"
 
 @checked_complex
 def ifft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward") -> Array:
-    r"""Inverse of `fft`, :math:`x_k = \frac1N \sum_n \hat x_n e^{2 \pi i n k / N}`; `idft` is the same function.
+    r"""Inverse of `fft`, :math:`x_k = \frac1N \sum_n \hat x_n e^{2 \pi i n k / N}`.
 
     Examples
     --------
@@ -89,10 +89,6 @@ def ifft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward
     [1.0, 2.0, 3.0, 4.0]
     """
     return _transform("ifft", _numbers(x, axis, n, norm), n, axis, norm)
-
-
-dft = fft
-idft = ifft
 
 
 @checked_complex

@@ -340,6 +340,10 @@ class RBM(TransformerMixin, System):
         rows = self._outcomes(X)
         return -self.model_.energy(rows) - self.log_partition("exact").value
 
+    def free_energy(self, X: Any) -> Array:
+        """-log sum over the hidden units of exp(-E(x, h)) of each row in nats, shape (n,): the `energy` of the row."""
+        return self.energy(X)
+
     def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
         """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""
         rows = self._outcomes(X)
