@@ -231,7 +231,7 @@ def grid(n: int, coupling: float) -> PairwiseUnits:
 
 def sites(chains: int, rounds: int) -> None:
     """Print the figures of sweeps over a grid."""
-    n, sweeps = 100, max(1, 64 // chains)
+    n, sweeps = 100, max(1, 16 // chains)
     units, noise = grid(n, 0.4), Noise(0, "sites")
     start = (np.random.default_rng(0).random((chains, n * n)) < 0.5).astype(float)
 
@@ -274,7 +274,7 @@ def main() -> None:
         annealing(10_000 if arguments.all else 50 if arguments.small else 200, 1 if arguments.all else rounds + 1)
     if "sites" in parts:
         for chains in (1, 16):
-            sites(chains, 5 * rounds)
+            sites(chains, 20 * rounds)
     if "hmc" in parts:
         import numpyro
 
