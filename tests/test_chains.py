@@ -18,6 +18,8 @@ import gnomon
 from gnomon.chains import load_draws, sample_chain
 from gnomon.errors import UserError, UserValueError
 from gnomon.inference.mcmc.hamiltonian import HMC
+from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
+from gnomon.inference.mcmc.replica_exchange import ParallelTempering
 from oracles.toys import tiny_rbm
 
 
@@ -233,6 +235,23 @@ def test_refusals_in_one_line(tmp_path, act, words):
     with pytest.raises(UserError, match=words) as error:
         act(run)
     assert "\n" not in str(error.value)
+
+
+def test_a_kernel_that_holds_objects_and_functions_is_known_by_their_names(tmp_path):
+    def kernel(base):
+        return ParallelTempering((1.0, 0.4, 0.1), MetropolisHastings(RandomWalk(1.0)), base=base)
+
+    class Ground:
+        def log_prob(self, x):
+            return -0.5 * (x * x).sum(-1)
+
+    first = sample_chain(bell, run=tmp_path / "a", **options(kernel=kernel(Ground()), draws=9, burn_in=5, adapt=None))
+    told = json.loads((tmp_path / "a" / "config.json").read_text())["kernel"]
+    assert told["base"].endswith("Ground") and told["betas"] == [1.0, 0.4, 0.1]
+    more = sample_chain(bell, kernel(Ground()), run=tmp_path / "a", resume=True, draws=12, adapt=None)
+    assert np.array_equal(more.draws[:, :9], first.draws)
+    with pytest.raises(UserValueError, match="moved by another"):
+        sample_chain(bell, kernel(None), run=tmp_path / "a", resume=True, draws=15, adapt=None)
 
 
 def test_a_model_that_has_changed_is_another_target(tmp_path):

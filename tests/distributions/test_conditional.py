@@ -53,6 +53,12 @@ def test_rows_are_the_categorical_law_of_their_logits():
     assert root.batch_shape == () and root.sample(Noise(0, "x"), shape=(4,)).shape == (4,)
 
 
+def test_rows_that_nearly_sum_to_one_are_made_to():
+    table = ConditionalTable([[0.25, 0.75 + 5e-7], [0.5 - 5e-7, 0.5]])
+    assert np.exp(table.log_probs).sum(-1) == pytest.approx(1, abs=1e-15)
+    assert table.log_probs[0, 0] == pytest.approx(np.log(0.25 / (1 + 5e-7)), abs=1e-15)
+
+
 def test_what_is_no_table_or_code_is_told():
     with pytest.raises(UserValueError, match=r"row \(0, 1\) must be >= 0 and sum to 1"):
         ConditionalTable([[[0.5, 0.5], [0.7, 0.2]]])

@@ -322,6 +322,12 @@ def test_conditional_conjugacy_is_seen_and_so_is_its_absence():
 
     assert not algebra.same_up_to_a_constant(robust, law.log_prob, grid)
 
+    def tilted(mean):  # apart by 6e-6 over the grid, of magnitudes of about 15
+        return law.log_prob(mean) + 1e-6 * mean
+
+    assert not algebra.same_up_to_a_constant(tilted, law.log_prob, grid)
+    assert algebra.same_up_to_a_constant(tilted, law.log_prob, grid, tolerance=6e-6)
+
 
 @pytest.mark.spec("BAY-30")
 def test_averaging_densities_of_draws_converges_to_the_predictive():

@@ -323,7 +323,9 @@ def test_gradients_pass_through_draws_or_are_refused(case):
             made.rsample(Noise(0, "draws"), 0, (5,))
         return
     draws = made.rsample(Noise(0, "draws"), 0, (50,))
-    assert np.allclose(draws.detach(), case.family(*case.given).sample(Noise(0, "draws"), 0, (50,)), rtol=1e-9)
+    for call, shape in ((0, (50,)), (3, (7, 2))):
+        plain = case.family(*case.given).sample(Noise(0, "draws"), call, shape)
+        assert np.allclose(made.rsample(Noise(0, "draws"), call, shape).detach(), plain, rtol=1e-9)
     for i, name in enumerate(made.parameters):
         (slope,) = torch.autograd.grad(draws.sum(), [getattr(made, name)], retain_graph=True)
         moved = [

@@ -95,6 +95,8 @@ def test_inversion_of_a_cdf():
         return np.where(x < 1, x / 2, np.where(x < 2, 0.5, np.minimum(x / 2 - 0.5, 1)))
 
     assert np.allclose(invert_cdf(steps, [0.25, 0.5, 0.75], (0.0, 3.0)), [0.5, 1.0, 2.5])
+    # bisection by hand: of [0, 1] three halvings leave the upper end of the eighth that holds 0.3
+    assert invert_cdf(lambda x: x, [0.3], (0.0, 1.0), steps=3).tolist() == [0.375]
     draws = inverse_transform_sample(20_000, Noise(0, "x"), (0.0, 40.0), cdf=stats.expon.cdf)
     assert stats.kstest(draws, stats.expon.cdf).pvalue > 1e-5
     with pytest.raises(UserValueError, match="finite ends"):

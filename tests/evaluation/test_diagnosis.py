@@ -51,6 +51,8 @@ def test_the_gravest_comes_first_and_refusals_are_named():
         text.startswith("it: warning\nWARNING bad: 2\n        -> mend it\n") and "not looked at: c (no reason)" in text
     )
     assert Diagnosis("it", ()).level == "ok"
+    mild = (Finding("ok", "fine", "1"), Finding("notice", "odd", "2"), Finding("ok", "fine", "3"))
+    assert Diagnosis("it", mild).level == "notice"
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------

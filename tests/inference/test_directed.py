@@ -305,6 +305,12 @@ def test_tensors_stay_tensors_with_gradients():
     assert isinstance(draws["y"], torch.Tensor)
     model.log_prob(draws).sum().backward()
     assert float(slope.grad) == pytest.approx(float(((draws["y"] - 2 * draws["x"]) * draws["x"]).sum()), abs=1e-9)
+    cause = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    held = model.sample(4, Noise(0, "x"), do={"x": cause})
+    assert isinstance(held["x"], torch.Tensor) and held["x"].tolist() == [0.5] * 4
+    model.node_log_prob("y", held).sum().backward()
+    gap = (held["y"] - slope * cause).detach()
+    assert float(cause.grad) == pytest.approx(2 * float(gap.sum()), abs=1e-9)
 
 
 @pytest.mark.spec("INF-11", "REP-132")
