@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.distributions.family import uniform
+from gnomon.distributions.family import axes, uniform
 from gnomon.distributions.table import Categorical
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import floats, numbers, outcomes
 
 __all__ = ["ConditionalTable", "TableRows"]
 
@@ -39,7 +40,7 @@ class ConditionalTable:
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        p = np.asarray(probabilities, np.float64)
+        p = floats(probabilities, "probabilities")
         if p.ndim < 1 or not p.size:
             raise UserValueError(f"a table of shape {p.shape}", "probabilities", "give one axis per parent and the own")
         bad = np.argwhere(~((p >= 0).all(-1) & (abs(p.sum(-1) - 1) <= 1e-6)))
@@ -69,9 +70,17 @@ class ConditionalTable:
 
     def distribution(self, parents: Mapping[str, Any]) -> TableRows:
         """The law for every row of the parents' codes, arrays of shape (n,) in the order of the axes."""
+        if not hasattr(parents, "items"):
+            raise UserTypeError(
+                f"parents are a {type(parents).__name__}", "parents", "give a mapping of names to codes"
+            )
         if len(parents) != len(self.parent_sizes):
             what = f"{len(parents)} parents for a table of {len(self.parent_sizes)}"
             raise UserValueError(what, "parents", "give one axis for each, in the order of the graph")
+        if not isinstance(parents, Mapping):
+            raise UserTypeError(
+                f"parents are a {type(parents).__name__}", "parents", "give a mapping of names to codes"
+            )
         pairs = zip(parents.items(), self.parent_sizes, strict=True)
         return TableRows(self, tuple(codes_of(value, size, name) for (name, value), size in pairs))
 
@@ -103,11 +112,13 @@ class TableRows(Categorical):
 
     def log_prob(self, x: Any) -> Floats:
         """Log probability in nats of the values `x`, shape of x broadcast against the batch."""
-        return self.table.log_probs[(*self.parents, codes_of(x, self.table.size, "x"))]
+        codes = codes_of(x, self.table.size, "x")
+        outcomes(codes, "x", self.batch_shape)
+        return self.table.log_probs[(*self.parents, codes)]
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Codes:
         """Values, int64, of shape ``shape + batch``: one uniform number each, found in the running sum by bisection."""
-        return draw_codes(self.table.running, self.parents, uniform(noise, (*shape, *self.batch_shape), draw))
+        return draw_codes(self.table.running, self.parents, uniform(noise, (*axes(shape), *self.batch_shape), draw))
 
 
 def running_sums(p: Floats) -> Floats:
@@ -135,8 +146,9 @@ def draw_codes(running: Floats, rows: tuple[Codes, ...], u: Floats) -> Codes:
 
 def codes_of(values: Any, size: int, name: str) -> Codes:
     """Whole numbers in [0, size), int64; anything else is refused with its row."""
-    found = np.asarray(values)
-    codes = found.astype(np.int64)
+    found = numbers(values, name)
+    with np.errstate(invalid="ignore"):  # NaN and infinity become numbers that differ from themselves
+        codes = found.astype(np.int64) if found.dtype.kind != "c" else np.full(found.shape, -1)
     bad = np.flatnonzero(((codes != found) | (codes < 0) | (codes >= size)).ravel())
     if bad.size:
         what = f"{name} = {found.ravel()[bad[0]]} is outside [0, {size})"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, outcomes
 
 __all__ = ["Family", "kl_divergence", "normal", "uniform"]
 
@@ -138,8 +139,12 @@ class Family:
 
         asked = _is_tensor(x)
         like = self._own(next(iter(self.parameters)))
-        values = torch.as_tensor(np.asarray(x) if not asked else x, dtype=like.dtype, device=like.device)
-        shape = np.broadcast_shapes(tuple(values.shape), self.batch_shape + self.event_shape)
+        whole = self.batch_shape + self.event_shape
+        plain = outcomes(x, "x", whole)
+        # a copy of what torch must not write to
+        given = x if asked else plain if plain.flags.writeable else plain.copy()
+        values = torch.as_tensor(given, dtype=like.dtype, device=like.device)
+        shape = np.broadcast_shapes(plain.shape, whole)
         values = values.expand(shape)
         possible = self._support(values)
         inner = torch.as_tensor(self._inside(), dtype=like.dtype, device=like.device)
@@ -183,12 +188,16 @@ class Family:
 
     def cdf(self, x: Any) -> Any:
         """P(X <= x), without gradient."""
-        values = np.asarray(x.detach().cpu().numpy() if _is_tensor(x) else x, np.float64)
+        values = outcomes(x, "x", self.batch_shape).astype(np.float64, copy=False)
         return self._answer(self._cdf(values), _is_tensor(x))
 
     def icdf(self, u: Any) -> Any:
         """The value that u of the mass lies below, 0 < u < 1: inverse of `cdf`, without gradient."""
-        values = np.asarray(u.detach().cpu().numpy() if _is_tensor(u) else u, np.float64)
+        values = outcomes(u, "u", self.batch_shape).astype(np.float64, copy=False)
+        beyond = (values < 0) | (values > 1)
+        if beyond.any():
+            what = f"a share of the mass of {values.flat[int(np.argmax(beyond))]}"
+            raise UserValueError(what, f"u, place {int(np.argmax(beyond))}", "give numbers in (0, 1)")
         return self._answer(self._icdf(values), _is_tensor(u))
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
@@ -211,7 +220,7 @@ class Family:
         ----------
         Devroye (1986), section 2.2.
         """
-        return self._answer(self._icdf(uniform(noise, (*shape, *self.batch_shape), draw)))
+        return self._answer(self._icdf(uniform(noise, (*axes(shape), *self.batch_shape), draw)))
 
     def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """The numbers that `sample` draws, as a tensor that is a function of the parameters: gradients pass through it.
@@ -229,7 +238,7 @@ class Family:
         """
         import torch
 
-        u = torch.from_numpy(uniform(noise, (*shape, *self.batch_shape), draw))
+        u = torch.from_numpy(uniform(noise, (*axes(shape), *self.batch_shape), draw))
         try:
             return self._answer(self._quantile(u), True)
         except NotImplementedError:
@@ -244,14 +253,32 @@ class Family:
 
 def uniform(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
     """float64 uniform numbers of any shape, the empty one too."""
+    _check_address(noise, shape, draw)
     numbers: Floats = noise.uniform(shape or (1,), draw, dtype=np.float64)
     return numbers.reshape(shape)
 
 
 def normal(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
     """float64 standard normal numbers of any shape, the empty one too."""
+    _check_address(noise, shape, draw)
     numbers: Floats = noise.normal(shape or (1,), draw, dtype=np.float64)
     return numbers.reshape(shape)
+
+
+def axes(shape: Any) -> tuple[int, ...]:
+    """The shape of draws, which must be a tuple (or list) of whole numbers of at least 0."""
+    whole = isinstance(shape, tuple | list) and all(isinstance(n, int | np.integer) and n >= 0 for n in shape)
+    if not whole:
+        raise UserValueError(f"shape {shape!r}", "shape", "give a tuple of whole numbers >= 0")
+    return tuple(int(n) for n in shape)
+
+
+def _check_address(noise: Any, shape: Any, draw: Any) -> None:
+    if not hasattr(noise, "at"):
+        raise UserTypeError(f"a {type(noise).__name__} is no noise", "noise", "give a gnomon.numeric.noise.Noise")
+    if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < 1 << 31:
+        raise UserValueError(f"draw {draw!r}", "draw", "give a whole number in [0, 2**31)")
+    affordable(math.prod(int(n) for n in axes(shape)), "shape", "draw fewer at once")
 
 
 def kl_divergence(p: Any, q: Any) -> Any:
@@ -280,7 +307,12 @@ def kl_divergence(p: Any, q: Any) -> Any:
         return p._answer(own(q), q.tensors) if isinstance(p, Family) else own(q)
     try:
         laws: Any = (getattr(p, "law", None), getattr(q, "law", None))
+        if isinstance(p, Family) and isinstance(q, Family):
+            np.broadcast_shapes(p.batch_shape, q.batch_shape)
         found = torch.distributions.kl_divergence(*laws)
+    except ValueError:
+        what = f"batches of {p.batch_shape} and {q.batch_shape} laws do not fit"
+        raise UserValueError(what, "p, q", "make them equal, or 1") from None
     except NotImplementedError:
         pair = f"{type(p).__name__} and {type(q).__name__}"
         remedy = "estimate it from draws: gnomon.evaluation.information.kl_samples"
@@ -311,9 +343,13 @@ def _arrays(parameters: dict[str, Any]) -> dict[str, Any]:
     for name, value in parameters.items():
         try:
             arrays[name] = np.asarray(value)
-            arrays[name].astype(np.float64)
+            real = arrays[name].dtype.kind != "c"
+            arrays[name].astype(np.float64 if real else np.complex128)
         except (TypeError, ValueError):
-            raise UserTypeError(f"{name} is no number: {value!r}", name, "give a number or an array") from None
+            real = False
+        if not real:
+            told = " ".join(repr(value).split())[:60]
+            raise UserTypeError(f"{name} is no number: {told}", name, "give a number or an array")
     single = [a for a in arrays.values() if a.dtype == np.float32]
     others = [a for a in arrays.values() if a.dtype != np.float32 and a.ndim]
     dtype = np.float32 if single and not others else np.float64

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gnomon.distributions.family import Floats, normal
+from gnomon.distributions.family import Floats, axes, normal
 from gnomon.distributions.positive import Gamma
 from gnomon.distributions.real import Normal, StudentT
-from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
+from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite, vectors
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import check_fields, checked, floats, outcomes
 
 __all__ = ["NormalGamma", "NormalWishart"]
 
@@ -49,6 +50,7 @@ class NormalGamma:
     rate: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not math.isfinite(self.loc):
             raise UserValueError(f"loc is {self.loc}", "loc", "choose a finite number")
         for name in ("strength", "concentration", "rate"):
@@ -65,7 +67,8 @@ class NormalGamma:
 
     def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
         """Joint log density in nats of means and precisions, shape of their broadcast; -inf for precisions <= 0."""
-        precision = np.asarray(precision, np.float64)
+        precision = floats(precision, "precision")
+        mean = outcomes(mean, "mean", precision.shape)
         possible = precision > 0
         safe = np.where(possible, precision, 1.0)
         given: Floats = Normal(self.loc, 1 / np.sqrt(self.strength * safe)).log_prob(np.asarray(mean, np.float64))
@@ -109,9 +112,10 @@ class NormalWishart:
     -1.918939
     """
 
+    @checked
     def __init__(self, loc: ArrayLike, strength: float, df: float, scale: ArrayLike) -> None:
-        self.loc = np.asarray(loc, np.float64)
-        if self.loc.ndim != 1 or not np.isfinite(self.loc).all():
+        self.loc = floats(loc, "loc")
+        if self.loc.ndim != 1 or not self.loc.size or not np.isfinite(self.loc).all():
             raise UserValueError(f"loc of shape {self.loc.shape}", "loc", "give d finite numbers")
         if not 0 < strength < math.inf:
             raise UserValueError(f"strength must be positive and finite, got {strength:g}", "strength")
@@ -130,13 +134,21 @@ class NormalWishart:
 
     def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
         """Joint log density in nats of means (..., d) and matrices (..., d, d); -inf where one is not definite."""
-        matrices, d = np.asarray(precision, np.float64), len(self.loc)
-        offset = np.asarray(mean, np.float64) - self.loc
+        d = len(self.loc)
+        matrices, offset = vectors(precision, "precision", (d, d)), vectors(mean, "mean", (d,)) - self.loc
+        try:
+            np.broadcast_shapes(matrices.shape[:-2], offset.shape[:-1])
+        except ValueError:
+            what = f"{offset.shape[:-1]} means and {matrices.shape[:-2]} precisions"
+            raise UserValueError(what, "mean, precision", "give as many of both") from None
         first = self._wishart.log_prob(matrices)
-        log_det = np.linalg.slogdet(np.where(np.isfinite(first)[..., None, None], matrices, np.eye(d)))[1]
+        matrices = np.where(np.isfinite(first)[..., None, None], matrices, np.eye(d))
+        far = np.asarray(np.isinf(offset).any(-1))
+        offset = np.where(far[..., None], 0.0, offset)
+        log_det = np.linalg.slogdet(matrices)[1]
         square = (offset * np.matmul(matrices, offset[..., None])[..., 0]).sum(-1)
         given = 0.5 * (d * math.log(self.strength / (2 * math.pi)) + log_det - self.strength * square)
-        return np.where(np.isfinite(first), first + given, -np.inf)
+        return np.where(np.isfinite(first) & ~far, first + given, -np.inf)
 
     def entropy(self) -> float:
         """Entropy in nats: that of the precision, and of the mean given it on average."""
@@ -147,7 +159,7 @@ class NormalWishart:
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> tuple[Floats, Floats]:
         """Means ``shape + (d,)`` and precisions ``shape + (d, d)``; three calls of noise."""
         precision = self._wishart.sample(noise, draw, shape)
-        z = normal(noise, (*shape, len(self.loc)), draw + 2)
+        z = normal(noise, (*axes(shape), len(self.loc)), draw + 2)
         root = np.linalg.cholesky(self.strength * precision)
         offset = np.linalg.solve(np.swapaxes(root, -1, -2), z[..., None])[..., 0]  # covariance (k L)^-1
         return self.loc + offset, precision

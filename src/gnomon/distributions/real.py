@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special, stats
 
-from gnomon.distributions.family import Family, Floats, normal
+from gnomon.distributions.family import Family, Floats, axes, normal
 
 __all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
 
@@ -56,14 +56,14 @@ class Normal(_Line):
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Draws at the address of `noise` and `draw` by the normal numbers of Noise; no gradient."""
-        z = normal(noise, (*shape, *self.batch_shape), draw)
+        z = normal(noise, (*axes(shape), *self.batch_shape), draw)
         return self._answer(self._plain("loc") + self._plain("scale") * z)
 
     def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """The numbers of `sample` as ``m + s z``, a tensor through which gradients pass."""
         import torch
 
-        z = torch.from_numpy(normal(noise, (*shape, *self.batch_shape), draw))
+        z = torch.from_numpy(normal(noise, (*axes(shape), *self.batch_shape), draw))
         return self._answer(self._own("loc") + self._own("scale") * z, True)
 
 

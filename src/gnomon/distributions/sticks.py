@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from gnomon.distributions.bounded import Beta
-from gnomon.distributions.family import Floats
+from gnomon.distributions.family import Floats, axes
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import affordable, checked, floats
 
 __all__ = ["StickBreaking", "fractions_of", "weights_of"]
 
@@ -41,6 +42,7 @@ class StickBreaking:
     [0.5, 0.25, 0.125, 0.125]
     """
 
+    @checked
     def __init__(self, concentration: float, sticks: int, *, discount: float = 0.0) -> None:
         if not 0 <= discount < 1:
             raise UserValueError(f"discount is {discount}", "discount", "choose a number in [0, 1)")
@@ -50,6 +52,7 @@ class StickBreaking:
             )
         if sticks < 1:
             raise UserValueError(f"{sticks} sticks", "sticks", "choose 1 or more")
+        affordable(sticks, "sticks", "choose fewer")
         self.concentration, self.sticks, self.discount = float(concentration), int(sticks), float(discount)
         self._a = np.full(self.sticks - 1, 1 - self.discount)
         self._b = self.concentration + self.discount * np.arange(1, self.sticks)
@@ -73,6 +76,7 @@ class StickBreaking:
         b = np.append(self._b, self.concentration + self.discount * self.sticks)
         return float(np.exp(np.log(b / (1 - self.discount + b)).sum()))
 
+    @checked
     def log_prob(self, weights: ArrayLike) -> Floats:
         """Log density in nats of weights (..., T) with respect to the first T - 1 of them; -inf where they do not fit.
 
@@ -92,13 +96,15 @@ class StickBreaking:
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Weights of shape ``shape + (T,)``."""
         if self.sticks == 1:
-            return np.ones((*shape, 1))
+            return np.ones((*axes(shape), 1))
         return weights_of(np.asarray(Beta(self._a, self._b).sample(noise, draw, shape), np.float64))
 
 
 def weights_of(fractions: ArrayLike) -> Floats:
     """The T weights that T - 1 fractions V (..., T - 1) break off, the rest last; products in logs."""
-    v = np.asarray(fractions, np.float64)
+    v = floats(fractions, "fractions")
+    if not v.ndim or not ((v >= 0) & (v <= 1)).all():
+        raise UserValueError(f"fractions of shape {v.shape}", "fractions", "give numbers in [0, 1] on the last axis")
     with np.errstate(divide="ignore"):
         left = np.exp(np.cumsum(np.log1p(-v), axis=-1))
     before = np.concatenate([np.ones((*v.shape[:-1], 1)), left], axis=-1)
@@ -107,6 +113,8 @@ def weights_of(fractions: ArrayLike) -> Floats:
 
 def fractions_of(weights: ArrayLike) -> Floats:
     """The T - 1 fractions that break off these weights (..., T): ``V_k = pi_k / (pi_k + ... + pi_T)``; 0 of nothing."""
-    p = np.asarray(weights, np.float64)
+    p = floats(weights, "weights")
+    if not p.ndim or not p.shape[-1] or not (np.isfinite(p) & (p >= 0)).all():
+        raise UserValueError(f"weights of shape {p.shape}", "weights", "give finite numbers >= 0 on the last axis")
     rest = np.cumsum(p[..., ::-1], axis=-1)[..., ::-1][..., :-1]
     return np.divide(p[..., :-1], rest, out=np.zeros_like(rest), where=rest > 0)

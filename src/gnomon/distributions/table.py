@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import checked, floats, outcomes, whole
 
 __all__ = ["Categorical", "Table"]
 
@@ -35,6 +36,11 @@ class Categorical:
     """
 
     def __init__(self, logits: Any) -> None:
+        if not hasattr(logits, "requires_grad"):
+            single = getattr(logits, "dtype", None) == np.float32
+            logits = floats(logits, "logits").astype(np.float32 if single else np.float64, copy=False)
+        if not logits.ndim or not logits.shape[-1]:
+            raise UserValueError(f"logits of shape {tuple(logits.shape)}", "logits", "give one per category, last axis")
         self.logits = logits
 
     @classmethod
@@ -46,7 +52,9 @@ class Categorical:
         UserValueError
             Negative entries or another sum.
         """
-        p = np.asarray(probs, np.float64)
+        p = floats(probs, "probs")
+        if not p.ndim or not p.size:
+            raise UserValueError(f"probabilities of shape {p.shape}", "probs", "give one per category")
         total = p.sum(-1)
         if (p < 0).any() or not (abs(total - 1) <= 1e-6).all():
             told = float(total.ravel()[np.argmax(~(abs(total.ravel() - 1) <= 1e-6))])
@@ -77,11 +85,11 @@ class Categorical:
             shape = np.broadcast_shapes(tuple(places.shape), tuple(log_p.shape[:-1]))
             rows = log_p.expand(*shape, log_p.shape[-1])
             return rows.gather(-1, places.expand(shape)[..., None])[..., 0]
-        codes = np.asarray(x, np.int64)
+        codes = whole(x, "x")
         if codes.size and not (codes.min() >= 0 and codes.max() < log_p.shape[-1]):
             bad = codes[(codes < 0) | (codes >= log_p.shape[-1])].flat[0]
             raise UserValueError(f"category {bad} is outside [0, {log_p.shape[-1]})", "x", "encode them as 0, 1, ...")
-        shape = np.broadcast_shapes(codes.shape, log_p.shape[:-1])
+        shape = np.broadcast_shapes(outcomes(codes, "x", log_p.shape[:-1]).shape, log_p.shape[:-1])
         rows = np.broadcast_to(log_p, (*shape, log_p.shape[-1]))
         return np.take_along_axis(rows, np.broadcast_to(codes, shape)[..., None], -1)[..., 0]
 
@@ -94,11 +102,11 @@ class Categorical:
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Categories, int64, of shape ``shape + batch``: one uniform number each, against the running sum."""
-        from gnomon.distributions.family import uniform
+        from gnomon.distributions.family import axes, uniform
 
         p = self.mean
         plain = np.asarray(p if isinstance(p, np.ndarray) else p.detach().cpu().numpy(), np.float64)
-        u = uniform(noise, (*shape, *plain.shape[:-1]), draw)
+        u = uniform(noise, (*axes(shape), *plain.shape[:-1]), draw)
         codes = _search(plain, u)
         if isinstance(p, np.ndarray):
             return codes
@@ -141,18 +149,21 @@ class Table:
     """
 
     def __init__(self, probabilities: ArrayLike, names: Sequence[str] | None = None) -> None:
-        p = np.asarray(probabilities, np.float64)
+        p = floats(probabilities, "probabilities")
         _check_size(p.shape)
         if not (np.isfinite(p).all() and (p >= 0).all()):
             raise UserValueError("an entry is negative or not finite", "probabilities", "give numbers >= 0")
         if abs(p.sum() - 1) > 1e-6:
             raise UserValueError(f"the entries sum to {p.sum():g}, not to 1", "probabilities", "normalize them")
         self.probabilities: Floats = p / p.sum()
+        if names is not None and not isinstance(names, Iterable):
+            raise UserTypeError(f"names are a {type(names).__name__}", "names", "give one name per variable")
         self.names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(p.ndim))
         if len(self.names) != p.ndim or len(set(self.names)) != p.ndim:
             raise UserValueError(f"{len(self.names)} names for {p.ndim} variables", "names", "one for each, all unlike")
 
     @classmethod
+    @checked
     def from_counts(
         cls, rows: ArrayLike, sizes: Sequence[int], *, alpha: float = 0.0, names: Sequence[str] | None = None
     ) -> Self:
@@ -166,13 +177,13 @@ class Table:
             Values of each variable.
         alpha : float >= 0, default 0
         """
-        codes, shape = np.asarray(rows, np.int64), tuple(int(size) for size in sizes)
+        codes, shape = whole(rows, "rows"), tuple(whole(sizes, "sizes").ravel().tolist())
         _check_size(shape)
-        if codes.ndim != 2 or codes.shape[1] != len(shape) or not (alpha >= 0 and len(codes) + alpha > 0):
+        if codes.ndim != 2 or codes.shape[1] != len(shape) or not (0 <= alpha < math.inf and len(codes) + alpha > 0):
             what = f"codes of shape {codes.shape} for {len(shape)} variables, alpha = {alpha}"
             raise UserValueError(what, "rows", "give (n, variables), and n > 0 or alpha > 0")
         _check_codes(codes, shape)
-        counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape), minlength=math.prod(shape)) + alpha
+        counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape), minlength=math.prod(shape)) + float(alpha)
         return cls((counts / counts.sum()).reshape(shape), names)
 
     @property
@@ -187,7 +198,7 @@ class Table:
 
     def prob(self, rows: ArrayLike) -> Floats:
         """Probability of each row of codes, shape (n,)."""
-        codes = np.asarray(rows, np.int64)
+        codes = whole(rows, "rows")
         if codes.ndim != 2 or codes.shape[1] != len(self.names):
             raise UserValueError(f"codes of shape {codes.shape}", "rows", f"give (n, {len(self.names)})")
         _check_codes(codes, self.probabilities.shape)
@@ -229,7 +240,7 @@ class Table:
         index: list[Any] = [slice(None)] * len(self.names)
         for name, value in given.items():
             axis = self._axis(name)
-            if not 0 <= value < self.probabilities.shape[axis]:
+            if not isinstance(value, int | np.integer) or not 0 <= value < self.probabilities.shape[axis]:
                 what = f"{name} = {value} is outside [0, {self.probabilities.shape[axis]})"
                 raise UserValueError(what, name, "condition on a value that it can have")
             index[axis] = value
@@ -240,7 +251,9 @@ class Table:
 
         Cost O(entries + n log entries). Entries of probability 0 never come.
         """
-        return self._rows(noise.uniform((n,), dtype=np.float64))
+        from gnomon.distributions.family import uniform
+
+        return self._rows(uniform(noise, (n,), 0))
 
     def _rows(self, u: Floats) -> NDArray[np.int64]:
         flat = self.probabilities.ravel()

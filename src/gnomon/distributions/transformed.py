@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.distributions.family import uniform
-from gnomon.errors import UserValueError
+from gnomon.distributions.family import axes, uniform
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, answers, checked, floats, outcomes
 
 __all__ = ["Pushforward", "Truncated", "inverse_transform_sample", "invert_cdf"]
 
@@ -44,6 +45,7 @@ class Pushforward:
     -1.852312
     """
 
+    @checked
     def __init__(self, base: Any, forward: Callable[[Any], Any], inverse: Callable[[Any], Any]) -> None:
         self.base, self.forward, self.inverse = base, forward, inverse
 
@@ -57,11 +59,17 @@ class Pushforward:
         """
         import torch
 
-        rows = x if isinstance(x, torch.Tensor) else torch.tensor(np.asarray(x, np.float64))
+        rows = x if isinstance(x, torch.Tensor) else torch.tensor(floats(x, "x"))
+        if not rows.ndim or not rows.is_floating_point():
+            raise UserValueError(f"x of shape {tuple(rows.shape)}", "x", "give floating numbers, one row per outcome")
         z = self.inverse(rows)
+        if not isinstance(z, torch.Tensor):
+            raise UserTypeError(f"inverse answers a {type(z).__name__}", "inverse", "use torch operations")
         if z.shape != rows.shape:
             what = f"the map takes {tuple(z.shape[1:])} to {tuple(rows.shape[1:])}"
             raise UserValueError(what, "inverse", "a density needs as many columns before as after")
+        if not len(z):
+            raise UserValueError("no rows", "x", "give at least one")
         bad = ~torch.isfinite(z).reshape(len(z), -1).all(1)
         log_det = self._log_det(torch.where(bad.reshape(-1, *(1,) * (rows.ndim - 1)), torch.ones_like(rows), rows))
         bad |= ~torch.isfinite(log_det)
@@ -109,9 +117,13 @@ class Truncated:
     -0.041325
     """
 
+    @checked
     def __init__(self, base: Any, low: float = -np.inf, high: float = np.inf) -> None:
         if not low < high:
             raise UserValueError(f"the interval [{low}, {high}]", "low, high", "give low < high")
+        for verb in ("log_prob", "cdf", "icdf"):
+            if not callable(getattr(base, verb, None)) or bool(getattr(base, "event_shape", None)):
+                raise UserTypeError(f"{type(base).__name__} is no law of numbers with {verb}", "base", "give a Family")
         self.base, self.low, self.high = base, float(low), float(high)
         self._below = np.asarray(base.cdf(self.low), np.float64)
         self._mass = np.asarray(base.cdf(self.high), np.float64) - self._below
@@ -120,27 +132,33 @@ class Truncated:
                 f"the law has mass {self._mass.min():.1e} in [{low}, {high}]", "low, high", "choose a likelier interval"
             )
 
+    @checked
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density in nats; -inf outside the interval, NaN where `x` is."""
         values = np.asarray(x, np.float64)
         outside = (values < self.low) | (values > self.high)
         return np.where(outside, -np.inf, np.asarray(self.base.log_prob(values), np.float64) - np.log(self._mass))
 
+    @checked
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x)."""
         values = np.clip(np.asarray(x, np.float64), self.low, self.high)
         return np.asarray((np.asarray(self.base.cdf(values), np.float64) - self._below) / self._mass)
 
+    @checked
     def icdf(self, u: ArrayLike) -> Floats:
         """The value that u of the mass lies below, 0 < u < 1."""
-        found = np.asarray(self.base.icdf(self._below + np.asarray(u, np.float64) * self._mass), np.float64)
+        if not ((u := floats(u, "u")) >= 0).all() or not (u <= 1).all():
+            raise UserValueError("a share of the mass outside [0, 1]", "u", "give numbers in [0, 1]")
+        found = np.asarray(self.base.icdf(self._below + outcomes(u, "u", self._mass.shape) * self._mass), np.float64)
         return np.clip(found, self.low, self.high)
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Draws by inversion of the CDF, shape ``shape + batch``."""
-        return self.icdf(uniform(noise, (*shape, *self._mass.shape), draw))
+        return self.icdf(uniform(noise, (*axes(shape), *self._mass.shape), draw))
 
 
+@checked
 def invert_cdf(
     cdf: Callable[[Floats], ArrayLike], u: ArrayLike, support: tuple[float, float], *, steps: int = 60
 ) -> Floats:
@@ -156,18 +174,31 @@ def invert_cdf(
     steps : int, default 60
         Halvings: the last bit of a float64 is reached.
     """
-    low, high = support
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise UserValueError(f"support {support}", "support", "give finite ends, low < high")
-    goal = np.asarray(u, np.float64)
+    low, high = _ends(support)
+    if steps < 0:
+        raise UserValueError(f"{steps} halvings", "steps", "give 0 or more")
+    goal = floats(u, "u")
+    if not ((goal >= 0) & (goal <= 1)).all():
+        raise UserValueError("a share of the mass outside [0, 1]", "u", "give numbers in [0, 1]")
     lower, upper = np.full(goal.shape, float(low)), np.full(goal.shape, float(high))
     for _ in range(steps):
         middle = lower + (upper - lower) / 2
-        reached = np.asarray(cdf(middle)) >= goal
+        share = answers(cdf(middle), goal.shape, "cdf")
+        if np.isnan(share).any():
+            raise UserValueError("the distribution function answers NaN", "cdf", "it must be a number in [0, 1]")
+        reached = share >= goal
         lower, upper = np.where(reached, lower, middle), np.where(reached, middle, upper)
     return upper
 
 
+def _ends(support: Any) -> tuple[float, float]:
+    ends = floats(support, "support")
+    if ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+        raise UserValueError(f"support {support}", "support", "give finite ends (low, high), low < high")
+    return float(ends[0]), float(ends[1])
+
+
+@checked
 def inverse_transform_sample(
     n: int,
     noise: Any,
@@ -213,12 +244,16 @@ def inverse_transform_sample(
     """
     if (cdf is None) == (pdf is None):
         raise UserValueError("give a cdf or a pdf", "cdf, pdf", "one of them")
+    if n_grid < 2:
+        raise UserValueError(f"{n_grid} grid points", "n_grid", "give 2 or more")
+    affordable(n_grid, "n_grid", "take fewer", each=64)
+    ends = _ends(support)
     u = uniform(noise, (n,), 0)
     if cdf is not None:
         return invert_cdf(cdf, u, support)
     assert pdf is not None
-    x = np.linspace(*support, n_grid)
-    p = np.asarray(pdf(x), np.float64)
+    x = np.linspace(*ends, n_grid)
+    p = answers(pdf(x), x.shape, "pdf")
     if not np.isfinite(p).all() or (p < 0).any() or not p.any():
         raise UserValueError("the density is negative, not finite, or nothing", "pdf", "check it on the support")
     step = x[1] - x[0]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gnomon.distributions.family import Family, Floats, normal, uniform
+from gnomon.distributions.family import Family, Floats, axes, normal, uniform
 from gnomon.distributions.positive import log_gamma_quantile
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import checked, floats
 
 __all__ = ["Dirichlet", "MultivariateNormal", "MultivariateStudentT", "Wishart", "positive_definite"]
 
@@ -66,7 +67,7 @@ class Dirichlet(Family):
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Normalized gamma numbers, in the log domain: small concentrations do not underflow to 0 / 0."""
         a = self._plain("concentration")
-        u = uniform(noise, (*shape, *self.batch_shape, self.size), draw)
+        u = uniform(noise, (*axes(shape), *self.batch_shape, self.size), draw)
         return self._answer(special.softmax(log_gamma_quantile(a, u), axis=-1))
 
 
@@ -88,10 +89,9 @@ class MultivariateNormal:
     -2.531024
     """
 
+    @checked
     def __init__(self, loc: ArrayLike, covariance: ArrayLike) -> None:
-        self.loc = np.asarray(loc, np.float64)
-        if self.loc.ndim != 1 or not np.isfinite(self.loc).all():
-            raise UserValueError(f"loc of shape {self.loc.shape}", "loc", "give d finite numbers")
+        self.loc = _location(loc)
         self.covariance = positive_definite(covariance, "covariance", len(self.loc))
         self._factor = np.linalg.cholesky(self.covariance)
 
@@ -112,12 +112,12 @@ class MultivariateNormal:
 
     def log_prob(self, x: ArrayLike) -> Floats:
         """Log density in nats of vectors (..., d), shape (...)."""
-        rows = np.asarray(x, np.float64)
         d = len(self.loc)
-        if rows.shape[-1:] != (d,):
-            raise UserValueError(f"vectors of shape {rows.shape}", "x", f"give {d} on the last axis")
+        rows = vectors(x, "x", (d,))
         white = np.linalg.solve(self._factor, (rows - self.loc).reshape(-1, d).T)
-        found = -0.5 * ((white**2).sum(0) + d * math.log(2 * math.pi) + self.log_determinant)
+        with np.errstate(over="ignore"):
+            found = -0.5 * ((white**2).sum(0) + d * math.log(2 * math.pi) + self.log_determinant)
+        found[np.isinf(rows.reshape(-1, d)).any(1)] = -np.inf
         return found.reshape(rows.shape[:-1])
 
     def entropy(self) -> float:
@@ -135,7 +135,7 @@ class MultivariateNormal:
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Vectors of shape ``shape + (d,)``."""
-        z = normal(noise, (*shape, len(self.loc)), draw)
+        z = normal(noise, (*axes(shape), len(self.loc)), draw)
         return self.loc + np.matmul(z, self._factor.T)
 
 
@@ -156,10 +156,11 @@ class MultivariateStudentT:
     -1.000889
     """
 
+    @checked
     def __init__(self, df: float, loc: ArrayLike, scale: ArrayLike) -> None:
         if not 0 < df < math.inf:
             raise UserValueError(f"df is {df}", "df", "choose a positive number")
-        self.df, self.loc = float(df), np.asarray(loc, np.float64)
+        self.df, self.loc = float(df), _location(loc)
         self.scale = positive_definite(scale, "scale", len(self.loc))
         self._factor = np.linalg.cholesky(self.scale)
 
@@ -174,19 +175,21 @@ class MultivariateStudentT:
         return self.scale * (self.df / (self.df - 2)) if self.df > 2 else np.full_like(self.scale, np.inf)
 
     def log_prob(self, x: ArrayLike) -> Floats:
-        """Log density of each row in nats, shape (n,)."""
+        """Log density in nats of vectors (..., d), shape (...)."""
         d = len(self.loc)
-        white = np.linalg.solve(self._factor, (np.asarray(x, np.float64) - self.loc).T)
-        squares = (white**2).sum(0)
+        rows = vectors(x, "x", (d,))
+        white = np.linalg.solve(self._factor, (rows - self.loc).reshape(-1, d).T)
+        squares = (white**2).sum(0).reshape(rows.shape[:-1])
         constant = (
             math.lgamma((self.df + d) / 2) - math.lgamma(self.df / 2) - d / 2 * math.log(self.df * math.pi)
             - np.log(self._factor.diagonal()).sum()
         )  # fmt: skip
-        return constant - (self.df + d) / 2 * np.log1p(squares / self.df)
+        far = np.isinf(rows).any(-1)
+        return np.where(far, -np.inf, constant - (self.df + d) / 2 * np.log1p(squares / self.df))
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Normal vectors over the root of a chi-square number each, shape ``shape + (d,)``; two calls of noise."""
-        z = normal(noise, (*shape, len(self.loc)), draw)
+        z = normal(noise, (*axes(shape), len(self.loc)), draw)
         chi = 2 * np.exp(log_gamma_quantile(np.array(self.df / 2), uniform(noise, shape, draw + 1)))
         return self.loc + np.matmul(z, self._factor.T) / np.sqrt(chi / self.df)[..., None]
 
@@ -209,6 +212,7 @@ class Wishart:
     [[6.0, 0.0], [0.0, 12.0]]
     """
 
+    @checked
     def __init__(self, df: float, scale: ArrayLike) -> None:
         self.scale = positive_definite(scale, "scale")
         self.df, d = float(df), len(self.scale)
@@ -236,8 +240,12 @@ class Wishart:
         return float(halves + d * math.log(2) + 2 * np.log(self._factor.diagonal()).sum())
 
     def log_prob(self, x: ArrayLike) -> Floats:
-        """Log density of matrices of shape (..., d, d); -inf where one is not positive definite."""
-        matrices, d = np.asarray(x, np.float64), len(self.scale)
+        """Log density of matrices of shape (..., d, d); -inf where one is not symmetric and positive definite."""
+        d = len(self.scale)
+        matrices = vectors(x, "x", (d, d))
+        gap = np.abs(matrices - np.swapaxes(matrices, -1, -2)).max((-2, -1))
+        symmetric = gap <= 1e-8 * np.abs(matrices).max((-2, -1)) + 1e-12  # False for NaN
+        matrices = np.where(symmetric[..., None, None] & np.isfinite(matrices), matrices, -np.eye(d))
         eigenvalues = np.linalg.eigvalsh(matrices)
         valid = (eigenvalues > 0).all(-1)
         log_det = np.log(np.where(eigenvalues > 0, eigenvalues, 1.0)).sum(-1)
@@ -253,12 +261,36 @@ class Wishart:
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Matrices by Bartlett's (1933) decomposition, shape ``shape + (d, d)``; two calls of noise."""
         d = len(self.scale)
-        lower = np.tril(normal(noise, (*shape, d, d), draw), -1)
+        lower = np.tril(normal(noise, (*axes(shape), d, d), draw), -1)
         halves = (self.df - np.arange(d)) / 2
-        chi = 2 * np.exp(log_gamma_quantile(halves, uniform(noise, (*shape, d), draw + 1)))
+        chi = 2 * np.exp(log_gamma_quantile(halves, uniform(noise, (*axes(shape), d), draw + 1)))
         lower[..., np.arange(d), np.arange(d)] = np.sqrt(chi)
         root = np.matmul(self._factor, lower)
         return np.matmul(root, np.swapaxes(root, -1, -2))
+
+
+def vectors(x: Any, name: str, event: tuple[int, ...]) -> Floats:
+    """Float64 outcomes whose last axes are those of one outcome, of any number of axes before them.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No real numbers, other last axes.
+    """
+    found = floats(x, name)
+    if found.shape[found.ndim - len(event) :] != event or found.ndim < len(event):
+        told = " x ".join(map(str, event))
+        raise UserValueError(
+            f"{name} has shape {found.shape}", name, f"give {told} on the last {'axis' if len(event) == 1 else 'axes'}"
+        )
+    return found
+
+
+def _location(loc: Any) -> Floats:
+    found = floats(loc, "loc")
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+        raise UserValueError(f"loc of shape {found.shape}", "loc", "give d finite numbers")
+    return found
 
 
 def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Floats:
@@ -269,8 +301,13 @@ def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Flo
     UserValueError
         Another shape, entries that are not finite, a matrix that is not symmetric or not positive definite.
     """
-    values = np.asarray(matrix, np.float64)
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or (d is not None and len(values) != d):
+    values = floats(matrix, name)
+    if (
+        values.ndim != 2
+        or values.shape[0] != values.shape[1]
+        or not values.size
+        or (d is not None and len(values) != d)
+    ):
         raise UserValueError(
             f"{name} has shape {values.shape}", name, f"give a square matrix{f' of size {d}' * bool(d)}"
         )

@@ -7,7 +7,7 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -15,7 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["affordable", "answers", "checked", "checked_complex", "floats", "function", "numbers", "outcomes"]
+__all__ = [
+    "affordable", "answers", "check_fields", "checked", "checked_complex", "floats", "function", "numbers", "outcomes",
+    "whole",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,6 +73,29 @@ def floats(x: Any, name: str) -> NDArray[np.float64]:
     array([1., 2.])
     """
     return _real(x, name).astype(np.float64, copy=False)
+
+
+def whole(x: Any, name: str) -> NDArray[np.int64]:
+    """`x` as an int64 array; floating numbers must be whole, 1.5 is not cut to 1.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No real numbers, or the first that is not whole, with its place.
+
+    Examples
+    --------
+    >>> whole([1.0, 2.0], "x")
+    array([1, 2])
+    """
+    found = _real(x, name)
+    if found.dtype.kind in "biu":
+        return found.astype(np.int64, copy=False)
+    bad = ~((found == np.floor(found)) & (np.abs(found) < 2.0**62))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise UserValueError(f"{name} = {found.flat[place]} is no whole number", f"{name}, place {place}", "give codes")
+    return found.astype(np.int64)
 
 
 def answers(found: Any, shape: tuple[int, ...], name: str, *, finite: bool = False) -> NDArray[np.float64]:
@@ -207,6 +233,13 @@ def checked_complex(function: Callable[P, R]) -> Callable[P, R]:
     return _wrapped(function, numbers)
 
 
+def check_fields(instance: Any) -> None:
+    """What `checked` asks of arguments, asked of the fields of a dataclass; for its ``__post_init__``."""
+    cls: Any = type(instance)
+    for name, test in _field_tests(cls).items():
+        test(getattr(instance, name), name)
+
+
 def _wrapped(function: Callable[P, R], array: Test) -> Callable[P, R]:
     names = list(inspect.signature(function).parameters)
     owner = function.__qualname__.removesuffix(".__init__").removesuffix(".__call__")
@@ -226,15 +259,22 @@ def _wrapped(function: Callable[P, R], array: Test) -> Callable[P, R]:
     return call
 
 
-def _tests(function: Callable[..., Any], owner: str, array: Test) -> dict[str, Test]:
-    found = {}
-    for name, hint in inspect.get_annotations(function).items():
+@functools.lru_cache(maxsize=256)
+def _field_tests(cls: Hashable) -> dict[str, Test]:
+    return _tests(cls, cls.__name__, _real)  # type: ignore[attr-defined]
+
+
+def _tests(owned: Any, owner: str, array: Test) -> dict[str, Test]:
+    found: dict[str, Test] = {}
+    names = getattr(owned, "__globals__", None) or vars(sys.modules[owned.__module__])
+    for name, hint in inspect.get_annotations(owned).items():
         try:
-            hint = eval(hint, getattr(function, "__globals__", {})) if isinstance(hint, str) else hint
+            hint = eval(hint, names) if isinstance(hint, str) else hint
         except NameError:  # imported for the type checker alone: no kind that is checked
             continue
         optional = False
-        choices = get_args(hint) if hint != ArrayLike and get_origin(hint) in (Union, types.UnionType) else ()
+        origin: Any = get_origin(hint)
+        choices = get_args(hint) if hint != ArrayLike and origin in (Union, types.UnionType) else ()
         if choices:
             optional = type(None) in choices
             kept = tuple(choice for choice in choices if choice is not type(None))

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gnomon.distributions.family import Floats
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserValueError, nearest
+from gnomon.numeric.given import answers, checked, floats
 
 __all__ = ["Pair", "conjugate", "is_conjugate", "same_up_to_a_constant"]
 
@@ -109,7 +110,7 @@ def conjugate(likelihood: str, prior: str) -> type[Pair]:
     >>> conjugate("poisson", "gamma").__name__
     'PoissonGamma'
     """
-    found = REGISTRY.get((likelihood, prior))
+    found = REGISTRY.get((str(likelihood), str(prior)))
     if found is not None:
         return found
     known = [f"{one} with {other}" for one, other in REGISTRY]
@@ -128,6 +129,7 @@ def is_conjugate(likelihood: str, prior: str) -> bool:
     return True
 
 
+@checked
 def same_up_to_a_constant(
     log_joint: Callable[[Any], ArrayLike], log_law: Callable[[Any], ArrayLike], grid: Any, *, tolerance: float = 1e-10
 ) -> bool:
@@ -145,7 +147,10 @@ def same_up_to_a_constant(
     tolerance : float > 0, default 1e-10
         Largest allowed spread of the difference, relative to the largest magnitude.
     """
-    joint, law = np.asarray(log_joint(grid), np.float64), np.asarray(log_law(grid), np.float64)
+    joint = floats(log_joint(grid), "log_joint")
+    law = answers(log_law(grid), joint.shape, "log_law")
+    if joint.ndim != 1 or len(joint) < 3 or not (np.isfinite(joint) & np.isfinite(law)).all():
+        raise UserValueError(f"log densities of shape {joint.shape}", "grid", "give 3 or more places of finite density")
     difference = joint - law
     size = max(1.0, float(np.abs(joint).max()), float(np.abs(law).max()))
     return bool(np.ptp(difference) <= tolerance * size)
@@ -153,10 +158,7 @@ def same_up_to_a_constant(
 
 def finite(x: ArrayLike, ndim: int) -> Floats:
     """Finite rows with this number of axes; one row may come without its axis."""
-    try:
-        values = np.asarray(x, np.float64)
-    except (TypeError, ValueError):
-        raise UserTypeError("the rows are no numbers", "x", "give an array of numbers") from None
+    values = floats(x, "x")
     values = values[None] if values.ndim == ndim - 1 else values
     if values.ndim != ndim:
         raise UserValueError(f"rows of shape {values.shape}", "x", f"give an array of {ndim} axes")
@@ -176,7 +178,7 @@ def allowed(values: Floats, test: Callable[[Floats], Any], words: str) -> Floats
 def _weights(weight: ArrayLike | None, n: int) -> Floats:
     if weight is None:
         return np.ones(n)
-    values = np.asarray(weight, np.float64)
+    values = floats(weight, "weight")
     if values.shape not in ((), (n,)):
         raise UserValueError(f"weights of shape {values.shape} for {n} rows", "weight", "give one per row")
     values = np.broadcast_to(values, (n,))
@@ -186,8 +188,15 @@ def _weights(weight: ArrayLike | None, n: int) -> Floats:
 def positive(**values: float) -> None:
     """Refuse prior parameters that are not positive."""
     for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise UserValueError(f"{name} must be positive and finite, got {value:g}", name, "choose another prior")
+        if not isinstance(value, int | float | np.number) or isinstance(value, bool) or not 0 < value < math.inf:
+            raise UserValueError(f"{name} must be positive and finite, got {value!s:.40}", name, "choose another prior")
+
+
+def real(**values: float) -> None:
+    """Refuse prior parameters that are not finite."""
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise UserValueError(f"{name} must be finite, got {value}", name, "choose another prior")
 
 
 def in_range(*values: Any) -> None:

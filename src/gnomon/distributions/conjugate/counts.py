@@ -18,6 +18,7 @@ from gnomon.distributions.positive import Gamma, Pareto
 from gnomon.distributions.table import Categorical
 from gnomon.distributions.vectors import Dirichlet
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import check_fields, floats
 
 __all__ = ["BernoulliBeta", "CategoricalDirichlet", "PoissonGamma", "UniformPareto"]
 
@@ -43,6 +44,7 @@ class BernoulliBeta(Pair):
     prior: ClassVar[str] = "beta"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         positive(ones=self.ones, zeros=self.zeros)
 
     def _rows(self, x: ArrayLike) -> Floats:
@@ -98,7 +100,8 @@ class CategoricalDirichlet(Pair):
     prior: ClassVar[str] = "dirichlet"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "concentration", tuple(float(a) for a in self.concentration))
+        check_fields(self)
+        object.__setattr__(self, "concentration", tuple(floats(self.concentration, "concentration").ravel().tolist()))
         positive(**{f"concentration[{i}]": a for i, a in enumerate(self.concentration)})
 
     def _rows(self, x: ArrayLike) -> Floats:
@@ -111,7 +114,7 @@ class CategoricalDirichlet(Pair):
 
     def add(self, counts: ArrayLike) -> Self:
         """The posterior after counts by category; fractions are expected counts, negative ones take out."""
-        more = np.asarray(counts, np.float64)
+        more = floats(counts, "counts")
         if more.shape != (len(self.concentration),):
             what = f"counts of shape {more.shape} for {len(self.concentration)} categories"
             raise UserValueError(what, "counts", "give one per category")
@@ -165,6 +168,7 @@ class PoissonGamma(Pair):
     prior: ClassVar[str] = "gamma"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         positive(concentration=self.concentration, rate=self.rate)
 
     def _rows(self, x: ArrayLike) -> Floats:
@@ -218,6 +222,7 @@ class UniformPareto(Pair):
     prior: ClassVar[str] = "pareto"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         positive(scale=self.scale, alpha=self.alpha)
 
     def _rows(self, x: ArrayLike) -> Floats:

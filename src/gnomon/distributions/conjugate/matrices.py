@@ -14,6 +14,7 @@ from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalWishart
 from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import check_fields, floats
 
 __all__ = ["MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
 
@@ -39,7 +40,11 @@ class MultivariateNormalPrecision(Pair):
     prior: ClassVar[str] = "wishart"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", np.asarray(self.mean, np.float64))
+        check_fields(self)
+        mean = floats(self.mean, "mean")
+        if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
+            raise UserValueError(f"mean of shape {mean.shape}", "mean", "give d finite numbers")
+        object.__setattr__(self, "mean", mean)
         matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
         object.__setattr__(self, "inverse_scale", matrix)
         _enough(self.df, len(self.mean))
@@ -96,7 +101,11 @@ class MultivariateNormalMeanPrecision(Pair):
     prior: ClassVar[str] = "normal-wishart"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", np.asarray(self.mean, np.float64))
+        check_fields(self)
+        mean = floats(self.mean, "mean")
+        if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
+            raise UserValueError(f"mean of shape {mean.shape}", "mean", "give d finite numbers")
+        object.__setattr__(self, "mean", mean)
         matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
         object.__setattr__(self, "inverse_scale", matrix)
         positive(strength=self.strength)

@@ -8,11 +8,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from gnomon.distributions.conjugate.base import Pair, in_range, positive
+from gnomon.distributions.conjugate.base import Pair, in_range, positive, real
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalGamma
 from gnomon.distributions.positive import Gamma, InverseGamma
 from gnomon.distributions.real import Normal, StudentT
+from gnomon.numeric.given import check_fields
 
 __all__ = ["NormalMean", "NormalMeanPrecision", "NormalPrecision"]
 
@@ -42,6 +43,8 @@ class NormalMean(Pair):
     prior: ClassVar[str] = "normal"
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        real(mean=self.mean)
         positive(variance=self.variance, noise_variance=self.noise_variance)
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
@@ -87,6 +90,8 @@ class NormalPrecision(Pair):
     prior: ClassVar[str] = "gamma"
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        real(mean=self.mean)
         positive(concentration=self.concentration, rate=self.rate)
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
@@ -142,6 +147,8 @@ class NormalMeanPrecision(Pair):
     prior: ClassVar[str] = "normal-gamma"
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        real(mean=self.mean)
         positive(strength=self.strength, concentration=self.concentration, rate=self.rate)
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
