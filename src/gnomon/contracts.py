@@ -233,6 +233,9 @@ class Noise(Protocol):
     def rows(self, positions: Array) -> Noise:
         """Per-example noise: row i of what is drawn belongs to place positions[i] of the global batch."""
 
+    def take(self, indices: Array) -> Noise:
+        """The numbers of some rows of what this stream would draw, wherever `rows` has placed them."""
+
     def uniform(self, shape: Sequence[int], draw: int = 0, *, like: Array | None = None) -> Array:
         """Uniform numbers in the open interval (0, 1)."""
 

@@ -201,6 +201,10 @@ def test_what_is_kept_follows_the_conditional_law_exactly():
     agree = (plain["call"] == 1) & (plain["holiday"] == 0)
     assert agree.sum() == 40_000 and agree[-1]
     assert all((plain[name][agree] == values[name]).all() for name in NAMES)
+    later = model.sample(attempts + 3000, Noise(2, "kept"))[np.arange(attempts, attempts + 3000)]
+    agree = np.flatnonzero((later["call"] == 1) & (later["holiday"] == 0))[:5]
+    part = rejection_sample(model, evidence, 5, Noise(2, "kept").part(attempts, attempts + 3000)).values
+    assert all((later[name][agree] == part[name]).all() for name in NAMES)
     acted, _ = rejection_sample(model, {"call": 1}, 50, Noise(2, "kept"), do={"absent": 0, "sick": 1})
     assert (acted["absent"] == 0).all() and (acted["sick"] == 1).all()
 

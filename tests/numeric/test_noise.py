@@ -79,6 +79,22 @@ def test_rows_are_a_slice_of_the_whole(width):
             assert np.array_equal(value, shared[kind][rows]), kind
 
 
+def test_rows_are_taken_from_where_they_were_placed():
+    placed, shared = Noise(1, "fit").at(5).rows(np.arange(50, 90)), Noise(1, "fit").at(5)
+    some = np.array([39, 0, 7, 7])
+    for noise in (placed, shared):
+        whole = draws(noise, (40, 9), 2)
+        for kind, value in draws(noise.child("x").take(some), (4, 9), 2).items():
+            assert np.array_equal(value, draws(noise.child("x"), (40, 9), 2)[kind][some]), kind
+        for kind, value in draws(noise.part(3, 11), (8, 9), 2).items():
+            assert np.array_equal(value, whole[kind][3:11]), kind
+        twice = noise.take(np.arange(10, 30)).take([5, 1])
+        assert np.array_equal(twice.uniform((2, 3)), noise.uniform((40, 3))[[15, 11]])
+    for wrong in ([40], [-1]):
+        with pytest.raises(ValueError, match=f"row {wrong[0]} was asked of noise with 40 positions"):
+            placed.take(wrong)
+
+
 @pytest.mark.parametrize("short", [1, 2, 3, 5, 30, 63, 65, 499])
 def test_a_short_row_begins_a_long_one(short):
     noise = Noise(1, "fit")

@@ -145,12 +145,12 @@ def rejection_sample(
         size = min(max(int(1.2 * (n - found) / share), 256), _BATCH, max_attempts - attempts)
         places = np.arange(attempts, attempts + size)
         values: dict[str, Array] = directed.held(size, do, None)
-        directed.draw(values, size, noise.rows(places), first, held=do or ())
+        directed.draw(values, size, noise.take(places), first, held=do or ())
         good = np.flatnonzero(_agree(values, evidence, size))[: n - found]
         if good.size:
             chosen = {node: column[good] for node, column in values.items()}
             later = [node for node in do or () if node not in deciding]
-            directed.draw(chosen, good.size, noise.rows(places[good]), directed.order, held=later)
+            directed.draw(chosen, good.size, noise.take(places[good]), directed.order, held=later)
             kept.append(chosen)
         found += good.size
         attempts += size if found < n else int(good[-1]) + 1

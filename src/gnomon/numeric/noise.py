@@ -147,6 +147,29 @@ class Noise:
         new._positions = found
         return new
 
+    def take(self, indices: Any) -> Noise:
+        """The numbers of some rows of what this stream would draw, be its rows placed by `rows` or not.
+
+        `rows` gives places in the global batch and forgets those that were given before; this picks among them.
+
+        Parameters
+        ----------
+        indices : array of integers, shape (n,)
+
+        Examples
+        --------
+        >>> noise = Noise(0, "a").rows(np.array([7, 3, 9]))
+        >>> bool((noise.take([2, 0]).uniform((2, 4)) == noise.uniform((3, 4))[[2, 0]]).all())
+        True
+        """
+        wanted = np.asarray(indices)
+        if self._positions is None:
+            return self.rows(wanted)
+        outside = np.flatnonzero((wanted < 0) | (wanted >= len(self._positions)))
+        if outside.size:
+            raise ValueError(f"row {wanted[outside[0]]} was asked of noise with {len(self._positions)} positions")
+        return self.rows(self._positions[wanted])
+
     def part(self, begin: int, stop: int) -> Noise:
         """The numbers of rows begin, ..., stop - 1 of what this stream would draw.
 
@@ -156,7 +179,7 @@ class Noise:
         >>> bool((Noise(0, "a").part(2, 5).uniform((3, 2)) == whole[2:]).all())
         True
         """
-        return self.rows(np.arange(begin, stop) if self._positions is None else self._positions[begin:stop])
+        return self.take(np.arange(begin, stop))
 
     def address(self, n: int | None = None, *, draw: int = 0, draws: int = 1) -> tuple[int, int, int, NDArray[Any]]:
         """What a compiled kernel needs to draw by itself: k0, k1, update and positions (uint32).

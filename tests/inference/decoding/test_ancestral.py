@@ -55,6 +55,8 @@ def test_any_model_of_the_contract_is_drawn_from_until_its_end(monkeypatch: Any)
         assert row[: length - ended].tolist() == list(range(6, 6 + length - ended))
     monkeypatch.setattr(module, "_CELLS", 50 * 7)  # in batches of seven
     assert np.array_equal(ancestral(Cycle(), [5], 300, Noise(0, "sample"), **draw), drawn)
+    part = ancestral(Cycle(), [5], 40, Noise(0, "sample").part(200, 240), **draw)
+    assert np.array_equal(part, drawn[200:240, : part.shape[1]])
 
 
 def test_without_an_end_every_sequence_is_of_full_length() -> None:

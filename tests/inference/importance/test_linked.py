@@ -16,7 +16,7 @@ from gnomon.inference.importance.linked import linked
 from gnomon.inference.importance.normalizer import as_proposal
 from gnomon.inference.mcmc.metropolis import Independence, MetropolisHastings, RandomWalk
 from gnomon.inference.mcmc.paths import BridgePath, TemperedPath
-from gnomon.numeric.noise import Noise
+from gnomon.numeric.noise import Noise, recording
 from oracles.binary import Joint, rbm_energy
 from oracles.scripted import LADDER_ENERGY, ladder_log_p, walk
 from oracles.toys import tiny_rbm
@@ -193,6 +193,17 @@ def test_errors_cover_on_a_normal():
 
 
 @pytest.mark.spec("INF-63")
+def test_runs_are_their_rows_of_the_noise():
+    """Runs 4 to 8 of ten are the same alone: no run draws what another one does."""
+    path = TemperedPath(ladder_log_p, Uniform5(), [0.0, 0.4, 1.0], MetropolisHastings(walk))
+    noise = Noise(8, "shards")
+    with recording():
+        whole = linked(path, noise, runs=10, chain_length=6)
+    part = linked(path, noise.part(4, 9), runs=5, chain_length=6)
+    assert np.array_equal(part.log_weights, whole.log_weights[4:9])
+    assert np.array_equal(part.values, whole.values[4:9])
+
+
 def test_annealing_a_path_of_blocks_is_annealing_the_model():
     model = tiny_rbm()
     base, noise = model.base(np.array([0.2, 0.5, 0.9])), Noise(8, "same")

@@ -15,6 +15,8 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.mcmc.diagnostics import mcse
 from gnomon.inference.montecarlo.chain_mean import chain_mean
 from gnomon.inference.montecarlo.expectation import RunningMean, expectation
+from gnomon.inference.montecarlo.integration import UniformBox
+from gnomon.inference.montecarlo.lasvegas import RejectionSampler
 from gnomon.numeric.noise import Noise, recording
 from gnomon.training.group import Group
 
@@ -72,6 +74,24 @@ def test_a_budget_is_raised_and_the_value_is_that_of_all_draws():
     single = expectation(np.square, normal, 1, noise)
     with pytest.raises(UserValueError, match="one draw has no variance"):
         _ = single.standard_error
+
+
+@pytest.mark.spec("INF-01")
+def test_batches_of_a_sampler_of_rounds_are_other_draws():
+    """Rejection sampling asks for noise of rows in every round: no draw may come again in the next batch."""
+    slope = RejectionSampler(lambda x: np.log(2 * x[:, 0]), UniformBox(0.0, 1.0), np.log(2.0))
+    noise, seen = Noise(3, "rounds"), []
+
+    def f(x):
+        seen.append(x[:, 0])
+        return x[:, 0]
+
+    with recording():
+        found = expectation(f, lambda n, noise: slope.run(n, noise), 300, noise, batch=100).extend(200)
+    assert len(np.unique(np.concatenate(seen))) == 500
+    assert found.mean == pytest.approx(slope.run(500, noise).mean(), rel=1e-13)
+    shards = [expectation(f, lambda n, noise: slope.run(n, noise), 250, noise.part(k, k + 250)) for k in (0, 250)]
+    assert shards[0].merge(shards[1]).mean == pytest.approx(found.mean, rel=1e-13)
 
 
 @pytest.mark.spec("INF-01")

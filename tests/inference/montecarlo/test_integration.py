@@ -101,6 +101,12 @@ def test_more_draws_and_what_the_terms_tell():
     both = integral(exp, Slope(), 1000, noise).merge(other)
     assert both.count == 1500
     assert both.ess == pytest.approx(part.ess + other.ess, rel=1e-3)
+    others = exp(Slope().sample(500, Noise(2, "other"))) / np.exp(
+        Slope().log_prob(Slope().sample(500, Noise(2, "other")))
+    )
+    every = np.concatenate([terms, others])
+    assert both.max_share == pytest.approx(every.max() / every.sum(), rel=1e-12)
+    assert other.merge(whole).max_share == pytest.approx(both.max_share, rel=1e-12)
 
 
 @pytest.mark.spec("BAY-02")
@@ -224,8 +230,9 @@ def test_nets_fill_a_box_evenly_and_their_error_is_honest():
 
 
 def test_what_cannot_be_integrated_is_refused():
-    with pytest.raises(UserValueError, match="nets of 48"):
-        quasi_integral(exp, 0.0, 1.0, 48, Noise(0, "bad"))
+    for n in (48, 0, -4, 1 << 31):
+        with pytest.raises(UserValueError, match=f"nets of {n} points"):
+            quasi_integral(exp, 0.0, 1.0, n, Noise(0, "bad"))
     with pytest.raises(UserValueError, match="1 nets"):
         quasi_integral(exp, 0.0, 1.0, 64, Noise(0, "bad"), replicates=1)
     with pytest.raises(UserTypeError, match="log_prob"):

@@ -94,6 +94,9 @@ def test_an_answer_depends_on_its_own_numbers_alone():
     part = sampler()
     assert np.array_equal(part.run(20, Noise(3, "rows")), x[:20])
     assert np.array_equal(part.attempts_, whole.attempts_[:20])
+    rest = part.run(30, Noise(3, "rows").rows(np.arange(20, 50)))  # others are open beside them in every try
+    assert np.array_equal(rest, x[20:])
+    assert np.array_equal(part.attempts_, whole.attempts_[20:])
 
 
 def test_a_continuous_target_by_torch():

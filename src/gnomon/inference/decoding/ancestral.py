@@ -88,7 +88,7 @@ def _draw(
     tokens = np.full(rows.size, prompt[-1], np.int64)
     for t in range(drawn.shape[1]):
         log_probs, state = model.step(tokens, state)
-        u = noise.rows(rows).at(t).uniform((rows.size,), like=np.zeros(1))
+        u = noise.take(rows).at(t).uniform((rows.size,), like=np.zeros(1))
         tokens = categorical(log_probs, u)
         drawn[rows, t] = tokens
         goes_on = np.flatnonzero((tokens >= 0) & (tokens != (-1 if end is None else end)))

@@ -13,6 +13,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.kernel import select
+from gnomon.numeric.given import checked
 
 __all__ = ["Join", "linked"]
 
@@ -21,6 +22,7 @@ Join = Callable[[Floats, Floats], Floats]
 """(log p_j, log p_(j+1)) -> log of the bridge between the two, state by state."""
 
 
+@checked
 def linked(
     path: Path,
     noise: Noise,
@@ -138,7 +140,7 @@ def _step(path: Path, level: int, x: Array, forth: NDArray[np.bool_], noise: Noi
     new = x + 0
     for rows, move in ((np.flatnonzero(forth), path.move), (np.flatnonzero(~forth), path.back)):
         if rows.size:
-            new[rows] = move(level, x[rows], noise.rows(rows))
+            new[rows] = move(level, x[rows], noise.take(rows))
     return new
 
 

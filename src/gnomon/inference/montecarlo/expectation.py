@@ -14,6 +14,8 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.weights import Estimate
 from gnomon.inference.montecarlo.mean_error import MeanError
 from gnomon.inference.montecarlo.tails import Tails
+from gnomon.numeric.given import checked
+from gnomon.parameters import how_many
 
 __all__ = ["Expectation", "RunningMean", "expectation"]
 
@@ -198,6 +200,7 @@ class Expectation(RunningMean):
         Draws at a time; bounds the memory, changes no value beyond rounding.
     """
 
+    @checked
     def __init__(self, f: Callable[[Array], ArrayLike], sampler: Sampler, noise: Noise, batch: int = 1 << 16) -> None:
         super().__init__()
         if batch < 1:
@@ -220,14 +223,16 @@ class Expectation(RunningMean):
         self.extend(n)
         return Estimate(self.mean, np.inf if self.count == 1 else self.standard_error, 0.0)
 
+    @checked
     def extend(self, n: int) -> Self:
         """Draw n more."""
         if n < 1:
             raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+        how_many(self.count + n)
         end = self.count + n
         while self.count < end:
             size = min(self.batch, end - self.count)
-            x = self._draw(size, self.noise.rows(np.arange(self.count, self.count + size)))
+            x = self._draw(size, self.noise.take(np.arange(self.count, self.count + size)))
             values = self.values(x)
             if np.shape(values)[:1] != (size,):
                 raise UserValueError(
@@ -241,6 +246,7 @@ class Expectation(RunningMean):
         return self.f(x)
 
 
+@checked
 def expectation(
     f: Callable[[Array], ArrayLike], sampler: Sampler, n: int, noise: Noise, *, batch: int = 1 << 16
 ) -> Expectation:

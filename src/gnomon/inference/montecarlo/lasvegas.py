@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, HasLogProb, Noise
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.numeric.given import affordable, checked, numbers
+from gnomon.parameters import how_many
 
 __all__ = ["Exhausted", "LasVegas", "RejectionSampler"]
 
@@ -80,9 +82,11 @@ class LasVegas:
     attempts_: NDArray[np.int64]
     failed_: NDArray[np.bool_]
 
+    @checked
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
 
+    @checked
     def run(self, n: int, noise: Noise, *, max_tries: int = 1000) -> Array:
         """n answers, all of them right.
 
@@ -108,12 +112,21 @@ class LasVegas:
         for value, name in ((n, "n"), (max_tries, "max_tries")):
             if value < 1:
                 raise UserValueError(f"{name} = {value} is not possible", name, "use 1 or more")
+        affordable(how_many(n), "n", "ask for fewer answers")
         self.attempts_, self.failed_ = np.zeros(n, np.int64), np.ones(n, np.bool_)
         answers: Any = None
         for t in range(max_tries):
             open_ = np.flatnonzero(self.failed_)
-            candidates, right = self.attempt(len(open_), noise.child(f"try-{t}").rows(open_))
-            good = np.asarray(right.cpu() if is_tensor(right) else right, dtype=np.bool_)
+            found = self.attempt(len(open_), noise.child(f"try-{t}").take(open_))
+            if not isinstance(found, tuple) or len(found) != 2 or not np.ndim(found[0]):
+                raise UserTypeError(
+                    f"the attempt answers a {type(found).__name__}", "attempt", "answer (values, right)"
+                )
+            candidates, right = found
+            verdicts = numbers(right, "attempt")
+            if not np.isin(verdicts, (0, 1)).all():
+                raise UserValueError("a verdict is neither true nor false", "attempt", "answer truth values")
+            good = verdicts.astype(np.bool_)
             if good.shape != (len(open_),) or len(candidates) != len(open_):
                 what = f"{len(candidates)} candidates, verdicts of shape {good.shape}"
                 raise UserValueError(what, "attempt", f"answer with {len(open_)} of each")
@@ -164,6 +177,7 @@ class RejectionSampler(LasVegas):
     (5, 1)
     """
 
+    @checked
     def __init__(self, target: HasLogProb | Callable[[Array], Array], proposal: Any, log_envelope: float) -> None:
         if not hasattr(proposal, "sample") or not hasattr(proposal, "log_prob"):
             what = f"{type(proposal).__name__} is no proposal"
