@@ -183,8 +183,9 @@ def test_wrong_use_is_named(arguments, options, error, match):
     with pytest.raises(error, match=match):
         compare_models(*arguments, **options)
     found = compare_models(bell(1), bell(2), np.zeros((2, 1)), log_ratio=0.0)
-    with pytest.raises(UserValueError, match="level 2"):
-        found.interval(2)
+    for level in (0, 1, 2):
+        with pytest.raises(UserValueError, match=f"level {level}"):
+            found.interval(level)
 
 
 def test_the_same_seed_repeats():

@@ -103,3 +103,11 @@ def test_an_order_must_name_each_node_once():
         with pytest.raises(UserValueError, match="order of"):
             order_cost(graph, wrong)
     assert order_cost(graph, "ac", kept="b").largest == 4
+
+
+def test_what_is_kept_is_the_last_table():
+    """Of a pair and two loners: b, c and d are one table at the end, whoever is joined."""
+    cost = order_cost(UndirectedGraph("abcd", ["ab"]), "a", kept="bcd")
+    assert (cost.width, cost.largest, cost.total) == (2, 8, 4 + 8)
+    sized = order_cost(UndirectedGraph("abc", ["ab", "ac"]), "a", {"a": 5, "b": 2, "c": 3}, kept="bc")
+    assert (sized.width, sized.largest, sized.total) == (2, pytest.approx(30), pytest.approx(36))

@@ -119,6 +119,9 @@ def test_support_is_checked_on_finite_spaces():
     check_support([0.5, 0.5, 0.0], [0.5, 0.5, 0.0])
     with pytest.raises(UserValueError, match="state 0"):
         check_support(P, [0.0, 0.5, 0.5])
+    check_support([1.0, 1e-60], [1.0, 1e-60])  # below what float32 holds, and not 0
+    with pytest.raises(UserValueError, match="state 1"):
+        check_support([1.0, 1e-60], [1.0, 0.0])
 
 
 @pytest.mark.spec("INF-06")

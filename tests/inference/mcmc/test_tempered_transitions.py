@@ -135,6 +135,30 @@ def test_a_mixture_stays_a_mixture(steps):
 
 
 @pytest.mark.spec("INF-26")
+def test_walks_that_leave_the_support_are_rejected():
+    """An exponential law heated to a normal base, whose draws fall below 0 where the target is not; rate 1e-4."""
+
+    class Base:
+        def log_prob(self, x):
+            return stats.norm.logpdf(x[:, 0], 1, 2)
+
+        def sample(self, n, noise):
+            return 1 + 2 * noise.normal((n, 1), like=np.empty(0))
+
+    def half_line(x):
+        return np.where(x[:, 0] > 0, -x[:, 0], -np.inf)
+
+    kernel = TemperedTransitions([1.0, 0.5, 0.2, 0.0], MetropolisHastings(RandomWalk(2.0)), base=Base())
+    state, info = kernel.step(
+        kernel.init(stats.expon.rvs(size=(20_000, 1), random_state=0), half_line), Noise(5, "half")
+    )
+    assert (info["proposed"]["x"] if isinstance(info["proposed"], dict) else info["proposed"]).min() < 0
+    assert state["x"].min() > 0
+    assert stats.kstest(state["x"][:, 0], stats.expon.cdf).pvalue > 1e-4
+    assert 0.1 < info["accepted"].mean() < 0.95
+
+
+@pytest.mark.spec("INF-26")
 def test_modes_are_crossed_that_a_random_walk_does_not_cross():
     """Both from one mode, 400 chains: within 100 steps the plain chain never leaves, the tempered one is everywhere."""
     target, start = SeparatedModes(12.0), np.full((400, 2), -12 / 8**0.5)
