@@ -1,4 +1,4 @@
-"""``gnomon demo``: every system on built-in real data, against its baseline."""
+"""``gnomon demo``: systems of every task on built-in real data, against their baselines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 @click.option("--out", metavar="FOLDER", help="Where the runs are saved, new or empty. [default gnomon-demo]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(out: str | None, as_json: bool) -> None:
-    """Fit every system to built-in data, print a leaderboard per task and data space, save the runs."""
+    """Fit systems of every task to built-in data, print a leaderboard per task and data space, save the runs."""
     folder = Path(out) if out else free_path(Path("gnomon-demo"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserValueError(f"{folder} exists and is not empty", "--out", "remove it or choose another folder")

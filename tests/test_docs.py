@@ -1,0 +1,131 @@
+"""Documentation that runs: every python block of the readmes and of docs/*.md, page by page, in a temporary folder.
+
+The blocks of a page share their names, as a reader would type them one after the other. A block marked ```` ```python
+slow ```` takes minutes and is run with the slow tests, on its own. The readmes must say the same in both languages.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from gnomon import catalog
+from gnomon.cli.main import VERBS
+
+ROOT = Path(__file__).parent.parent
+README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
+PAGES = [README, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
+SECONDS = 20.0
+"""Processor time that a block may take; those that take more are marked slow."""
+
+
+class Block(NamedTuple):
+    page: Path
+    line: int
+    kind: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    fences = re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(page, text.count("\n", 0, one.start(2)), one.group(1).strip(), one.group(2)) for one in fences]
+
+
+def run(block: Block, names: dict) -> float:
+    """Seconds of processor time; a failure names the line of the page."""
+    begun = time.process_time()
+    exec(compile("\n" * block.line + block.code, str(block.page), "exec"), names)
+    return time.process_time() - begun
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A reader's folder, with the file that docs/data.md speaks of."""
+    x = np.random.Generator(np.random.PCG64(0)).normal(size=(60, 12))
+    np.savetxt(tmp_path / "big.csv", x, delimiter=",", header=",".join("abcdefghijkl"), comments="")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_blocks_are_found_where_they_stand():
+    assert all(one.kind in ("", "python", "python slow") for page in PAGES for one in blocks(page))
+    first = next(one for one in blocks(README) if one.kind == "python")
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert lines[first.line] == first.code.splitlines()[0] == "import gnomon"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")],
+                         ids=lambda page: page.name)  # fmt: skip
+def test_every_block_of_a_page_runs(page, folder, capsys):
+    names = {"__name__": "documentation"}
+    took = {block.line: run(block, names) for block in blocks(page) if block.kind == "python"}
+    assert {line: seconds for line, seconds in took.items() if seconds > SECONDS} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [one for page in PAGES for one in blocks(page) if one.kind == "python slow"],
+                         ids=lambda block: f"{block.page.name}:{block.line}")  # fmt: skip
+def test_slow_blocks_run(block, folder):
+    run(block, {"__name__": "documentation"})
+
+
+def test_a_block_that_fails_is_told_by_its_line():
+    block = Block(README, 6, "python", "x = 1\ny = no_such_name\n")
+    with pytest.raises(NameError) as told:
+        run(block, {})
+    assert told.traceback[-1].lineno + 1 == 8 and Path(told.traceback[-1].path) == README
+
+
+def test_both_readmes_have_the_same_code():
+    english, chinese = (
+        [re.sub(r"\s*#.*", "", block.kind + "\n" + block.code) for block in blocks(page)] for page in (README, CHINESE)
+    )
+    assert english == chinese and len(english) > 4
+
+
+def test_both_readmes_list_every_system():
+    listed = []
+    for page in (README, CHINESE):
+        rows = re.findall(r"^\|.*`.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        listed.append([re.findall(r"`([a-z-]+)`", row) for row in rows])
+    assert listed[0] == listed[1]
+    known = {name for row in listed[0] for name in row}
+    names = [entry.name for entry in catalog.ENTRIES]
+    # of a classifier that has a twin for numbers, the row of the classifier speaks for both
+    assert [name for name in names if not {name, name.removesuffix("-regression")} & known] == []
+    assert known <= set(names)
+
+
+def test_commands_of_the_readme_exist():
+    told = {name for block in blocks(README) for name in re.findall(r"^(?:\.venv/bin/)?gnomon (\w+)", block.code, re.M)}
+    assert {"info", "fit", "diagnose", "list"} <= told <= set(VERBS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_names_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / link).exists(), link
+    for name in re.findall(r"`(gnomon(?:\.\w+)+)", text):
+        assert resolved(name), name
+
+
+def resolved(name: str) -> bool:
+    """Whether a dotted name is a module, or a name inside one."""
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
