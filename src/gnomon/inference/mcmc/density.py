@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 
 from gnomon.contracts import Array, HasState, State
 from gnomon.distributions.bernoulli import Bernoulli
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, prototype, to_numpy
 
 __all__ = ["Density", "Tempered", "TemperedBlocks", "as_density", "computes_in"]
@@ -41,16 +42,32 @@ class Density:
     def log_prob(self, x: Array) -> Array:
         """Log density of each row up to a constant, shape (rows,)."""
         if not is_tensor(x):
-            try:
-                return _per_row(self.log_density(x), x)
-            except TypeError as error:
-                raise UserTypeError(
-                    f"the log density does not take NumPy arrays ({error})", "target", "start from a torch tensor"
-                ) from error
+            return self._of_numpy(x)
         import torch
 
-        with torch.no_grad():
-            return _per_row(self.log_density(x), x)
+        with torch.no_grad(), _told_shape(x):
+            value = self.log_density(x)
+        return _per_row(value, x)
+
+    def _of_numpy(self, x: Array) -> Array:
+        """The answer to a NumPy array; a density that is written for tensors alone is given one."""
+        try:
+            with _told_shape(x):
+                value = self.log_density(x)
+        except UserError:
+            raise
+        except (TypeError, AttributeError) as error:
+            import torch
+
+            try:
+                with torch.no_grad():
+                    value = to_numpy(self.log_density(torch.from_numpy(np.array(x))))
+            except Exception:
+                raise UserTypeError(
+                    f"the log density does not take NumPy arrays ({error})", "target",
+                    "write it for arrays or tensors of shape (rows, ...)",
+                ) from error  # fmt: skip
+        return _per_row(value, x)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """Log density (rows,) and its gradient (rows, ...), in the kind and type of `x`."""
@@ -65,6 +82,7 @@ class Density:
                 value = _per_row(self.log_density(inside), inside)
         except (TypeError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "numpy" not in str(error):
+                error.add_note(_shape_note(inside))
                 raise
             raise UserTypeError(
                 f"the log density does not take torch tensors ({error})", "target",
@@ -224,6 +242,22 @@ def computes_in(target: Any, x: Array) -> Array:
 
         return torch.as_tensor(x, dtype=like.dtype, device=like.device)
     return x
+
+
+def _shape_note(x: Array) -> str:
+    return f"the log density was given all rows at once, an array of shape {tuple(x.shape)}: it answers ({len(x)},)"
+
+
+@contextmanager
+def _told_shape(x: Array) -> Iterator[None]:
+    """Add to an error inside a log density what it had been given: one written for a single row fails here."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (ValueError, RuntimeError, IndexError) as error:
+        error.add_note(_shape_note(x))
+        raise
 
 
 def _per_row(value: Array, x: Array) -> Array:
