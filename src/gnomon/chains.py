@@ -66,8 +66,8 @@ def sample_chain(
     target : callable, object with ``energy`` or ``log_prob``, or HasBlocks
         A log density takes (chains, ...) to (chains,); gradients are torch's. A fitted system stands for its model.
     kernel : str or Kernel
-        "hmc", "metropolis", "gibbs" (needs blocks), "sites" (one unit of 0 or 1 after the other, any energy), or a
-        kernel of `gnomon.inference.mcmc`.
+        "hmc", "metropolis", "tempering" (several modes), "gibbs" (needs blocks), "sites" (one unit of 0 or 1 after the
+        other, any energy), or a kernel of `gnomon.inference.mcmc`.
     chains : int, in [1, inf)
         All move at once.
     draws : int, in [0, inf), default 1000

@@ -65,9 +65,11 @@ class Problem:
     def checked_proposal(self) -> Any:
         """The proposal, or the refusal of a model that has nothing to start from."""
         if self.proposal is None:
+            counted = isinstance(self.model, HasMarginalEnergy)
+            other = "raise `limit` to enumerate it" if counted else "bounds=[(lower, upper), ...] of 1 or 2 columns"
             raise UserTypeError(
                 f"{type(self.model).__name__} has no bridge to a base model", "model",
-                "pass proposal=, a distribution that covers it, or raise `limit` to enumerate it",
+                f"pass proposal=, a distribution that covers it, or {other}",
             )  # fmt: skip
         return as_proposal(self.proposal)
 

@@ -50,7 +50,7 @@ def log_partition(
     bounds: Sequence[tuple[float, float]] | None = None,
     **options: Any,
 ) -> Score:
-    r"""Log of :math:`Z = \sum_x e^{-E(x)}`, or of the integral: exact where that is feasible, else estimated.
+    r"""Log Z, :math:`Z = \sum_x e^{-E(x)}` or the integral: exact where that is feasible, else estimated.
 
     =============  ==================================================================================================
     "auto"         exact where it is cheap, else "ais"; takes the options of "ais"
