@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 import time
@@ -43,10 +44,24 @@ def test_every_class_and_function_of_every_public_module_is_a_part_with_its_summ
         ("cosine of the angle", "gnomon.evaluation.similarity:cosine_similarity"),
         ("evaluation.curves", "gnomon.evaluation.curves:PRCurve"),
         ("Contrastive divergence", "gnomon.objectives.contrastive:CD"),
+        ("linear-Gaussian", "gnomon.inference.exact.linear_gaussian:LinearGaussian"),
+        ("learned transition", "gnomon.inference.mcmc.learned:TransitionOperator"),
+        ("Fourier series", "gnomon.numeric.fourier:coefficients"),
+        ("sample chain", "gnomon.chains:sample_chain"),
+        ("conjugate update", "gnomon.conjugate:update"),
+        ("compare", "gnomon.tasks.compare:compare"),
     ],
 )
 def test_found_by_name_summary_and_module(word, expected):
     assert expected in [part.where for part in find(word)]
+
+
+def test_the_whole_phrase_comes_first_and_single_letters_are_words():
+    found = find("log Z")
+    whole = ["log z" in f"{part.name} {part.summary}".lower() for part in found]
+    assert whole == sorted(whole, reverse=True) and 5 < sum(whole) < len(whole)
+    assert "gnomon.evaluation.partition:log_partition" in [part.where for part in found[: sum(whole)]]
+    assert all(re.search(r"\bz\b", f"{part.where} {part.summary}".lower().replace("_", " ")) for part in found)
 
 
 def test_what_is_private_or_not_there_is_not_found():

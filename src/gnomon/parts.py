@@ -16,10 +16,10 @@ from pathlib import Path
 __all__ = ["ROOMS", "Part", "find"]
 
 ROOMS = (
-    "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference", "objectives", "training", "evaluation",
-    "compress",
+    "chains", "conjugate", "tasks", "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference",
+    "objectives", "training", "evaluation", "compress",
 )  # fmt: skip
-"""Packages of gnomon that hold parts."""
+"""Modules and packages of gnomon that hold parts, those of the verbs first."""
 
 _NAMES = re.compile(r"^__all__ = (\[.*?\])", re.MULTILINE | re.DOTALL)
 _HEADS = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
@@ -54,7 +54,8 @@ def find(word: str) -> tuple[Part, ...]:
     Parameters
     ----------
     word : str
-        "" finds everything.
+        "" finds everything. Of several words, set apart by blanks or hyphens, each may begin a word of another of the
+        four; the parts with the whole phrase come first.
 
     Examples
     --------
@@ -62,13 +63,29 @@ def find(word: str) -> tuple[Part, ...]:
     ['evaluation']
     """
     folded = word.casefold()
-    found = []
+    words = [_beginning(one) for one in re.split(r"[\s-]+", folded.strip())]
+    exact: list[Part] = []
+    loose: list[Part] = []
     for room, module, text in _files():
         if folded in module.casefold():
-            found += _read(room, module, text)
-        elif folded in text.casefold():
-            found += [part for part in _read(room, module, text) if folded in f"{part.name}\n{part.summary}".casefold()]
-    return tuple(found)
+            exact += _read(room, module, text)
+            continue
+        whole = f"{module}\n{text}".casefold()
+        if folded not in whole and not (len(words) > 1 and all(one.search(whole) for one in words)):
+            continue
+        for part in _read(room, module, text):
+            own = f"{part.name}\n{part.summary}".casefold()
+            if folded in own:
+                exact.append(part)
+            elif len(words) > 1 and all(one.search(f"{module}\n{own}") for one in words):
+                loose.append(part)
+    return (*exact, *loose)
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    """Where a word begins with this one; one of a letter or two must be the whole word."""
+    end = r"(?![a-z0-9])" if len(word) < 3 else ""
+    return re.compile(rf"(?<![a-z0-9]){re.escape(word)}{end}")
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +97,8 @@ def _files() -> tuple[tuple[str, str, str], ...]:
 
 def _walk(top: Path) -> Iterator[tuple[str, str, str]]:
     for room in ROOMS:
-        for path in sorted((top / room).rglob("*.py")):
+        alone = top / f"{room}.py"
+        for path in [alone] if alone.is_file() else sorted((top / room).rglob("*.py")):
             if not path.name.startswith("_"):
                 module = ".".join((top.name, *path.relative_to(top).with_suffix("").parts))
                 yield room, module, path.read_text(encoding="utf-8")

@@ -182,7 +182,7 @@ def dft_matrix(n: int, scale: Literal["ortho"] | None = None, *, limit: int = 40
 
 @checked
 def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *, points: int | None = None) -> Complex:
-    r"""Fourier coefficients :math:`c_n = \frac1T \int_0^T f(t) e^{-2 \pi i n t / T} dt` for n = -n_max, ..., n_max.
+    r"""Fourier series coefficients :math:`c_n = \frac1T \int_0^T f(t) e^{-2 \pi i n t / T} dt`, n = -n_max ... n_max.
 
     The midpoint rule on `points` equal cells, which one FFT carries out.
 
