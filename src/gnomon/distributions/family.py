@@ -275,7 +275,9 @@ def axes(shape: Any) -> tuple[int, ...]:
 
 def _check_address(noise: Any, shape: Any, draw: Any) -> None:
     if not hasattr(noise, "at"):
-        raise UserTypeError(f"a {type(noise).__name__} is no noise", "noise", "give a gnomon.numeric.noise.Noise")
+        raise UserTypeError(
+            f"a {type(noise).__name__} is no noise", "noise", "give gnomon.numeric.noise.Noise(seed, purpose)"
+        )
     if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < 1 << 31:
         raise UserValueError(f"draw {draw!r}", "draw", "give a whole number in [0, 2**31)")
     affordable(math.prod(int(n) for n in axes(shape)), "shape", "draw fewer at once")

@@ -43,6 +43,10 @@ class ModelComparison:
     difference: Score
     log_ratio: Score
 
+    def __str__(self) -> str:
+        ratio = f"log ratio of normalizers {self.log_ratio}"
+        return f"{self.verdict()}: log-likelihood difference {self.difference}, {ratio}"
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Limits of the difference on these rows, from the error of the ratio alone."""
         from scipy.special import ndtri

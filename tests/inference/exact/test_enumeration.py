@@ -137,3 +137,13 @@ def test_oracle_agrees_with_a_sum_written_out():
         for h in map(np.array, itertools.product([0, 1], repeat=2))
     ]
     assert log_sum(terms) == pytest.approx(4.163709, abs=5e-7)
+
+
+def test_a_fitted_system_stands_for_its_model():
+    class Fitted:
+        model_ = tiny_rbm()
+
+    assert log_partition(Fitted()) == log_partition(tiny_rbm())
+    for block in ("visible", "hidden"):
+        mean = exact_expectation(Fitted(), lambda x: x, block)
+        assert np.array_equal(mean, exact_expectation(tiny_rbm(), lambda x: x, block)) and mean.ndim == 1

@@ -79,7 +79,7 @@ def log_partition(model: HasMarginalEnergy, *, block: str | None = None, limit: 
     Parameters
     ----------
     model : HasMarginalEnergy
-        Blocks of binary {0, 1} units.
+        Blocks of binary {0, 1} units. A fitted System stands for its model.
     block : str, optional
         The block to enumerate; the smallest by default. Every block gives the same number.
     limit : int, default 25
@@ -99,6 +99,7 @@ def log_partition(model: HasMarginalEnergy, *, block: str | None = None, limit: 
     ----------
     Smolensky (1986), "Information processing in dynamical systems: foundations of harmony theory".
     """
+    model = getattr(model, "model_", model)
     total = -math.inf
     for _, log_weight in _chunks(model, _checked_block(model, block, limit)):
         total = np.logaddexp(total, _logsumexp(to_numpy(log_weight)))
@@ -117,7 +118,7 @@ def weighted_states(
     Parameters
     ----------
     model : HasMarginalEnergy
-        Blocks of binary {0, 1} units.
+        Blocks of binary {0, 1} units. A fitted System stands for its model.
     block : str, optional
         The block to enumerate; the smallest by default.
     limit : int, default 25
@@ -135,6 +136,7 @@ def weighted_states(
     UserValueError
         When the block is larger than `limit`.
     """
+    model = getattr(model, "model_", model)
     block = _checked_block(model, block, limit)
     log_z = log_partition(model, block=block, limit=limit)
     for x, log_weight in _chunks(model, block):
@@ -149,7 +151,7 @@ def exact_expectation(
     Parameters
     ----------
     model : HasMarginalEnergy
-        Blocks of binary {0, 1} units.
+        Blocks of binary {0, 1} units. A fitted System stands for its model.
     f : callable
         Takes states (rows, size) and returns one value or array per row, (rows, ...).
     block : str, optional

@@ -145,7 +145,8 @@ class TransitionOperator:
     r"""A kernel that is a model: corrupt the row, then draw a clean one given the corrupted; what it settles on is p.
 
     Where the denoiser is the true :math:`p(x | \tilde x)` of the data's law and the chain can reach everything, the
-    stationary law is the data's. There is no log density: only draws, and for finite states the matrix.
+    stationary law is the data's. There is no log density: only draws, and for finite states the matrix. As a kernel it
+    is its own target: ``gnomon.sample_chain(operator, operator, start=rows)`` with a row per chain, (chains, d).
 
     Parameters
     ----------
