@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from gnomon.errors import UserValueError, nearest
-from gnomon.graphs.undirected import UndirectedGraph
+from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.graphs.undirected import UndirectedGraph, names_of, pairs_of
 
 __all__ = ["DirectedGraph"]
 
@@ -39,7 +39,9 @@ class DirectedGraph:
     """
 
     def __init__(self, parents: Mapping[Hashable, Sequence[Hashable]]) -> None:
-        self._parents = {node: tuple(above) for node, above in parents.items()}
+        if not isinstance(parents, Mapping):
+            raise UserTypeError(f"parents are a {type(parents).__name__}", "parents", "give {node: (its parents)}")
+        self._parents = {node: names_of(above, f"parents of {node!r}") for node, above in parents.items()}
         self._children: dict[Hashable, list[Hashable]] = {node: [] for node in self._parents}
         for node, above in self._parents.items():
             for parent in above:
@@ -63,7 +65,7 @@ class DirectedGraph:
         ('b',)
         """
         parents: dict[Hashable, dict[Hashable, None]] = {node: {} for node in nodes}
-        for parent, child in edges:
+        for parent, child in pairs_of(edges):
             parents.setdefault(parent, {})
             parents.setdefault(child, {})[parent] = None
         return cls({node: tuple(above) for node, above in parents.items()})
@@ -88,7 +90,7 @@ class DirectedGraph:
 
     def known(self, node: Hashable) -> Hashable:
         """The node itself; an unknown one is refused with the nearest names."""
-        if node not in self._parents:
+        if not isinstance(node, Hashable) or node not in self._parents:
             raise _unknown(node, self._parents, "nodes")
         return node
 
@@ -110,13 +112,13 @@ class DirectedGraph:
 
     def ancestral(self, nodes: Iterable[Hashable]) -> DirectedGraph:
         """The nodes with all their ancestors: what is left when everything that has no say is summed out."""
-        names = {self.known(node) for node in nodes}
+        names = {self.known(node) for node in names_of(nodes, "nodes")}
         kept = names | self.ancestors(names)
         return DirectedGraph({node: above for node, above in self._parents.items() if node in kept})
 
     def cut(self, nodes: Iterable[Hashable]) -> DirectedGraph:
         """The graph without the edges into the nodes: what an intervention on them leaves."""
-        held = {self.known(node) for node in nodes}
+        held = {self.known(node) for node in names_of(nodes, "nodes")}
         return DirectedGraph({node: () if node in held else above for node, above in self._parents.items()})
 
     def moral(self) -> UndirectedGraph:
@@ -135,7 +137,7 @@ class DirectedGraph:
 
     def check_order(self, order: Iterable[Hashable]) -> tuple[Hashable, ...]:
         """An order of all nodes in which parents come first; another is refused with the first node too early."""
-        names = tuple(order)
+        names = names_of(order, "order")
         if len(names) != len(self._parents) or set(names) != set(self._parents):
             raise UserValueError(f"an order of {len(names)} nodes", "order", "name every node of the graph once")
         seen: set[Hashable] = set()
@@ -147,7 +149,7 @@ class DirectedGraph:
         return names
 
     def _reach(self, nodes: Iterable[Hashable], step: Mapping[Hashable, Sequence[Hashable]]) -> set[Hashable]:
-        waiting = [self.known(node) for node in nodes]
+        waiting = [self.known(node) for node in names_of(nodes, "nodes")]
         found: set[Hashable] = set()
         while waiting:
             for near in step[waiting.pop()]:

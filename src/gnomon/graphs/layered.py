@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
-from gnomon.graphs.undirected import UndirectedGraph
+from gnomon.graphs.undirected import UndirectedGraph, names_of, pairs_of
+from gnomon.numeric.given import affordable
+from gnomon.parameters import how_many
 
 __all__ = ["LayeredGraph"]
 
@@ -34,11 +36,13 @@ class LayeredGraph:
     """
 
     def __init__(self, sizes: Mapping[str, int], edges: Iterable[Sequence[str]] = ()) -> None:
+        if not isinstance(sizes, Mapping):
+            raise UserTypeError(f"sizes are a {type(sizes).__name__}", "sizes", "give {layer: units}")
         self.sizes = dict(sizes)
         for layer, size in self.sizes.items():
-            if size < 1:
+            if how_many(size, f"units of {layer!r}") < 1:
                 raise UserValueError(f"layer {layer!r} has {size} units", "sizes", "give at least 1")
-        pairs = [tuple(pair) for pair in edges]
+        pairs = pairs_of(edges)
         self.between = UndirectedGraph(self.sizes, [pair for pair in pairs if pair[0] != pair[1]])
         """Layers that interact with each other."""
         self.within = frozenset(a for a, b in pairs if a == b and self.sizes.get(a, 2) > 1)
@@ -82,13 +86,20 @@ class LayeredGraph:
 
         Units of a kept layer that meet in a layer that is summed out are joined, as are different such layers.
         """
-        names = tuple(kept)
+        names = names_of(kept, "kept")
         inside = self.between.without(names).components()
         met = {a for part in inside for layer in part for a in self.between.neighbors(layer) if a in names}
         return self._made(self.between.marginal(names), {str(layer) for layer in met})
 
     def units(self) -> UndirectedGraph:
-        """The graph of single units, named ``layer[0]``, ``layer[1]`` ...: as many nodes and edges as there are."""
+        """The graph of single units, named ``layer[0]``, ``layer[1]`` ...: as many nodes and edges as there are.
+
+        Raises
+        ------
+        UserValueError
+            More than 2^24 edges, about 1 GB.
+        """
+        affordable(self.n_edges, "units", "work on the layers", each=64, limit=1 << 24)
         names = {layer: [f"{layer}[{i}]" for i in range(size)] for layer, size in self.sizes.items()}
         edges = [(a, b) for x, y in self.between.edges for a in names[str(x)] for b in names[str(y)]]
         cliques = [*edges, *(names[layer] for layer in self.within)]

@@ -3,10 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 
 __all__ = ["UndirectedGraph"]
+
+
+def names_of(nodes: Any, where: str, *, hashable: bool = True) -> tuple[Any, ...]:
+    """Names of nodes, from any iterable of them.
+
+    Raises
+    ------
+    UserTypeError
+        No iterable, or a name that cannot be one.
+    """
+    if not isinstance(nodes, Iterable):
+        raise UserTypeError(f"{nodes!r} is no list of names", where, "give a list or tuple of names")
+    names = tuple(nodes)
+    bad = [node for node in names if hashable and not isinstance(node, Hashable)]
+    if bad:
+        raise UserTypeError(f"{bad[0]!r} is no name of a node", where, "give a text or a number")
+    return names
+
+
+def pairs_of(edges: Any) -> list[tuple[Any, Any]]:
+    """Edges as pairs of names.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No iterable of pairs, or a name that cannot be one.
+    """
+    pairs = [names_of(edge, "edges") for edge in names_of(edges, "edges", hashable=False)]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise UserValueError(f"an edge with {len(pair)} ends: {pair!r}", "edges", "give pairs of nodes")
+    return pairs
 
 
 class UndirectedGraph:
@@ -34,8 +67,8 @@ class UndirectedGraph:
     """
 
     def __init__(self, nodes: Iterable[Hashable] = (), edges: Iterable[Sequence[Hashable]] = ()) -> None:
-        adjacent: dict[Hashable, set[Hashable]] = {node: set() for node in nodes}
-        for a, b in edges:
+        adjacent: dict[Hashable, set[Hashable]] = {node: set() for node in names_of(nodes, "nodes")}
+        for a, b in pairs_of(edges):
             if a == b:
                 raise UserValueError(f"an edge from {a!r} to itself", "edges", "leave it out")
             adjacent.setdefault(a, set()).add(b)
@@ -53,8 +86,8 @@ class UndirectedGraph:
         3
         """
         graph = cls(nodes)
-        for clique in cliques:
-            members = set(clique)
+        for clique in names_of(cliques, "cliques", hashable=False):
+            members = set(names_of(clique, "cliques"))
             for node in members:
                 graph._adjacent[graph.known(node)] |= members
         for node, others in graph._adjacent.items():
@@ -64,7 +97,7 @@ class UndirectedGraph:
     @classmethod
     def complete(cls, nodes: Iterable[Hashable]) -> UndirectedGraph:
         """Every node joined with every other."""
-        names = tuple(nodes)
+        names = names_of(nodes, "nodes")
         return cls.from_cliques(names, [names])
 
     def __repr__(self) -> str:
@@ -93,7 +126,7 @@ class UndirectedGraph:
 
     def known(self, node: Hashable) -> Hashable:
         """The node itself; an unknown one is refused with the nearest names."""
-        if node not in self._adjacent:
+        if not isinstance(node, Hashable) or node not in self._adjacent:
             raise _unknown(node, self.nodes)
         return node
 
@@ -111,7 +144,7 @@ class UndirectedGraph:
 
     def subgraph(self, nodes: Iterable[Hashable]) -> UndirectedGraph:
         """The nodes given and the edges between them, in this graph's order."""
-        kept = {self.known(node) for node in nodes}
+        kept = {self.known(node) for node in names_of(nodes, "nodes")}
         graph = UndirectedGraph()
         graph._adjacent = {node: others & kept for node, others in self._adjacent.items() if node in kept}
         graph._place = {node: i for i, node in enumerate(graph._adjacent)}
@@ -119,7 +152,7 @@ class UndirectedGraph:
 
     def without(self, nodes: Iterable[Hashable]) -> UndirectedGraph:
         """The graph after the nodes and their edges are deleted."""
-        gone = {self.known(node) for node in nodes}
+        gone = {self.known(node) for node in names_of(nodes, "nodes")}
         return self.subgraph(node for node in self._adjacent if node not in gone)
 
     def components(self) -> tuple[tuple[Hashable, ...], ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasState
+from gnomon.numeric.given import floats
 
 __all__ = ["convert", "double", "is_tensor", "prototype", "to_numpy", "where"]
 
@@ -40,14 +41,18 @@ def convert(x: Array, like: Array) -> Array:
     return torch.as_tensor(x, dtype=like.dtype, device=like.device)
 
 
-def to_numpy(x: Array) -> NDArray[np.float64]:
-    """`x` as a float64 NumPy array, detached."""
-    return x.detach().double().cpu().numpy() if is_tensor(x) else np.asarray(x, dtype=np.float64)
+def to_numpy(x: Array, name: str = "values") -> NDArray[np.float64]:
+    """`x` as a float64 NumPy array, detached; what holds no real numbers is refused by name."""
+    if is_tensor(x) and x.is_floating_point():
+        return x.detach().double().cpu().numpy()
+    if type(x) is np.ndarray and x.dtype == np.float64:
+        return x
+    return floats(x, name)
 
 
 def double(x: Array) -> Array:
     """`x` in float64, detached, where it lies."""
-    return x.detach().double() if is_tensor(x) else np.asarray(x, dtype=np.float64)
+    return x.detach().double() if is_tensor(x) and not x.is_complex() else to_numpy(x)
 
 
 def where(mask: Array, a: Array, b: Array) -> Array:

@@ -15,6 +15,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.inference.arrays import is_tensor
 from gnomon.inference.exact.factors import Factor
+from gnomon.numeric.given import checked
 
 __all__ = ["Conditional", "DirectedModel", "Draws", "as_directed"]
 
@@ -145,6 +146,7 @@ class DirectedModel:
             return conditional
         return conditional({parent: values[parent] for parent in self.parents(node)})
 
+    @checked
     def sample(
         self,
         n: int,

@@ -14,6 +14,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.directed import DirectedModel, Draws, as_directed
 from gnomon.inference.importance.weights import WeightedSample
+from gnomon.numeric.given import checked
 
 __all__ = ["Accepted", "likelihood_weighting", "rejection_sample"]
 
@@ -36,6 +37,7 @@ class Accepted(NamedTuple):
     attempts: int
 
 
+@checked
 def likelihood_weighting(
     model: DirectedModel,
     evidence: Mapping[str, Any],
@@ -93,6 +95,7 @@ def likelihood_weighting(
     return sample
 
 
+@checked
 def rejection_sample(
     model: DirectedModel,
     evidence: Mapping[str, Any],

@@ -56,6 +56,9 @@ def test_one_try_fails_as_often_as_the_envelope_says():
     assert low <= found.failed_.sum() <= high
     assert (found.attempts_ == 1).all()
     assert told.value.failed.sum() == found.failed_.sum()
+    assert np.array_equal(told.value.attempts, found.attempts_)
+    missing, text = int(found.failed_.sum()), str(told.value)
+    assert text.startswith(f"{missing} of 20000 answers") and f"({n - missing} successes in {n})" in text
     assert isinstance(told.value, UserError)
     copy = pickle.loads(pickle.dumps(told.value))
     assert str(copy) == str(told.value)
@@ -120,9 +123,15 @@ def test_what_cannot_be_tried_is_refused():
         sampler().run(0, Noise(0, "bad"))
     with pytest.raises(UserValueError, match="max_tries = 0"):
         sampler().run(1, Noise(0, "bad"), max_tries=0)
-    with pytest.raises(UserTypeError, match="no proposal"):
-        RejectionSampler(lambda x: x, 3, 0.0)
-    with pytest.raises(UserValueError, match="log M is nan"):
+
+    class Draws:
+        def sample(self, n, noise):
+            return noise.uniform((n, 1))
+
+    for wrong in (3, Draws()):
+        with pytest.raises(UserTypeError, match="no proposal"):
+            RejectionSampler(lambda x: x, wrong, 0.0)
+    with pytest.raises(UserValueError, match="nan is not allowed"):
         RejectionSampler(lambda x: x, Table(Q), np.nan)
     with pytest.raises(UserValueError, match="log p nan"):
         RejectionSampler(lambda x: np.full(len(x), np.nan), Table(Q), 0.0).run(3, Noise(0, "bad"))

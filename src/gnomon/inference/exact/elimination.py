@@ -17,6 +17,7 @@ from gnomon.errors import UserValueError, nearest
 from gnomon.graphs.orders import OrderCost, best_order, order_cost, width_at_least
 from gnomon.graphs.undirected import UndirectedGraph
 from gnomon.inference.exact.factors import Factor, HasFactors, Product
+from gnomon.numeric.given import checked
 from gnomon.numeric.ops import logsumexp
 
 __all__ = ["MostProbable", "VariableElimination"]
@@ -169,6 +170,7 @@ class VariableElimination:
         free = [name for name in self.sizes if name not in (evidence or {})]
         return MostProbable({name: values.get(name, 0) for name in free}, total)
 
+    @checked
     def sample_posterior(self, n: int, noise: Noise, evidence: Mapping[str, int] | None = None) -> dict[str, Codes]:
         """Independent exact draws of all variables that are not observed, given the evidence.
 

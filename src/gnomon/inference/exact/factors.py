@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import floats
 
 __all__ = ["Factor", "HasFactors", "Product"]
 
@@ -40,8 +41,10 @@ class Factor:
     __slots__ = ("log_values", "names")
 
     def __init__(self, names: Sequence[str], log_values: ArrayLike) -> None:
+        if not isinstance(names, Iterable) or not all(isinstance(name, Hashable) for name in names):
+            raise UserTypeError(f"names are {names!r}", "names", "give one name for each axis")
         self.names = tuple(names)
-        self.log_values: Floats = np.asarray(log_values, np.float64)
+        self.log_values: Floats = floats(log_values, "log_values")
         if len(set(self.names)) != len(self.names) or self.log_values.ndim != len(self.names):
             what = f"a table of shape {self.log_values.shape} for the variables {', '.join(self.names)}"
             raise UserValueError(what, "names", "give one axis for each, and each name once")
@@ -51,7 +54,7 @@ class Factor:
     @classmethod
     def of(cls, names: Sequence[str], values: ArrayLike) -> Factor:
         """From weights that are not negative."""
-        weights = np.asarray(values, np.float64)
+        weights = floats(values, "values")
         if not (weights >= 0).all():
             bad = weights[~(weights >= 0)].flat[0]
             raise UserValueError(f"weight {bad:g}", f"factor {tuple(names)}", "weights are numbers of at least 0")
@@ -68,6 +71,14 @@ class Factor:
 
     def given(self, evidence: Mapping[str, int]) -> Factor:
         """The factor with variables held at values; names that it has not are ignored."""
+        if not isinstance(evidence, Mapping):
+            raise UserTypeError(f"evidence is a {type(evidence).__name__}", "evidence", "give {name: value}")
+        for name, size in self.sizes.items():
+            value = evidence.get(name, 0)
+            if not isinstance(value, int | np.integer) or not 0 <= value < size:
+                raise UserValueError(
+                    f"{name} = {value!r} is outside [0, {size})", "evidence", "use a whole number in it"
+                )
         if not any(name in evidence for name in self.names):
             return self
         index = tuple(evidence.get(name, slice(None)) for name in self.names)

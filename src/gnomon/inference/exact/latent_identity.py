@@ -18,6 +18,7 @@ from gnomon.contracts import Array, HasBlocks, HasLogProb, HasState, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, is_tensor, to_numpy
 from gnomon.inference.exact.enumeration import states
+from gnomon.numeric.given import checked
 from gnomon.numeric.ops import logsumexp
 
 __all__ = ["LatentIdentity", "check_identity", "expected_complete_gradient"]
@@ -79,6 +80,7 @@ class LatentIdentity:
         return f"{verdict}: values differ by {self.error:.2g} nats, gradients by {self.gradient_error:.2g}"
 
 
+@checked
 def expected_complete_gradient(model: Any, v: Array, *, visible: str = "visible", limit: int = 16) -> dict[str, Floats]:
     r"""Gradient of the log-likelihood as :math:`\sum_n E_{h | v_n}[\nabla \log p(h, v_n)]`, every latent state in turn.
 
@@ -119,6 +121,7 @@ def expected_complete_gradient(model: Any, v: Array, *, visible: str = "visible"
     return _expected(model, joint, _normalized(to_numpy(joint())))
 
 
+@checked
 def check_identity(
     model: Any,
     v: Array,
@@ -184,7 +187,7 @@ class _Joint:
         self.model = model
         self.mixture = hasattr(model, "log_joint")
         self.like = next(model.parameters()) if _is_module(model) else np.empty(0)
-        self.v = np.asarray(to_numpy(v))
+        self.v = np.asarray(to_numpy(v, "v"))
         if self.v.ndim != 2 or not self.v.size:
             raise UserValueError(f"v of shape {self.v.shape}", "v", "give rows (n, d)")
         self.rows = convert(self.v, self.like)

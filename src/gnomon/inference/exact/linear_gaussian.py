@@ -113,7 +113,7 @@ class LinearGaussian:
 
     def _rows(self, v: Array) -> Floats:
         """Residuals v - b in units of the noise."""
-        rows = to_numpy(v)
+        rows = to_numpy(v, "v")
         d = len(self.b)
         if not rows.ndim or rows.shape[-1] != d:
             raise UserValueError(f"v of shape {rows.shape}", "v", f"give rows of {d} numbers")
@@ -169,7 +169,7 @@ def _root(noise: Floats, d: int) -> Floats:
 
 
 def _checked(x: Array | float, name: str, axes: tuple[int, ...]) -> Floats:
-    array = np.array(to_numpy(x))
+    array = np.array(to_numpy(x, name))
     if array.ndim not in axes or not array.size or not np.isfinite(array).all():
         raise UserValueError(f"{name} of shape {array.shape}", name, "give finite numbers of the documented shape")
     return array

@@ -14,6 +14,7 @@ from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import uniform
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy
+from gnomon.numeric.given import affordable, checked, numbers, whole
 from gnomon.numeric.ops import logsumexp
 
 __all__ = ["ExactPosterior", "codes", "log_weights"]
@@ -33,7 +34,7 @@ def codes(numbers: ArrayLike, sizes: Sequence[int]) -> Codes:
     >>> codes([0, 1, 5], (2, 3)).tolist()
     [[0, 0], [0, 1], [1, 2]]
     """
-    rest = np.asarray(numbers, np.int64)
+    rest = whole(numbers, "numbers")
     found = np.empty((rest.size, len(sizes)), np.int64)
     for j in range(len(sizes) - 1, -1, -1):
         rest, found[:, j] = np.divmod(rest, sizes[j])
@@ -73,14 +74,18 @@ class ExactPosterior:
     ([[0.1, 0.9]], [[0.9]])
     """
 
+    @checked
     def __init__(
         self, log_joint: Any, sizes: int | Sequence[int], *, limit: int = 1 << 20, log_partition: float = 0.0
     ) -> None:
         self._log_joint: Callable[[Any, Array], Array] = getattr(log_joint, "log_joint", log_joint)
         if not callable(self._log_joint):
             name = type(log_joint).__name__
-            raise UserTypeError(f"{name} has no joint density", "log_joint", "pass a function of (v, h)")
-        self.sizes = (2,) * sizes if isinstance(sizes, int) else tuple(int(size) for size in sizes)
+            raise UserTypeError(f"a {name} has no joint density", "log_joint", "pass a function of (v, h)")
+        each = whole(sizes, "sizes")
+        if each.ndim > 1 or (not each.ndim and not 0 <= each < 1 << 20):
+            raise UserValueError(f"sizes of shape {each.shape}", "sizes", "give the values of each latent, or how many")
+        self.sizes = (2,) * int(each) if not each.ndim else tuple(each.tolist())
         if any(size < 1 for size in self.sizes):
             raise UserValueError(f"latents of {self.sizes} values", "sizes", "each has at least 1")
         self.n_states = math.prod(self.sizes)
@@ -94,6 +99,7 @@ class ExactPosterior:
             )
 
     @classmethod
+    @checked
     def of_blocks(
         cls, model: HasBlocks, observed: str = "visible", *, limit: int = 1 << 20, log_partition: float = 0.0
     ) -> ExactPosterior:
@@ -121,6 +127,7 @@ class ExactPosterior:
 
     def states(self) -> Codes:
         """All states of the latents, in the order of `posterior`'s columns: shape (states, latents)."""
+        affordable(self.n_states * max(1, len(self.sizes)), "sizes", "ask for marginals")
         return codes(np.arange(self.n_states), self.sizes)
 
     def log_evidence(self, v: Array) -> Floats:
@@ -135,6 +142,7 @@ class ExactPosterior:
         UserValueError
             More than 8 times `limit` numbers.
         """
+        v = self._placed(v)
         if len(v) * self.n_states > 8 * self.limit:
             what = f"{len(v)} tables of {self.n_states} states take {8 * len(v) * self.n_states:.2g} bytes"
             raise UserValueError(what, "v", "ask for marginals, or for fewer rows at once")
@@ -154,6 +162,7 @@ class ExactPosterior:
         found = [p @ np.arange(p.shape[1]) for p in self.marginals(v)]
         return np.stack(found, 1) if found else np.zeros((len(v), 0))
 
+    @checked
     def sample_posterior(self, v: Array, n: int, noise: Noise) -> Codes:
         """n independent exact draws of h for each observation, by inversion: shape (rows, n, latents).
 
@@ -164,6 +173,7 @@ class ExactPosterior:
         noise : Noise
             The draws of row i use position i.
         """
+        v = self._placed(v)
         u = uniform(noise, (len(v), n), 0)
         parts, done = [np.empty((0, n), np.int64)], 0
         for table in self._tables(v):
@@ -196,14 +206,15 @@ class ExactPosterior:
         return log_weights(self._log_joint(v[left], latents), left.size).reshape(len(v), len(h))
 
     def _placed(self, v: Array) -> Array:
-        if is_tensor(v) or not is_tensor(self._like):
-            return v if is_tensor(v) else np.asarray(v)
-        return convert(v, self._like)
+        rows = v if is_tensor(v) else numbers(v, "v")
+        if not rows.ndim or not len(rows):
+            raise UserValueError(f"v of shape {tuple(rows.shape)}", "v", "give one row per observation, at least one")
+        return convert(rows, self._like) if is_tensor(self._like) and not is_tensor(rows) else rows
 
 
 def log_weights(found: Array, n: int) -> Floats:
     """What a density answered for n rows, checked: one number each, neither nan nor +inf."""
-    result = to_numpy(found)
+    result = to_numpy(found, "log density")
     if result.shape != (n,):
         what = f"the density answers shape {result.shape} for {n} rows"
         raise UserValueError(what, "log density", "answer one number per row: sum over the other axes")

@@ -22,6 +22,7 @@ from gnomon.inference.arrays import double
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.paths import BridgePath, check_rising, two_blocks
+from gnomon.numeric.given import checked
 
 __all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "geometric_path"]
 
@@ -34,6 +35,7 @@ Progress = Callable[[int, int, Array, Array], None]
 Level = tuple[Array, Array, Array]
 
 
+@checked
 def annealing_schedule(n: int, kind: Literal["linear", "sigmoid"] = "linear") -> NDArray[np.float64]:
     """Inverse temperatures 0 = eta_0 < ... < eta_n = 1.
 
@@ -72,6 +74,7 @@ def annealing_schedule(n: int, kind: Literal["linear", "sigmoid"] = "linear") ->
     return etas
 
 
+@checked
 def ais(
     model: HasBridge,
     base: Any,
@@ -142,6 +145,7 @@ def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: str | None =
     return BridgePath(model, base, check_rising(etas, "schedule"), keep)
 
 
+@checked
 def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | None = None) -> WeightedSample:
     """Annealed importance sampling along any path; `ais` is that of models of two blocks.
 
@@ -247,6 +251,7 @@ def _gain(path: Path, level: int, x: Array) -> Array:
     return change
 
 
+@checked
 def geometric_path(
     log_p0: Callable[[Array], Array], log_p1: Callable[[Array], Array], eta: float
 ) -> Callable[[Array], Array]:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array
-from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import to_numpy
+from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.importance.weights import WeightedSample
+from gnomon.numeric.given import checked, floats, numbers
 
 __all__ = ["LogRatio", "estimate_log_ratio"]
 
@@ -67,6 +68,7 @@ class LogRatio:
             warnings.warn(self.notice, stacklevel=2)
 
 
+@checked
 def estimate_log_ratio(
     x0: Array | None,
     x1: Array | None,
@@ -129,6 +131,7 @@ def estimate_log_ratio(
     >>> round(estimate_log_ratio(x0, x1, lambda x: p0[x], lambda x: p1[x]).r_, 9)
     3.75
     """
+    x0, x1 = (x if x is None or is_tensor(x) else numbers(x, name) for x, name in ((x0, "x0"), (x1, "x1")))
     if max_iter < 1 or not tol > 0:
         raise UserValueError(f"tol {tol}, max_iter {max_iter}", "tol, max_iter", "use positive numbers")
     at0, at1 = _values(log_p0, x0, x1, "log_p0"), _values(log_p1, x0, x1, "log_p1")
@@ -168,13 +171,13 @@ def _values(
     """The log density at the draws of both sides."""
     if not callable(log_p):
         try:
-            left, right = (np.asarray(part, np.float64).ravel() for part in log_p)
-        except (TypeError, ValueError):
+            left, right = (floats(part, name).ravel() for part in log_p)
+        except (TypeError, ValueError, UserError):
             raise UserTypeError(f"{name} is neither callable nor a pair", name, "pass (values at x0, at x1)") from None
     elif x0 is None or x1 is None:
         raise UserTypeError(f"{name} is evaluated at the draws", "x0, x1", "pass the draws")
     else:
-        left, right = to_numpy(log_p(x0)), to_numpy(log_p(x1))
+        left, right = to_numpy(log_p(x0), name), to_numpy(log_p(x1), name)
     for part, side, x in ((left, "x0", x0), (right, "x1", x1)):
         if part.ndim != 1 or part.size == 0 or (x is not None and len(x) != part.size):
             raise UserValueError(f"values of shape {part.shape}", f"{name} at {side}", "give one number per draw")
@@ -193,7 +196,9 @@ def _check_own(values: Floats, draws: str, name: str) -> None:
 
 
 def _sizes(ess: tuple[float | None, float | None], n0: int, n1: int) -> tuple[float, float]:
-    left, right = (float(n if own is None else own) for own, n in zip(ess, (n0, n1), strict=True))
+    if not isinstance(ess, tuple | list) or len(ess) != 2:
+        raise UserValueError(f"ess is {ess!r}", "ess", "give a pair of numbers or None")
+    left, right = (float(n) if own is None else float(floats(own, "ess")) for own, n in zip(ess, (n0, n1), strict=True))
     if not (0 < left < math.inf and 0 < right < math.inf):
         raise UserValueError(f"effective numbers {left} and {right}", "ess", "use positive numbers")
     return left, right

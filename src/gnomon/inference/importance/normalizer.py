@@ -11,6 +11,7 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.importance.weights import WeightedSample, importance_sample
 from gnomon.inference.mcmc.density import as_density
+from gnomon.numeric.given import checked
 
 __all__ = ["Proposal", "as_proposal", "estimate_log_z"]
 
@@ -66,6 +67,7 @@ def as_proposal(proposal: Any) -> Any:
     )
 
 
+@checked
 def estimate_log_z(target: Any, proposal: Any, n: int, noise: Noise) -> WeightedSample:
     r"""Log Z of a target from draws of a normalized proposal.
 

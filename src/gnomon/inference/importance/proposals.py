@@ -7,12 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 from gnomon.inference.importance.weights import check_support
+from gnomon.numeric.given import checked, floats
 
 __all__ = ["least_variance", "optimal_proposal", "proposal_variance"]
 
 Floats = NDArray[np.float64]
 
 
+@checked
 def optimal_proposal(p: ArrayLike, f: ArrayLike) -> Floats:
     """The proposal of least variance for the expectation of f under p: ``q*(x) = p(x) |f(x)| / sum p |f|``.
 
@@ -52,6 +54,7 @@ def optimal_proposal(p: ArrayLike, f: ArrayLike) -> Floats:
     return np.asarray(size / total)
 
 
+@checked
 def proposal_variance(p: ArrayLike, f: ArrayLike, q: ArrayLike) -> float:
     """Variance of one weighted draw ``p(x) f(x) / q(x)``, x from q: of the mean of n draws it is that over n.
 
@@ -87,6 +90,7 @@ def proposal_variance(p: ArrayLike, f: ArrayLike, q: ArrayLike) -> float:
     return float(q @ np.square(value - p @ f))
 
 
+@checked
 def least_variance(p: ArrayLike, f: ArrayLike) -> float:
     """Variance of one weighted draw under `optimal_proposal`: ``(E_p|f|)^2 - (E_p f)^2``, 0 if f keeps one sign.
 
@@ -102,7 +106,7 @@ def least_variance(p: ArrayLike, f: ArrayLike) -> float:
 
 
 def _checked(p: ArrayLike, f: ArrayLike) -> tuple[Floats, Floats]:
-    f = np.asarray(f, dtype=np.float64)
+    f = floats(f, "f")
     if f.ndim != 1:
         raise UserValueError(f"f of shape {f.shape}", "f", "give one number per state")
     bad = np.flatnonzero(~np.isfinite(f))
@@ -112,7 +116,7 @@ def _checked(p: ArrayLike, f: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _distribution(p: ArrayLike, name: str, size: int) -> Floats:
-    p = np.asarray(p, dtype=np.float64)
+    p = floats(p, name)
     if p.shape != (size,):
         raise UserValueError(f"{name} of shape {p.shape} for {size} values of f", name, "give one number per state")
     if not (np.isfinite(p).all() and (p >= 0).all() and abs(p.sum() - 1) <= 1e-6):

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, HasLogProb, Noise
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.pareto import tail_shape
+from gnomon.numeric.given import affordable, answers, checked, floats, function
+from gnomon.parameters import how_many
 
 __all__ = ["Estimate", "WeightedSample", "check_support", "importance_sample"]
 
@@ -140,6 +142,7 @@ class WeightedSample:
         """
         return tail_shape(self.log_weights)
 
+    @checked
     def estimate(self, f: Callable[[Array], ArrayLike] | ArrayLike, *, self_normalized: bool = True) -> Estimate:
         """The expectation of f under the target.
 
@@ -182,6 +185,7 @@ class WeightedSample:
             stderr = np.full(y.shape[1:], math.inf)
         return Estimate(*(float(part) if y.ndim == 1 else part for part in (value, stderr, bias)))
 
+    @checked
     def resample(
         self,
         noise: Noise,
@@ -251,6 +255,7 @@ class WeightedSample:
             warnings.warn(self.notice, stacklevel=2)
 
 
+@checked
 def importance_sample(
     target: HasLogProb | Callable[[Array], Array], proposal: Any, n: int, noise: Noise
 ) -> WeightedSample:
@@ -278,9 +283,19 @@ def importance_sample(
     """
     if n < 1:
         raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+    if not (callable(getattr(proposal, "sample", None)) and callable(getattr(proposal, "log_prob", None))):
+        kind = type(proposal).__name__
+        raise UserTypeError(f"a {kind} is no proposal", "proposal", "pass an object with sample(n, noise), log_prob(x)")
+    if not isinstance(target, HasLogProb):
+        function(target, "target")
+    affordable(how_many(n), "n", "take fewer draws")
     x = proposal.sample(n, noise)
     log_p = target.log_prob(x) if isinstance(target, HasLogProb) else target(x)
-    return WeightedSample(to_numpy(log_p) - to_numpy(proposal.log_prob(x)), x)
+    p, q = answers(log_p, (n,), "target"), answers(proposal.log_prob(x), (n,), "proposal")
+    if (q == -math.inf).any():
+        where = f"draw {int(np.argmax(q == -math.inf))}"
+        raise UserValueError("the proposal has density 0 where it draws", where, "correct its log_prob")
+    return WeightedSample(p - q, x)
 
 
 def check_support(p: ArrayLike, q: ArrayLike, f: ArrayLike = 1.0) -> None:
@@ -302,8 +317,15 @@ def check_support(p: ArrayLike, q: ArrayLike, f: ArrayLike = 1.0) -> None:
     --------
     >>> check_support([0.5, 0.5], [1.0, 0.0], f=[1.0, 0.0])
     """
-    needed = (np.asarray(p, dtype=np.float64) * np.asarray(f, dtype=np.float64)) != 0
-    missed = np.flatnonzero(needed & (np.asarray(q, dtype=np.float64) == 0))
+    p, q, f = floats(p, "p"), floats(q, "q"), floats(f, "f")
+    if p.ndim != 1 or q.shape != p.shape or f.shape not in ((), p.shape):
+        raise UserValueError(
+            f"p, q, f of shapes {p.shape}, {q.shape}, {f.shape}", "p, q, f", "give one number per state"
+        )
+    for name, given in (("p", p), ("q", q), ("f", f)):
+        if not (np.isfinite(given) & ((given >= 0) | (name == "f"))).all():
+            raise UserValueError(f"{name} holds a mass that is negative or not finite", name, "give finite masses >= 0")
+    missed = np.flatnonzero((p * f != 0) & (q == 0))
     if missed.size:
         raise UserValueError(
             "the proposal has probability 0 where the target's integrand is not 0",

@@ -19,6 +19,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.adaptation import DualAveraging, windows
 from gnomon.inference.mcmc.kernel import ChainState, Info
+from gnomon.numeric.given import checked, floats
 
 __all__ = [
     "LadderCheck", "LadderTuning", "adapt", "check_falling", "check_ladder", "heat_capacity", "ladder", "spaced_by",
@@ -31,6 +32,7 @@ _TOO_FEW_SWAPS = 0.1
 """Below this a gap lets so few states through that more temperatures pay."""
 
 
+@checked
 def ladder(n: int, kind: Literal["geometric", "linear"] = "geometric", hottest: float = 0.1) -> Floats:
     """Inverse temperatures 1 = beta_1 > ... > beta_n = hottest.
 
@@ -65,6 +67,7 @@ def ladder(n: int, kind: Literal["geometric", "linear"] = "geometric", hottest: 
     return np.asarray(betas, dtype=np.float64)
 
 
+@checked
 def check_falling(betas: ArrayLike) -> Floats:
     """A ladder as it must be: at least 2 levels, from exactly 1 strictly down, never below 0.
 
@@ -88,6 +91,7 @@ def check_falling(betas: ArrayLike) -> Floats:
     return b
 
 
+@checked
 def adapt(betas: ArrayLike, swap_rates: ArrayLike) -> Floats:
     """The ladder with the same ends and as many levels whose swap rates are more even.
 
@@ -122,6 +126,7 @@ def adapt(betas: ArrayLike, swap_rates: ArrayLike) -> Floats:
     return _evened(b, special.erfcinv(np.clip(rates, _LEAST_RATE, 1 - _LEAST_RATE)))
 
 
+@checked
 def spaced_by(n: int, betas: ArrayLike, capacity: ArrayLike) -> Floats:
     """A ladder of n levels with steps proportional to ``1 / sqrt(Var_beta[E])``: equal overlap of neighbors.
 
@@ -146,6 +151,7 @@ def spaced_by(n: int, betas: ArrayLike, capacity: ArrayLike) -> Floats:
     return _evened(fine, -np.diff(fine) * 0.5 * (height[1:] + height[:-1]), n)
 
 
+@checked
 def heat_capacity(beta: ArrayLike, energies: ArrayLike, log_weights: ArrayLike | None = None) -> Floats:
     """``Var_beta[E]`` where the states can be listed: under weights ``exp(log_weight - beta E)``.
 
@@ -169,10 +175,16 @@ def heat_capacity(beta: ArrayLike, energies: ArrayLike, log_weights: ArrayLike |
     >>> round(float(heat_capacity(0.0, [0.0, 2.0])), 12)
     1.0
     """
-    e, b = np.asarray(energies, dtype=np.float64).ravel(), np.asarray(beta, dtype=np.float64)
+    e, b = floats(energies, "energies").ravel(), floats(beta, "beta")
+    if not np.isfinite(b).all():
+        raise UserValueError("an inverse temperature is not finite", "beta", "give finite numbers")
     if e.size == 0 or not np.isfinite(e).all():
         raise UserValueError("energies are not finite numbers", "energies", "leave out states of infinite energy")
-    extra = 0.0 if log_weights is None else np.asarray(log_weights, dtype=np.float64).ravel()
+    extra = np.zeros_like(e) if log_weights is None else floats(log_weights, "log_weights").ravel()
+    if extra.shape != e.shape or not (extra < np.inf).all():
+        raise UserValueError(
+            f"{extra.size} log weights of {e.size} states", "log_weights", "give one below inf for each"
+        )
     p = special.softmax(extra - b[..., None] * e, axis=-1)
     mean = p @ e
     return np.asarray((p * (e - mean[..., None]) ** 2).sum(axis=-1), dtype=np.float64)
@@ -200,6 +212,7 @@ class LadderCheck:
         return "\n".join(self.notices) or "no critical temperature, and every gap can be swapped over"
 
 
+@checked
 def check_ladder(betas: ArrayLike, capacity: ArrayLike) -> LadderCheck:
     """Whether a ladder passes critical temperatures, and whether its gaps let states through.
 

@@ -19,6 +19,7 @@ from gnomon.inference.arrays import convert, prototype
 from gnomon.inference.mcmc.density import Density, Tempered, as_density, computes_in
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.kernel import Kernel, reversal, select
+from gnomon.numeric.given import checked, floats
 
 __all__ = ["BridgePath", "TemperedPath", "check_rising", "two_blocks"]
 
@@ -125,11 +126,15 @@ class TemperedPath:
     ([-0.4], (3, 1))
     """
 
+    @checked
     def __init__(
         self, target: Any, base: Any, betas: ArrayLike, kernel: Kernel | Sequence[Kernel], *, steps: int = 1
     ) -> None:
         self.betas = check_rising(betas, "betas")
-        kernels = [kernel] * len(self.betas) if hasattr(kernel, "step") else list(kernel)
+        several = list(kernel) if isinstance(kernel, Sequence) else []
+        kernels = [kernel] * len(self.betas) if hasattr(kernel, "step") else several
+        if not all(hasattr(one, "step") for one in kernels):
+            raise UserTypeError(f"a {type(kernel).__name__} is no kernel", "kernel", "pass a Kernel, or one per level")
         if len(kernels) != len(self.betas):
             raise UserValueError(
                 f"{len(kernels)} kernels for {len(self.betas)} levels", "kernel", "pass one, or one per level"
@@ -213,7 +218,7 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
     UserValueError
         Naming the first entry that is wrong.
     """
-    places = np.array(values, dtype=np.float64)
+    places = floats(values, name).copy()
     if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= 0:
         raise UserValueError("the path does not rise to 1 from 0 or above", name, "pass an array [0, ..., 1]")
     falls = np.flatnonzero(~(np.diff(places) > 0))

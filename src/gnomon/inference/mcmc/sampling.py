@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -20,8 +21,10 @@ from gnomon.inference.mcmc.records import Draws
 from gnomon.inference.mcmc.replica_exchange import ParallelTempering
 from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
+from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
+from gnomon.parameters import how_many
 
 __all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]
 
@@ -248,13 +251,15 @@ def begin(
 def _check_counts(**counts: tuple[int, int]) -> None:
     """Refuse a count, by its name, below the least that makes sense."""
     for name, (value, least) in counts.items():
-        if value < least:
+        if how_many(value, name) < least:
             raise UserValueError(f"{name} {value} is below {least}", name, f"use {least} or more")
 
 
 def _room(sampler: Sampler, walk: Walk, draws: int) -> dict[str, NDArray[Any]]:
     """Arrays that take so many draws of every chain."""
     position = sampler.kernel.position(walk.state).items()
+    held = sum(math.prod(np.shape(x)) for _, x in position) * how_many(draws, "draws")
+    affordable(held, "draws", "draw fewer, thin more, or run fewer chains")
     return {name: np.empty((len(x), draws, *x.shape[1:]), _plain(x).dtype) for name, x in position}
 
 

@@ -14,6 +14,8 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.montecarlo.expectation import Expectation, RunningMean
+from gnomon.numeric.given import affordable, answers, checked, floats
+from gnomon.parameters import how_many
 
 __all__ = ["Integral", "UniformBox", "check_coverage", "integral", "quasi_integral", "volume_integral"]
 
@@ -44,8 +46,9 @@ class UniformBox:
     2302.585093
     """
 
+    @checked
     def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
-        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (lower, upper))
+        low, high = (np.atleast_1d(floats(end, name)) for end, name in ((lower, "lower"), (upper, "upper")))
         if low.shape != high.shape or low.ndim != 1 or not low.size:
             raise UserValueError(
                 f"bounds of shapes {low.shape} and {high.shape}", "lower, upper", "give d numbers each"
@@ -61,14 +64,18 @@ class UniformBox:
         self.lower, self.upper = low, high
         self.log_volume = float(np.log(sides).sum())
 
+    @checked
     def sample(self, n: int, noise: Noise) -> Floats:
         """n points, shape (n, d)."""
+        affordable(how_many(n) * len(self.lower), "n", "draw fewer at once")
         u = noise.uniform((n, len(self.lower)), like=np.empty(0))
         return self.lower + (self.upper - self.lower) * u
 
     def log_prob(self, x: Array) -> Floats:
         """``-log_volume`` inside, -inf outside; (n, d) to (n,)."""
-        points = to_numpy(x)
+        points = to_numpy(x, "x")
+        if points.ndim != 2 or points.shape[1] != len(self.lower):
+            raise UserValueError(f"points of shape {points.shape}", "x", f"give (n, {len(self.lower)})")
         inside = ((points >= self.lower) & (points <= self.upper)).all(axis=-1)
         return np.where(inside, -self.log_volume, -np.inf)
 
@@ -150,6 +157,7 @@ class Integral(Expectation):
         return super().notice
 
 
+@checked
 def integral(f: Callable[[Array], ArrayLike], proposal: Any, n: int, noise: Noise, *, batch: int = 1 << 16) -> Integral:
     """The integral of f by draws x_i of a density p: ``mean of f(x_i) / p(x_i)``.
 
@@ -195,6 +203,7 @@ def integral(f: Callable[[Array], ArrayLike], proposal: Any, n: int, noise: Nois
     return Integral(f, proposal, noise, batch).extend(n)
 
 
+@checked
 def volume_integral(
     f: Callable[[Array], ArrayLike],
     lower: ArrayLike,
@@ -229,6 +238,7 @@ def volume_integral(
     return integral(f, UniformBox(lower, upper), n, noise, batch=batch)
 
 
+@checked
 def quasi_integral(
     f: Callable[[Array], ArrayLike],
     lower: ArrayLike,
@@ -288,6 +298,7 @@ def quasi_integral(
     return found
 
 
+@checked
 def check_coverage(
     f: Callable[[Array], ArrayLike], proposal: Any, lower: ArrayLike, upper: ArrayLike, n: int, noise: Noise
 ) -> None:
@@ -315,7 +326,12 @@ def check_coverage(
     if n < 1:
         raise UserValueError(f"{n} points are not possible", "n", "use 1 or more")
     x = UniformBox(lower, upper).sample(n, noise)
-    missed = np.flatnonzero((to_numpy(f(x)) != 0) & (to_numpy(proposal.log_prob(x)) == -np.inf))
+    if not callable(getattr(proposal, "log_prob", None)):
+        raise UserTypeError(
+            f"a {type(proposal).__name__} has no density", "proposal", "pass an object with log_prob(x)"
+        )
+    value, log_q = answers(f(x), (n,), "f"), answers(proposal.log_prob(x), (n,), "proposal")
+    missed = np.flatnonzero((value != 0) & (log_q == -np.inf))
     if missed.size:
         raise UserValueError(
             f"the proposal has density 0 at {missed.size} of {n} points where f is not 0",

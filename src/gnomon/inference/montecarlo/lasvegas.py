@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, HasLogProb, Noise
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
-from gnomon.numeric.given import affordable, checked, numbers
+from gnomon.numeric.given import affordable, answers, checked, function, numbers
 from gnomon.parameters import how_many
 
 __all__ = ["Exhausted", "LasVegas", "RejectionSampler"]
@@ -186,11 +186,11 @@ class RejectionSampler(LasVegas):
             raise UserValueError(f"log M is {log_envelope}", "log_envelope", "give a finite bound of log p - log q")
         super().__init__(self._propose)
         self.proposal, self.log_envelope = proposal, float(log_envelope)
-        self._log_p = target.log_prob if isinstance(target, HasLogProb) else target
+        self._log_p = target.log_prob if isinstance(target, HasLogProb) else function(target, "target")
 
     def _propose(self, n: int, noise: Noise) -> tuple[Array, NDArray[np.bool_]]:
         x = self.proposal.sample(n, noise)
-        log_p, log_q = to_numpy(self._log_p(x)), to_numpy(self.proposal.log_prob(x))
+        log_p, log_q = answers(self._log_p(x), (n,), "target"), answers(self.proposal.log_prob(x), (n,), "proposal")
         bad = np.flatnonzero(np.isnan(log_p) | (log_p == np.inf) | ~np.isfinite(log_q))
         if bad.size:
             i = int(bad[0])

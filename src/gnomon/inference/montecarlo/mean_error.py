@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import checked
 
 __all__ = ["MeanError"]
 
@@ -46,6 +47,7 @@ class MeanError:
             warnings.warn(self.notice, stacklevel=2)
         return self._stderr()
 
+    @checked
     def confint(self, level: float = 0.95, kind: Literal["normal", "student"] = "normal") -> tuple[Any, Any]:
         """Ends of the interval ``mean -+ z sqrt(v / n)`` that covers the truth with probability `level`, for large n.
 
@@ -71,6 +73,7 @@ class MeanError:
         low, high = self.mean - reach, self.mean + reach
         return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)
 
+    @checked
     def n_for_precision(self, eps: float, level: float | None = None) -> int:
         """Draws in total that bring the error of every coordinate down to `eps`, by the variance seen so far.
 
