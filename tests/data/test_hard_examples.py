@@ -99,6 +99,7 @@ def test_weights_are_left_out_on_request_alone():
     hard = with_scores([0.0, 1.0, 1.0, 8.0])
     rows, weights = hard.sample_batch(10, Noise(2, "rows"), weighted=False)
     assert (weights == 1).all()
+    assert hard.sample_batch(1, Noise(2, "rows"))[0].tolist() == rows[:1].tolist()
     assert np.array_equal(rows, hard.sample_batch(10, Noise(2, "rows"))[0])
 
 
@@ -107,6 +108,9 @@ def test_scores_are_kept_and_gone_on_with():
     hard.sample_batch(3, Noise(0, "rows"))
     hard.update_scores([1, 1, 3], torch.tensor([9.0, 2.0, 0.5], requires_grad=True))
     assert hard.scores.tolist() == [1.0, 2.0, 1.0, 0.5, 1.0]
+    for given in (hard.probabilities, hard.scores):
+        given[:] = 7.0  # a copy: nothing changes
+    assert hard.probabilities.sum() == pytest.approx(1) and hard.scores.max() == 2
     other = HardExamples(5)
     other.load(hard.state())
     assert np.array_equal(other.sample_batch(50, Noise(3, "rows"))[0], hard.sample_batch(50, Noise(3, "rows"))[0])

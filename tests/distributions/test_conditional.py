@@ -56,6 +56,8 @@ def test_rows_are_the_categorical_law_of_their_logits():
 def test_rows_that_nearly_sum_to_one_are_made_to():
     table = ConditionalTable([[0.25, 0.75 + 5e-7], [0.5 - 5e-7, 0.5]])
     assert np.exp(table.log_probs).sum(-1) == pytest.approx(1, abs=1e-15)
+    assert (table.size, table.parent_sizes, table.n_parameters) == (2, (2,), 2)
+    assert ConditionalTable(random_table()).n_parameters == 2 * 3 * 6
     assert table.log_probs[0, 0] == pytest.approx(np.log(0.25 / (1 + 5e-7)), abs=1e-15)
 
 

@@ -288,6 +288,8 @@ def test_the_end_of_a_uniform_law():
     draws = after.predictive().sample(Noise(0, "draws"), 0, (20_000,))
     cdf = lambda y: np.where(y <= 2, 5 / 12 * y, 1 - (2 / np.maximum(y, 2)) ** 5 / 6)  # noqa: E731
     assert stats.kstest(draws, cdf).pvalue > 1e-6  # the stated false-alarm rate
+    assert np.array_equal(after.predictive().sample(Noise(0, "draws"), 0, (9,)), draws[:9])
+    assert not (after.predictive().sample(Noise(0, "draws"), 2, (9,)) == draws[:9]).any()
     with pytest.raises(UserValueError, match="negative"):
         prior.update([-0.5])
     with pytest.raises(UserValueError, match="cannot be taken out"):
@@ -327,6 +329,8 @@ def test_conditional_conjugacy_is_seen_and_so_is_its_absence():
 
     assert not algebra.same_up_to_a_constant(tilted, law.log_prob, grid)
     assert algebra.same_up_to_a_constant(tilted, law.log_prob, grid, tolerance=6e-6)
+    with pytest.raises(UserValueError, match="3 or more places"):  # two places lie on a line whatever the law
+        algebra.same_up_to_a_constant(law.log_prob, law.log_prob, grid[:2])
 
 
 @pytest.mark.spec("BAY-30")

@@ -85,6 +85,7 @@ def test_the_pairs_answer_these_laws():
     ("make", "match"),
     [
         (lambda: NormalGamma(np.nan, 1, 1, 1), "loc"),
+        (lambda: NormalGamma(-np.inf, 1, 1, 1), "loc"),
         (lambda: NormalGamma(0, -1.0, 1, 1), "strength"),
         (lambda: NormalGamma(0, 1, 1, 0.0), "rate"),
         (lambda: NormalWishart([0.0, np.inf], 1, 3, np.eye(2)), "loc"),

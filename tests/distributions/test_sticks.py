@@ -33,6 +33,8 @@ def test_draws_sum_to_one_and_have_their_means():
     for k in range(5):
         assert stats.kstest(v[:, k], stats.beta(1, 1.5).cdf).pvalue > 1e-5
     assert np.allclose(weights_of(v), draws, atol=1e-14)
+    assert np.array_equal(law.sample(Noise(0, "sticks"), 0, (9,)), draws[:9])
+    assert not (law.sample(Noise(0, "sticks"), 1, (9,)) == draws[:9])[:, :-1].any()
     two = StickBreaking(0.5, 4, discount=0.3)
     v = fractions_of(two.sample(Noise(1, "sticks"), 0, (40_000,)))
     for k in range(3):

@@ -53,6 +53,7 @@ def test_the_gravest_comes_first_and_refusals_are_named():
     assert Diagnosis("it", ()).level == "ok"
     mild = (Finding("ok", "fine", "1"), Finding("notice", "odd", "2"), Finding("ok", "fine", "3"))
     assert Diagnosis("it", mild).level == "notice"
+    assert whole.of("a") == tuple(found) and whole.of("b") == ()
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
@@ -124,6 +125,8 @@ def test_a_fit_that_was_cut_while_learning_is_found(noise):
     assert found.level == "warning" and "still learned" in found.what
     (rising,) = histories.rest(History({"log_likelihood": -falling(50, 40, noise)}, limit=50))
     assert rising.level == "warning"
+    (far,) = histories.rest(History({"cross_entropy": 1000 + falling(50, 40, noise)}, limit=50))
+    assert far.level == "warning"  # what counts is the way, not where it begins
 
 
 def test_fits_at_rest_pass_in_200_runs():
@@ -150,6 +153,15 @@ def test_losses_that_rise_or_blow_up_are_found():
     assert histories.rise(up)[0].what == "the loss rose"
     valley = History({"cross_entropy": 1 + (np.arange(60) / 30 - 1) ** 2})
     assert histories.rise(valley)[0].level == "notice"
+    # steep steps at the beginning are no noise of the end: from 10 to 1 at once, and up to 3
+    steep = History({"cross_entropy": np.concatenate([[10.0], np.linspace(1, 3, 39)])})
+    assert histories.rise(steep)[0].level == "notice"
+    shallow = History({"cross_entropy": np.concatenate([[10.0], np.linspace(1, 2, 39)])})
+    assert histories.rise(shallow)[0].level == "ok"  # up by a tenth of the way
+    slight = History({"cross_entropy": np.linspace(1, 1.01, 40)})
+    assert histories.rise(slight)[0].what == "the loss ended above its best"
+    rough = History({"cross_entropy": 1 + 0.1 * np.concatenate([[-1.0], normal((59,))])})
+    assert histories.rise(rough)[0].level == "ok"
     broken = History({"cross_entropy": [1.0] * 20 + [np.nan]})
     assert (
         histories.finite(broken)[0].what == "the fit diverged" and "record 21" in histories.finite(broken)[0].evidence
@@ -268,6 +280,10 @@ def test_dead_and_saturated_units_are_named():
     (found,) = blocks.units(Machine(model, "visible", Noise(0, "a"), one.rows))
     assert found.level == "warning" and found.what.endswith(": 1, 3") and "1 are off and 1 are on" in found.evidence
     assert isinstance(blocks.units(Machine(model, "visible", Noise(0, "a"))), str)
+    for unit, bias in ((1, -20.0), (3, 20.0)):
+        lone = RBMModel.of(W, b, np.where(np.arange(4) == unit, bias, c))
+        (found,) = blocks.units(Machine(lone, "visible", Noise(0, "a"), one.rows))
+        assert found.level == "warning" and found.what.endswith(f": {unit}")
 
 
 def test_chains_that_keep_to_their_mode_are_found():
@@ -299,6 +315,13 @@ def test_weights_that_collapse_are_found_and_good_ones_are_not():
     deep = RBMModel.of(np.full((d, m), w), np.full(d, -w * m / 2), np.full(m, -w * d / 2))
     (bad,) = blocks.weights(Machine(deep, "visible", Noise(0, "a")))
     assert bad.level == "warning" and "not to be trusted" in bad.what and "temperatures" in bad.remedy
+
+
+def test_large_machines_are_drawn_from_less(monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_NUMBERS", blocks.CHAINS * 12 * (blocks.BURN_IN + 70))
+    assert machine().chains.shape == (blocks.CHAINS, 70, 8)
+    monkeypatch.setattr(blocks, "MOST_NUMBERS", 1)
+    assert machine().chains.shape == (blocks.CHAINS, blocks.LEAST_DRAWS, 8)
 
 
 def test_an_unknown_block_is_refused():

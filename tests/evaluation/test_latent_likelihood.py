@@ -185,6 +185,9 @@ def test_the_score_says_that_it_is_a_bound():
     weighted = latent_score(Gauss2(), MeanField(), v, 20, Noise(8, "iw"), weight=[1, 0, 0, 0, 0, 3])
     assert weighted.value == pytest.approx((found.value[0] + 3 * found.value[5]) / 4, rel=1e-13)
     assert weighted.error == pytest.approx(math.hypot(found.stderr[0], 3 * found.stderr[5]) / 4, rel=1e-12)
+    told = latent_score(Gauss2(), MeanField(), v, 20, Noise(8, "iw"), rows=[9, 7, 5, 3, 1, 0], batch_size=7)
+    assert told.rows.tolist() == [9, 7, 5, 3, 1, 0]
+    assert told.value == pytest.approx(score.value, rel=1e-13)
     with pytest.raises(UserValueError, match="2 weights for 6 rows"):
         latent_score(Gauss2(), MeanField(), v, 20, Noise(8, "iw"), weight=[1, 2])
 

@@ -193,4 +193,12 @@ def test_the_same_seed_repeats():
     X = all_states(5)[rows]
     first, again = (compare_models(a, b, X, "importance", random_state=3) for _ in range(2))
     assert first.difference == again.difference
+    mine, same, other = (compare_models(a, b, X, "importance", Noise(s, "mine")) for s in (3, 3, 4))
+    assert mine.difference == same.difference
+    assert len({found.log_ratio.value for found in (first, mine, other)}) == 3
     assert log_partition(a, "importance", random_state=3).kind == "estimate"
+
+
+def test_it_reads_as_a_sentence():
+    told = str(compare_models(tiny_rbm(), tiny_rbm(), np.ones((2, 3)), log_ratio=2.0))
+    assert told == "worse: log-likelihood difference -4.0000 exact nats, log ratio of normalizers 2.0000 exact nats"

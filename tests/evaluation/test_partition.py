@@ -219,6 +219,36 @@ def test_a_density_from_a_proposal_by_every_method(method, options):
     assert score.error < 0.1
 
 
+def test_options_reach_the_method():
+    """What a method is told changes what it does: chain lengths, bridges, kernels, bases and limits."""
+    model, proposal = tiny_rbm(), Normal(np.array([0.3, 0.0]), np.array([1.6, 1.6]))
+
+    def values(target, method, **options):
+        common = {} if target is model else {"proposal": proposal}
+        return log_partition(target, method, Noise(2, "options"), **common, **options).value
+
+    upper = lambda lower, upper: upper  # noqa: E731
+    for given in (
+        [values(model, "linked", levels=3, runs=40, **more) for more in ({}, {"chain_length": 3}, {"bridge": upper})],
+        [values(model, "bridge", draws=20, **more) for more in ({}, {"burn_in": 3}, {"bridge": "geometric"})],
+        [values(model, "ais", schedule=5, **more) for more in ({}, {"chains": 7}, {"base_mean": np.full(3, 0.8)})],
+        [
+            values(bell, "ais", schedule=5, chains=50, **more)
+            for more in ({}, {"kernel": MetropolisHastings(RandomWalk(0.4))})
+        ],
+        [
+            values(bell, "linked", levels=3, runs=40, **more)
+            for more in ({}, {"kernel": MetropolisHastings(RandomWalk(0.4))})
+        ],
+    ):
+        assert len(set(given)) == len(given)
+    assert log_partition(model, "enumerate", limit=2).kind == "exact"
+    for method in ("enumerate", "exact"):
+        with pytest.raises(UserValueError, match="limit"):
+            log_partition(model, method, limit=1)
+    assert log_partition(model, "auto", limit=1, random_state=0).kind == "estimate"
+
+
 @pytest.mark.spec("INF-62", "INF-63")
 def test_importance_sampling_is_annealing_in_one_step():
     model, noise = tiny_rbm(), Noise(1, "one")
@@ -337,7 +367,7 @@ def test_torch_models_are_estimated_by_every_method():
     [
         ((bell, "quadrature"), {}, UserValueError, "a quadrature needs its box"),
         ((bell, "exact"), {}, UserTypeError, "no exact log Z"),
-        ((bell,), {}, UserTypeError, r"no bridge to a base model.*pass proposal="),
+        ((bell,), {}, UserTypeError, r"no bridge to a base model.*pass proposal=.*or bounds="),
         ((bell, "linked"), {}, UserTypeError, "no bridge"),
         ((bell, "quadrature"), {"bounds": LINE * 3}, UserValueError, "3 dimensions"),
         ((bell, "guess"), {}, UserValueError, "'guess' is unknown.*auto, exact, enumerate"),

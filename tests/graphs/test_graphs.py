@@ -80,6 +80,9 @@ def test_the_order_is_that_of_the_names_where_it_is_free():
     assert DirectedGraph({"c": (), "a": (), "b": ("a",)}).topological_order == ("c", "a", "b")
     graph = DirectedGraph({"c": (), "a": (), "b": ("a",)})
     assert graph.check_order("abc") == ("a", "b", "c")
+    assert UndirectedGraph("dcab", ["ac"]).components() == (("d",), ("c", "a"), ("b",))
+    listed = DirectedGraph.from_edges(["ab", "cb"], nodes="xcb")
+    assert listed.nodes == ("x", "c", "b", "a") and listed.parents("b") == ("a", "c") and listed.parents("x") == ()
     with pytest.raises(UserValueError, match="'b' comes before its parent 'a'"):
         graph.check_order("cba")
     with pytest.raises(UserValueError, match="order of 2 nodes"):
@@ -93,6 +96,10 @@ def test_wrong_names_are_told():
         DirectedGraph({"a": (), "b": ("a", "a")})
     with pytest.raises(UserValueError, match="'z' is unknown"):
         UndirectedGraph("abc").neighbors("z")
+    with pytest.raises(UserValueError, match=r"'rian' is unknown.*did you mean 'rain'"):
+        UndirectedGraph(["rain", "wet"]).neighbors("rian")
+    with pytest.raises(UserValueError, match="node 7 is unknown"):
+        UndirectedGraph([1, 2], [(1, 2)]).neighbors(7)
     with pytest.raises(UserValueError, match="from 'a' to itself"):
         UndirectedGraph("abc", ["aa"])
     with pytest.raises(UserValueError, match="layer 'h' has 0 units"):

@@ -69,7 +69,11 @@ def test_widths_are_about_those_of_networkx(seed):
 
 @pytest.mark.spec("INF-72")
 def test_treewidths_that_are_known():
-    assert treewidth_bound(UndirectedGraph("abc")) == 0
+    assert treewidth_bound(UndirectedGraph("abc")) == treewidth_bound(LayeredGraph({"a": 3, "b": 2})) == 0
+    ragged = nx.gnm_random_graph(8, 14, seed=59)  # where least degree and least fill find different widths
+    ragged = UndirectedGraph(ragged.nodes, ragged.edges)
+    widths = {order_cost(ragged, order(ragged)).width for order in (min_degree, min_fill)}
+    assert widths == {3, 4} and treewidth_bound(ragged) == 3
     tree = nx.random_labeled_tree(200, seed=1)
     assert treewidth_bound(UndirectedGraph(tree.nodes, tree.edges)) == 1
     ring = UndirectedGraph(range(50), [(i, (i + 1) % 50) for i in range(50)])

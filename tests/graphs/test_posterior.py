@@ -98,6 +98,9 @@ def test_undirected_models_lose_their_observed_nodes():
     square = UndirectedGraph("abcd", ["ab", "bc", "cd", "da"])
     assert is_factorial(square, "ac") and not is_factorial(square, "a")
     assert posterior_graph(square, "a", "bd").edges == (("b", "d"),)
+    numbered = UndirectedGraph(range(4), [(0, 1), (1, 2), (2, 3), (3, 0)])
+    assert posterior_graph(numbered, [0], [1, 3]).edges == ((1, 3),)
+    assert posterior_graph(numbered, [0]).edges == ((1, 2), (2, 3))
     with pytest.raises(UserValueError, match="'a' is observed and a latent"):
         posterior_graph(square, "a", "ab")
     with pytest.raises(UserValueError, match="unknown"):

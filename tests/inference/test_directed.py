@@ -205,6 +205,9 @@ def test_what_is_kept_follows_the_conditional_law_exactly():
     agree = np.flatnonzero((later["call"] == 1) & (later["holiday"] == 0))[:5]
     part = rejection_sample(model, evidence, 5, Noise(2, "kept").part(attempts, attempts + 3000)).values
     assert all((later[name][agree] == part[name]).all() for name in NAMES)
+    early = rejection_sample(model, {"holiday": 1}, 500, Noise(2, "kept")).values  # the effects are drawn afterwards
+    agree = np.flatnonzero(plain["holiday"] == 1)[:500]
+    assert all((plain[name][agree] == early[name]).all() for name in NAMES)
     acted, _ = rejection_sample(model, {"call": 1}, 50, Noise(2, "kept"), do={"absent": 0, "sick": 1})
     assert (acted["absent"] == 0).all() and (acted["sick"] == 1).all()
 

@@ -6,7 +6,10 @@ import numpy as np
 
 
 class Scripted:
-    """Answers `uniform`, `normal` and `integers` from functions of (shape, draw); children by name."""
+    """Answers `uniform`, `normal` and `integers` from functions of (shape, draw); children by name.
+
+    Who asks for uniform numbers without a type gets those of float32, as of `Noise`: none within 2^-24 of 0 or 1.
+    """
 
     def __init__(self, children=None, **answers) -> None:
         self.children, self.answers = children or {}, answers
@@ -22,7 +25,10 @@ class Scripted:
         return np.broadcast_to(answer(draw) if callable(answer) else answer, shape).astype(float)
 
     def uniform(self, shape, draw=0, *, dtype=None, like=None):
-        return self._say("uniform", shape, draw)
+        u = self._say("uniform", shape, draw)
+        return (
+            u if dtype is not None or like is not None else (np.minimum(np.floor(u * 2**23), 2**23 - 1) + 0.5) / 2**23
+        )
 
     def normal(self, shape, draw=0, *, dtype=None, like=None):
         return self._say("normal", shape, draw)

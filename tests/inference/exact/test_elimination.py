@@ -259,6 +259,18 @@ def test_what_is_too_large_is_refused_at_once_with_its_cost():
         chain.marginals()
 
 
+@pytest.mark.parametrize("offset", [-5000.0, 0.0, 5000.0])
+def test_weights_that_no_number_holds(offset):
+    """A factor times exp(offset) is the same law; log Z moves by the offset."""
+    pair = Factor("ab", np.log([[2.0, 1.0], [1.0, 10.0]]) + offset)
+    engine = VariableElimination([pair, Factor.of("b", [0.25, 0.75])])
+    assert engine.log_partition() == pytest.approx(offset + math.log(0.25 * 3 + 0.75 * 11), rel=1e-13)
+    assert engine.posterior(["a"]).probabilities == pytest.approx(np.array([1.25, 7.75]) / 9, rel=1e-10)
+    assert engine.marginals()["b"] == pytest.approx(np.array([0.75, 8.25]) / 9, rel=1e-10)
+    with pytest.raises(UserValueError, match="or there is none"):
+        Factor("a", [])
+
+
 @pytest.mark.spec("INF-71")
 def test_impossible_evidence_and_impossible_factors_are_told():
     engine = engine_of([(("a", "b"), [[1.0, 0.0], [0.0, 1.0]]), (("b", "c"), [[1.0, 1.0], [1.0, 0.0]])])

@@ -195,11 +195,32 @@ class Shift(torch.nn.Module):
         self.b = torch.nn.Parameter(torch.zeros(3))
 
 
+class Tipped(ToyRBM):
+    """A likelihood that is off by a number that depends on a parameter."""
+
+    def log_prob(self, x):
+        found = -self.marginal_energy("visible", x) - Joint(rbm_energy(self.W, self.b, self.c), (3, 2)).log_z
+        return found + 1e-4 * self.b[0]
+
+
+def test_tolerances_are_those_given():
+    model = Tipped(W, B, C)
+    off = 1e-4 * abs(B[0])
+    strict = check_identity(model, V)
+    assert not strict and strict.error == pytest.approx(off, rel=1e-6) and "is broken" in str(strict)
+    assert strict.gradient_error > 1e-5
+    assert not check_identity(model, V, tol=1e-3)  # its gradient is off too
+    assert not check_identity(model, V, gradient_tol=1e-3)
+    assert check_identity(model, V, tol=1e-3, gradient_tol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: check_identity(RBMModel(12, 5), np.ones((1, 12))), r"17 units visits 2\^17 states, above .* 2\^16"),
         (lambda: check_identity(RBMModel(3, 13), np.ones((300, 3))), "300 rows by 2.13 latent states .* fewer rows"),
+        (lambda: check_identity(machine(), V, limit=4), r"5 units visits 2\^5 states, above .* 2\^4"),
+        (lambda: expected_complete_gradient(machine(), V, limit=4), r"above .* 2\^4"),
         (lambda: check_identity(machine(), np.ones((2, 4))), "4 columns for 3 units"),
         (lambda: check_identity(machine(), np.ones(3)), r"v of shape \(3,\)"),
         (lambda: check_identity(machine(), V, visible="data"), "block 'data' is unknown .* hidden, visible"),

@@ -264,6 +264,10 @@ def test_resampling():
     error = np.sqrt(n * 0.25)
     assert (np.abs(counts - n * np.exp(log_w)) < 4.5 * error).all()  # false-alarm rate below 3e-5
     assert counts.std() > 0
+    uneven = WeightedSample(np.log(np.arange(1.0, 40.0)))
+    for method in ("systematic", "multinomial"):
+        first, again, other = (uneven.resample(Noise(0, "r"), 20, draw=d, method=method) for d in (0, 0, 1))
+        assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert len(sample.resample(Noise(0, "r"))) == 4
     with pytest.raises(UserValueError, match="'residual' is unknown"):
         sample.resample(Noise(0, "r"), method="residual")

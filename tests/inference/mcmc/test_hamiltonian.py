@@ -14,6 +14,7 @@ from gnomon.inference.mcmc.hamiltonian import HMC, leapfrog
 from gnomon.inference.mcmc.invariance import check_invariance
 from gnomon.inference.mcmc.metropolis import Independence, MetropolisHastings, RandomWalk
 from gnomon.numeric.noise import Noise, recording
+from oracles.scripted import Scripted
 
 FALSE_ALARM = 1e-4
 COVARIANCE = np.array([[1.0, 1.8], [1.8, 4.0]])
@@ -99,6 +100,20 @@ def test_without_the_rejection_the_banana_bends():
 
 
 @pytest.mark.spec("GEN-041")
+@pytest.mark.parametrize("u", [0.0, 0.25, 0.9, 1.0])
+def test_jitter_stretches_the_step_size_both_ways(u):
+    """By 1 + jitter (2 u - 1), of each chain its own."""
+    z = Noise(9, "z").normal((3, 2), like=np.empty(0))
+    script = Scripted(normal=z, uniform=lambda draw: np.array([u, 0.5, 0.5]) if draw == 2 else 1e-300)
+    start = exact_banana(3, 9)
+    sizes = 0.2 * np.array([1 + 0.6 * (2 * u - 1), 1.0, 1.0])
+    ends = [kernel.step(kernel.init(start, banana), script)[0]["x"] for kernel in (
+        HMC(0.2, steps=3, jitter=0.6), HMC(sizes, steps=3, jitter=0.0),
+    )]  # fmt: skip
+    assert np.allclose(ends[0], ends[1], rtol=1e-12, atol=1e-13) and (ends[0] != start).all()
+
+
+@pytest.mark.spec("GEN-041")
 @pytest.mark.parametrize("covariance", [None, np.diag(COVARIANCE), COVARIANCE])
 def test_moments_of_a_correlated_normal(covariance):
     """1,500 independent chains from one far point, z-tests of 5 moments, false-alarm rate 1e-4 together."""
@@ -181,6 +196,21 @@ def test_dual_averaging_finds_the_acceptance_and_the_kernel_stays_as_it_is():
         state, info = tuned.step(state, noise.at(t))
         seen.append(info["accept_prob"].mean())
     assert np.mean(seen) == pytest.approx(0.7, abs=0.03)
+
+
+def test_dual_averaging_in_numbers():
+    """Two updates of the published rule, by hand, with constants that are not the usual ones."""
+    rule = DualAveraging(0.6, gamma=0.2, t0=3.0, kappa=0.5)
+    state = rule.init(0.5)
+    mu, x, mean, h = np.log(5.0), [], 0.0, 0.0
+    for t, acceptance in ((1, 0.9), (2, 0.2)):
+        state = rule.update(state, acceptance)
+        h = (1 - 1 / (t + 3)) * h + (0.6 - acceptance) / (t + 3)
+        x.append(mu - np.sqrt(t) / 0.2 * h)
+        mean = t**-0.5 * x[-1] + (1 - t**-0.5) * mean
+        assert float(state["log_step"]) == pytest.approx(x[-1], rel=1e-14)
+    assert float(rule.final(state)) == pytest.approx(np.exp(mean), rel=1e-14)
+    assert float(rule.final(rule.init(0.5))) == pytest.approx(0.5, rel=1e-14)
 
 
 @pytest.mark.spec("GEN-041", "INF-21")

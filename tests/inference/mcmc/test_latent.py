@@ -84,6 +84,15 @@ def test_information_by_enumeration(model):
     assert conditional_entropy(tensors, torch.from_numpy(x)) == pytest.approx(entropies, abs=1e-12)
     turned = ToyRBM(model.W.T.copy(), model.c, model.b)
     assert conditional_entropy(turned, x, "hidden") == pytest.approx(entropies, abs=1e-12)
+    rows = np.tile(x, (5, 1))
+    for seed in range(2):
+        told = estimate_mutual_information(turned, rows, Noise(seed, "codes"), block="hidden")
+        plain = estimate_mutual_information(model, rows, Noise(seed, "codes"))
+        assert (told.lower, told.upper) == (pytest.approx(plain.lower), pytest.approx(plain.upper))
+    largest = max(model.sizes.values())
+    assert mutual_information(model, limit=largest) == pytest.approx(information, abs=1e-11)
+    with pytest.raises(UserValueError, match=f"block of {largest} units"):
+        mutual_information(model, limit=largest - 1)
 
 
 @pytest.mark.spec("INF-20")

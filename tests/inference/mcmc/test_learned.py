@@ -64,6 +64,21 @@ def test_the_table_is_the_best_one():
         assert other.log_likelihood(DATA).sum() < best
 
 
+class Step:
+    """A state stays or goes to the next one; the last stays."""
+
+    def matrix(self):
+        return np.array([[0.6, 0.0, 0.0], [0.4, 0.6, 0.0], [0.0, 0.4, 1.0]])
+
+
+def test_what_cannot_come_of_a_state_adds_nothing_to_its_likelihood():
+    table = FiniteDenoiser(Step()).fit([0, 0, 1, 2, 2, 2])
+    p, noise = table.matrix, Step().matrix()
+    assert np.allclose(p[:, 1], np.array([0.8, 0.6, 0.0]) / 1.4)
+    by_hand = [sum(noise[k, i] * math.log(p[i, k]) for k in range(3) if noise[k, i] > 0) for i in range(3)]
+    assert np.allclose(table.log_likelihood([0, 1, 2]), by_hand, rtol=1e-13)
+
+
 def test_weights_are_repeated_rows():
     corruption = Replace(0.3, 4)
     weighted = FiniteDenoiser(corruption).fit([0, 1, 2, 3], weight=[50, 30, 15, 5])

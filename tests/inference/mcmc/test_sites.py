@@ -242,3 +242,6 @@ def test_torch_models_spins_and_mistakes():
         sample_chain(PairwiseUnits(KNOWN_U), "sites", start=2)
     with pytest.raises(UserValueError, match="square"):
         PairwiseUnits(np.zeros((2, 3)))
+    for bias in (np.zeros(2), [0.0, np.nan, 0.0]):
+        with pytest.raises(UserValueError, match="for 3 units"):
+            PairwiseUnits(KNOWN_U, bias)

@@ -238,6 +238,8 @@ def test_chains_that_stand_or_stand_apart_are_told():
     apart = Noise(8, "apart").normal((2, 100), like=LIKE) + [[0.0], [5.0]]
     with pytest.warns(UserWarning, match="have not mixed"):
         _ = chain_mean(apart).confint()
+    beside = np.stack([Noise(9, "apart").normal((2, 100), like=LIKE), apart], axis=-1)
+    assert "R-hat" in chain_mean(beside).notice and chain_mean(beside[..., :1]).notice == ""
 
 
 @pytest.mark.spec("INF-01", "INF-02")
