@@ -99,6 +99,7 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
             "unknown option --n-hiden (gnomon fit rbm); did you mean --n-hidden?",
         ),
         (["fit", "rmb", "digits"], "unknown system 'rmb'; did you mean rbm?"),
+        (["info", "hmc"], "HMC is no system but a part, gnomon.inference.mcmc.hamiltonian.HMC; see gnomon list hmc"),
         (["fit", "rbm"], "missing argument 'DATA'"),
         (["fit", "rbm", "digits", "--n-hidden", "0"], "0 is not allowed (--n-hidden); choose a value in [1, inf)"),
         (

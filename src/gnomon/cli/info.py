@@ -13,6 +13,8 @@ from gnomon.catalog import Entry, card, entry
 from gnomon.cli import output
 from gnomon.cli.list import facts
 from gnomon.cli.options import flag, plain, values
+from gnomon.errors import UserValueError
+from gnomon.parts import find as find_parts
 
 __all__ = ["command"]
 
@@ -22,12 +24,28 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(system: str, as_json: bool) -> None:
     """What SYSTEM is, its parameters with their ranges and defaults, its verbs, its source."""
-    line = entry(system)
+    line = _system(system)
     about = card(line)
     if as_json:
         output.dump(as_facts(line, about))
         return
     output.write(as_text(line, about))
+
+
+def _system(name: str) -> Entry:
+    """The system of this name; a part that is mistaken for one is said to be a part."""
+    try:
+        return entry(name)
+    except UserValueError:
+        part = next((one for one in find_parts(name) if one.name.casefold() == name.casefold()), None)
+        if part is None:
+            raise
+        module = part.where.partition(":")[0]
+        raise UserValueError(
+            f"{part.name} is no system but a part, {module}.{part.name}",
+            "",
+            f"see gnomon list {name}, or its help in Python",
+        ) from None
 
 
 def as_facts(line: Entry, about: Card) -> dict[str, Any]:
