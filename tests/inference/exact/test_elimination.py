@@ -314,3 +314,12 @@ def test_wrong_use_is_named():
         Factor("a", np.zeros((2, 2)))
     with pytest.raises(UserTypeError, match="ndarray is no Factor"):
         VariableElimination([np.ones(2)])
+
+
+def test_one_variable_may_be_asked_for_by_its_name():
+    engine = VariableElimination([Factor.of(("rain", "wet"), [[3, 1], [2, 4]])])
+    asked = engine.posterior("rain", {"wet": 1})
+    assert asked.probabilities.tolist() == engine.posterior(["rain"], {"wet": 1}).probabilities.tolist() == [0.2, 0.8]
+    assert VariableElimination([Factor.of("ab", [[1, 2], [3, 4]])]).posterior("ab").probabilities.shape == (2, 2)
+    with pytest.raises(UserValueError, match="did you mean 'rain'"):
+        engine.posterior(["rian"])

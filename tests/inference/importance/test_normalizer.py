@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from scipy import stats
 
 from gnomon.distributions.real import Normal
 from gnomon.distributions.vectors import MultivariateStudentT
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.importance.normalizer import Proposal, as_proposal, estimate_log_z
-from gnomon.inference.importance.weights import WeightedSample
+from gnomon.inference.importance.weights import WeightedSample, importance_sample
 from gnomon.numeric.noise import Noise
 from oracles.binary import Joint, all_states, rbm_energy
 from oracles.toys import tiny_rbm
@@ -111,9 +113,21 @@ def test_families_become_rows():
     assert made.log_prob(made.sample(6, noise)).shape == (6,)
 
 
+def test_families_are_proposals_of_importance_sampling():
+    noise, family = Noise(4, "family"), Normal(np.zeros(2), np.array([1.0, 2.0]))
+    found = importance_sample(lambda x: -0.5 * (x * x).sum(-1), family, 50, noise)
+    x = family.sample(noise, 0, (50,))
+    assert np.array_equal(found.values, x)
+    wanted = -0.5 * (x * x).sum(-1) - stats.norm(scale=[1.0, 2.0]).logpdf(x).sum(-1)
+    assert found.log_weights == pytest.approx(wanted, abs=1e-12)
+
+
 def test_wrong_use_is_named():
     with pytest.raises(UserTypeError, match="int is no proposal"):
         as_proposal(3)
+    for take in (as_proposal, lambda law: importance_sample(lambda x: x[:, 0], law, 5, Noise(0, "x"))):
+        with pytest.raises(UserTypeError, match=r"a Normal of torch draws from the global generator.*gnomon\.distrib"):
+            take(torch.distributions.Normal(0.0, 1.0))
     with pytest.raises(UserTypeError, match="str is no density"):
         estimate_log_z("x", Normal(0, 1), 5, Noise(0, "x"))
     with pytest.raises(UserValueError, match="0 draws"):

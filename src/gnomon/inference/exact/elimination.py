@@ -127,10 +127,12 @@ class VariableElimination:
 
         Parameters
         ----------
-        query : sequence of str
+        query : sequence of str, or the name of one variable
         evidence : mapping of str to int, optional
             Values in [0, size) of other variables.
         """
+        if isinstance(query, str) and query in self.sizes:
+            query = (query,)
         problem = self._problem(evidence, query, of=(*query, *(evidence or {})))
         total, table = _forward(problem, _log_sum)
         _check_mass(np.max(table, initial=-math.inf) if math.isfinite(total) else total, evidence)

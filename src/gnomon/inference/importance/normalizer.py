@@ -56,14 +56,19 @@ def as_proposal(proposal: Any) -> Any:
     Raises
     ------
     UserTypeError
-        For anything else.
+        For anything else; a distribution of torch, whose draws no noise decides.
     """
     inner = getattr(proposal, "model_", proposal)
-    if hasattr(inner, "sample") and hasattr(inner, "log_prob"):
-        family = next(iter(inspect.signature(inner.sample).parameters)) == "noise"
-        return Proposal(inner) if family else inner
+    if callable(getattr(inner, "sample", None)) and callable(getattr(inner, "log_prob", None)):
+        first = next(iter(inspect.signature(inner.sample).parameters), "")
+        if first != "sample_shape":
+            return Proposal(inner) if first == "noise" else inner
+        raise UserTypeError(
+            f"a {type(inner).__name__} of torch draws from the global generator", "proposal",
+            "use one of gnomon.distributions, such as gnomon.distributions.real.Normal",
+        )  # fmt: skip
     raise UserTypeError(
-        f"{type(inner).__name__} is no proposal", "proposal", "pass a distribution: sample(n, noise) and log_prob(x)"
+        f"a {type(inner).__name__} is no proposal", "proposal", "pass a distribution: sample(n, noise) and log_prob(x)"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, HasLogProb, Noise
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.pareto import tail_shape
 from gnomon.numeric.given import affordable, answers, checked, floats, function
@@ -265,8 +265,9 @@ def importance_sample(
     ----------
     target : HasLogProb or callable
         Log density of the target in nats, normalized or not: (n, ...) to (n,).
-    proposal : HasLogProb and Samples
-        ``sample(n, noise)`` and ``log_prob(x)``.
+    proposal : Family, fitted System, or HasLogProb and Samples
+        ``sample(n, noise)`` and a normalized ``log_prob(x)``; a family of `gnomon.distributions` gives rows, with a
+        column for each number of its batch.
     n : int, in [1, inf)
         Number of draws.
     noise : Noise
@@ -283,9 +284,9 @@ def importance_sample(
     """
     if n < 1:
         raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
-    if not (callable(getattr(proposal, "sample", None)) and callable(getattr(proposal, "log_prob", None))):
-        kind = type(proposal).__name__
-        raise UserTypeError(f"a {kind} is no proposal", "proposal", "pass an object with sample(n, noise), log_prob(x)")
+    from gnomon.inference.importance.normalizer import as_proposal  # which builds on this module
+
+    proposal = as_proposal(proposal)
     if not isinstance(target, HasLogProb):
         function(target, "target")
     affordable(how_many(n), "n", "take fewer draws")
