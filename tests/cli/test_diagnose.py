@@ -183,6 +183,9 @@ def test_an_rbm_with_dead_units_and_chains_that_stay(capsys, tmp_path):
     found = gnomon.diagnose(healthy.fit(random), random[:100], train=random)
     assert "warning" not in {f.level for f in found.findings}, str(found)
     assert found.of("gap")[0].level == "ok" and found.of("mixing")
+    other = gnomon.diagnose(healthy, random[:100], seed=3)
+    assert other.of("mixing")[0].evidence != found.of("mixing")[0].evidence
+    assert other.of("units") == found.of("units")
 
 
 def test_what_was_not_computed_is_not_claimed(capsys, tmp_path):
