@@ -323,3 +323,5 @@ def test_one_variable_may_be_asked_for_by_its_name():
     assert VariableElimination([Factor.of("ab", [[1, 2], [3, 4]])]).posterior("ab").probabilities.shape == (2, 2)
     with pytest.raises(UserValueError, match="did you mean 'rain'"):
         engine.posterior(["rian"])
+    with pytest.raises(UserTypeError, match=r"name 3 is no text .names.; use texts, such as 'x3'"):
+        Factor(("a", 3), [[0, 0], [0, 1]])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
+from gnomon.distributions.real import Normal
 from gnomon.distributions.table import Table
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.mcmc.diagnostics import mcse
@@ -294,3 +295,13 @@ def test_what_cannot_be_averaged_is_named():
         expectation(np.square, normal, 1, Noise(0, "bad"), batch=0)
     with pytest.raises(UserTypeError, match="drawn from"):
         expectation(np.square, 3, 1, Noise(0, "bad"))
+
+
+def test_a_law_of_the_library_is_drawn_from():
+    law, noise = Normal(np.array([1.0, -1.0]), 2.0), Noise(3, "law")
+    found = expectation(np.square, law, 100, noise, batch=33)
+    assert found.mean == pytest.approx(np.square(law.sample(noise, 0, (100,))).mean(axis=0), rel=1e-12)
+    one = expectation(lambda x: x, lambda n, noise: np.arange(n) + 1.0, 4, noise)
+    assert repr(one) == "Expectation(2.5 ± 0.65, 4 draws)"
+    assert repr(found) == "Expectation(100 draws)"
+    assert repr(RunningMean()) == "RunningMean(0 draws)"

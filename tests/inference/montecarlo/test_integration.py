@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gnomon.distributions import real
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.importance.weights import importance_sample
 from gnomon.inference.montecarlo.integration import (
@@ -252,3 +253,12 @@ def test_what_cannot_be_integrated_is_refused():
 
     with pytest.raises(UserValueError, match="log density is -inf where"):
         integral(exp, Wrong(), 10, Noise(0, "bad"))
+
+
+def test_a_law_of_the_library_gives_rows():
+    law, noise = real.Normal(np.zeros(2), np.array([1.0, 2.0])), Noise(3, "law")
+    found = integral(lambda x: np.exp(-0.5 * (x * x).sum(1)), law, 2000, noise)
+    x = law.sample(noise, 0, (2000,))
+    terms = np.exp(-0.5 * (x * x).sum(1)) / stats.norm(scale=[1.0, 2.0]).pdf(x).prod(1)
+    assert found.mean == pytest.approx(terms.mean(), rel=1e-12)
+    assert abs(found.mean - 2 * math.pi) < 4 * found.standard_error

@@ -31,6 +31,8 @@ class Factor:
     ------
     UserValueError
         Other numbers of axes, nan or +inf, an axis of length 0.
+    UserTypeError
+        Names that are no texts.
 
     Examples
     --------
@@ -44,6 +46,9 @@ class Factor:
         if not isinstance(names, Iterable) or not all(isinstance(name, Hashable) for name in names):
             raise UserTypeError(f"names are {names!r}", "names", "give one name for each axis")
         self.names = tuple(names)
+        odd = [name for name in self.names if not isinstance(name, str)]
+        if odd:
+            raise UserTypeError(f"the name {odd[0]!r} is no text", "names", f"use texts, such as 'x{odd[0]}'")
         self.log_values: Floats = floats(log_values, "log_values")
         if len(set(self.names)) != len(self.names) or self.log_values.ndim != len(self.names):
             what = f"a table of shape {self.log_values.shape} for the variables {', '.join(self.names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -139,6 +140,10 @@ class RunningMean(MeanError):
         found = self._scatter / (self.count - 1)
         return float(found) if found.ndim == 0 else found
 
+    def __repr__(self) -> str:
+        told = f"{self._mean:.6g} ± {self.standard_error:.2g}, " if self.count > 1 and not self._mean.ndim else ""
+        return f"{type(self).__name__}({told}{self.count} draws)"
+
     @property
     def effective(self) -> float:
         """The draws are taken to be independent: their number."""
@@ -192,8 +197,8 @@ class Expectation(RunningMean):
     ----------
     f : callable
         (n, ...) draws to (n,) or (n, ...) values.
-    sampler : Samples or callable
-        ``sample(n, noise)``, or a function of (n, noise), giving n independent draws.
+    sampler : Samples, Family or callable
+        ``sample(n, noise)``, a law of `gnomon.distributions`, or a function of (n, noise): n independent draws.
     noise : Noise
         Draw i uses the numbers of position i.
     batch : int, in [1, inf)
@@ -206,7 +211,7 @@ class Expectation(RunningMean):
         if batch < 1:
             raise UserValueError(f"batches of {batch} draws", "batch", "use 1 or more")
         self.f, self.noise, self.batch = f, noise, batch
-        self._draw = sampler.sample if isinstance(sampler, Samples) else sampler
+        self._draw = _drawing(sampler)
         if not callable(self._draw):
             raise UserTypeError(
                 f"{type(sampler).__name__} cannot be drawn from", "sampler", "it needs sample(n, noise)"
@@ -246,6 +251,16 @@ class Expectation(RunningMean):
         return self.f(x)
 
 
+def _drawing(sampler: Any) -> Any:
+    """The function of (n, noise) that draws; a family of `gnomon.distributions` takes the noise first."""
+    if not isinstance(sampler, Samples):
+        return sampler
+    draw: Any = sampler.sample
+    if next(iter(inspect.signature(draw).parameters), "") == "noise":
+        return lambda n, noise: draw(noise, 0, (n,))
+    return draw
+
+
 @checked
 def expectation(
     f: Callable[[Array], ArrayLike], sampler: Sampler, n: int, noise: Noise, *, batch: int = 1 << 16
@@ -259,8 +274,8 @@ def expectation(
     ----------
     f : callable
         (n, ...) draws to (n,) or (n, ...) values.
-    sampler : Samples or callable
-        ``sample(n, noise)``, or a function of (n, noise), giving n independent draws.
+    sampler : Samples, Family or callable
+        ``sample(n, noise)``, a law of `gnomon.distributions`, or a function of (n, noise): n independent draws.
     n : int, in [1, inf)
         Number of draws.
     noise : Noise

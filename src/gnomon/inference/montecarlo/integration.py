@@ -13,6 +13,7 @@ from scipy.stats import qmc
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import to_numpy
+from gnomon.inference.importance.normalizer import as_proposal
 from gnomon.inference.montecarlo.expectation import Expectation, RunningMean
 from gnomon.numeric.given import affordable, answers, checked, floats
 from gnomon.parameters import how_many
@@ -87,8 +88,8 @@ class Integral(Expectation):
     ----------
     f : callable
         (n, ...) points to (n,) values of any sign.
-    proposal : HasLogProb and Samples
-        p, normalized.
+    proposal : HasLogProb and Samples, or Family
+        p, normalized; a law of `gnomon.distributions` gives rows, (n, d).
     noise, batch
         As of `Expectation`.
     """
@@ -98,6 +99,7 @@ class Integral(Expectation):
             raise UserTypeError(
                 f"{type(proposal).__name__} has no log_prob", "proposal", "it needs sample and log_prob"
             )
+        proposal = as_proposal(proposal)
         super().__init__(f, proposal, noise, batch)
         self._log_prob = proposal.log_prob
         self._size = self._largest = 0.0
