@@ -144,7 +144,16 @@ def test_sums_over_rows_and_their_weights():
     assert weighted.weight == 3.5
     single = [term(slice(i, i + 1)).sum.item() for i in range(N)]
     assert weighted.sum.item() == pytest.approx(float(np.dot(single, row_weight.numpy())), rel=1e-13)
-    assert term(own="expected").sum.item() > 0
+    with torch.no_grad():
+        words = torch.as_tensor(np.asarray(Table(Q).sample(50, Noise(1, "words"))).reshape(-1))
+        log_q = torch.log(torch.as_tensor(Q, dtype=torch.float64))
+        found = set()
+        for own in ("exact", "sampled", "expected"):
+            given = hidden, TARGET, weight, bias, words, log_q[words], log_q[TARGET]
+            by_rows = sampled_softmax_losses(*given, own=own)
+            assert term(own=own).sum.item() == pytest.approx(by_rows.sum().item(), rel=1e-13)
+            found.add(round(by_rows.sum().item(), 9))
+        assert len(found) == 3 and term().sum.item() == term(own="exact").sum.item()
     no_bias = sampled_softmax(hidden, TARGET, weight, None, Table(Q), 50, Noise(1, "words"))
     zero_bias = sampled_softmax(hidden, TARGET, weight, bias * 0, Table(Q), 50, Noise(1, "words"))
     assert no_bias.sum.item() == pytest.approx(zero_bias.sum.item(), rel=1e-14)

@@ -59,6 +59,14 @@ def test_units_of_the_visible_layer_alone():
     )
 
 
+def test_the_limit_is_that_of_the_states():
+    """Two units asked about and two summed out: 16 states."""
+    model, asked, given = tiny_rbm(), NAMES[:2], {NAMES[4]: 1.0}
+    assert np.array_equal(conditional(model, asked, given, limit=16), conditional(model, asked, given))
+    with pytest.raises(UserValueError, match=r"have 16 states.*above the limit of 15"):
+        conditional(model, asked, given, limit=15)
+
+
 @pytest.mark.spec("INF-42")
 def test_a_single_unit_given_all_others_is_a_sigmoid_of_the_difference():
     model = ToyTriangle(np.array([0.3, -0.7, 1.1]), np.array([[0, 1.5, -2.0], [1.5, 0, 0.4], [-2.0, 0.4, 0]]))

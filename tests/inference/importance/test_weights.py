@@ -245,6 +245,18 @@ def test_notices():
     assert WeightedSample([0.0]).notice == ""
 
 
+@pytest.mark.spec("INF-04", "INF-06")
+@pytest.mark.parametrize("self_normalized", [True, False])
+def test_functions_of_several_columns_are_estimated_column_by_column(self_normalized):
+    sample = importance_sample(Normal(1.0), Normal(2.0), 200, Noise(1, "columns"))
+    columns = [np.square, np.cos, lambda x: 0 * x + 3.0]
+    found = sample.estimate(lambda x: np.stack([f(x) for f in columns], 1), self_normalized=self_normalized)
+    for k, f in enumerate(columns):
+        alone = sample.estimate(f, self_normalized=self_normalized)
+        for whole, part in zip(found, alone, strict=True):
+            assert whole.shape == (3,) and whole[k] == pytest.approx(part, rel=1e-12, abs=1e-15)
+
+
 def test_single_draw_has_an_unknown_error():
     one = WeightedSample([0.5], np.array([2.0]))
     assert one.stderr == math.inf
