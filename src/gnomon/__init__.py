@@ -4,7 +4,7 @@ Names are loaded when they are first used: importing the package loads neither N
 
 >>> import gnomon
 >>> [entry.name for entry in gnomon.catalog()][:2]
-['linear-regression', 'softmax-regression']
+['linear-regression', 'bayesian-regression']
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def entries() -> tuple[Entry, ...]:
     Examples
     --------
     >>> [entry.name for entry in entries()][:2]
-    ['linear-regression', 'softmax-regression']
+    ['linear-regression', 'bayesian-regression']
     """
     return joined(ENTRIES, *_plugins())
 

@@ -7,7 +7,7 @@ from scipy import signal
 
 from gnomon.errors import UserError
 from gnomon.numeric.convolution import circular_convolve, linear_convolve
-from gnomon.numeric.fourier import fft, idft
+from gnomon.numeric.fourier import fft, ifft
 
 random = np.random.default_rng(0)
 KINDS = [np.asarray, torch.as_tensor]
@@ -66,7 +66,7 @@ def test_circular_is_the_sum_written_out_and_linear_from_n_plus_m_minus_1_places
 @pytest.mark.parametrize("n", [1, 2, 5, 32, 33, 60])
 def test_the_theorem_and_its_dual(n, kind):
     x, y = (random.normal(size=n) + 1j * random.normal(size=n) for _ in range(2))
-    product = np.asarray(idft(fft(kind(x)) * fft(kind(y))))
+    product = np.asarray(ifft(fft(kind(x)) * fft(kind(y))))
     np.testing.assert_allclose(np.asarray(circular_convolve(kind(x), kind(y))), product, atol=1e-12)
     dual = np.asarray(circular_convolve(fft(kind(x)), fft(kind(y)))) / n
     np.testing.assert_allclose(np.asarray(fft(kind(x * y))), dual, atol=1e-11)

@@ -79,6 +79,7 @@ def test_one_layer_by_hand():
 
 
 @pytest.mark.spec("DLN-50")
+@pytest.mark.filterwarnings("ignore:.*fitted without error")  # by the combiner, on purpose
 def test_the_combiner_recovers_the_one_member_that_knows():
     points, y = load_diabetes(return_X_y=True)
     points, y = points[:200], points[:200, 2] * 1000 + 3
