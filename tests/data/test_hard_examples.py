@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from gnomon.data.hard_examples import HardExamples
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise, recording
 
 X = np.array([[1.0, 0.2], [-0.5, 1.0], [2.0, -1.0], [0.1, 0.3]])
@@ -138,8 +138,22 @@ def test_scores_are_kept_and_gone_on_with():
         (lambda: HardExamples(3).update_scores([2], [1.0, 2.0]), "one per row"),
         (lambda: HardExamples(3).weights([0.5]), "whole numbers"),
         (lambda: HardExamples(3).load({"scores": np.ones(4)}), "use this data"),
+        (lambda: HardExamples(10**12), "bytes .n"),
+        (lambda: HardExamples(3, score="a"), "'a' is not allowed"),
+        (lambda: HardExamples(3).sample_batch(2.5, Noise(0, "bad")), r"2\.5 is not allowed"),
+        (lambda: HardExamples(3).sample_batch(10**18, Noise(0, "bad")), "bytes .size"),
+        (lambda: HardExamples(3).sample_batch(2, None), r"\(HardExamples\.sample_batch\.noise\)"),
+        (lambda: HardExamples(3).sample_batch(2, Noise(0, "bad"), -1), "draw -1"),
+        (lambda: HardExamples(3).sample_batch(2, Noise(0, "bad"), 0.5), r"0\.5 is not allowed"),
+        (lambda: HardExamples(3).update_scores([2], ["a"]), "holds no numbers"),
+        (lambda: HardExamples(3).update_scores([2], None), "no number"),
+        (lambda: HardExamples(3).update_scores(None, [1.0]), "no number"),
+        (lambda: HardExamples(3).load({}), "holds no scores"),
+        (lambda: HardExamples(3).load(None), "holds no scores"),
+        (lambda: HardExamples(3).load({"scores": [1.0, np.nan, 1.0]}), r"score nan \(row 1\)"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call, match):
-    with pytest.raises(UserValueError, match=match):
+    with pytest.raises(UserError, match=match) as caught:
         call()
+    assert "\n" not in str(caught.value)

@@ -18,7 +18,7 @@ from scipy import stats
 
 from gnomon.contracts import Noise as NoiseContract
 from gnomon.contracts import supports
-from gnomon.errors import UserTypeError
+from gnomon.errors import UserError, UserTypeError
 from gnomon.numeric import fast
 from gnomon.numeric.noise import AddressReused, Noise, recording, seed_of
 
@@ -178,6 +178,18 @@ def test_a_wrong_address_is_refused_in_one_line():
     for place in (-1, 2**32):
         with pytest.raises(OverflowError, match=rf"position {place} \(index 1\)"):
             noise.rows([3, place])
+    for call, told in (
+        (lambda: noise.uniform(-1), "-1 rows"), (lambda: noise.words((-2, 3)), "-2 rows"),
+        (lambda: noise.normal((2, -3)), "-3 elements"), (lambda: noise.integers(9, -1), "-1 rows"),
+        (lambda: noise.order(-1), "-1 rows"), (lambda: noise.uniform(2.5), "shape of 2.5"),
+        (lambda: noise.uniform((2.5, 1)), "2.5 is no whole number"), (lambda: noise.uniform(None), "shape of None"),
+        (lambda: noise.uniform((2, 2), 0.5), "draw 0.5"), (lambda: noise.uniform(2, 2**31), "draw 2147483648"),
+        (lambda: noise.at(1.5), "update 1.5"), (lambda: Noise("a", "fit"), "seed 'a'"),
+        (lambda: noise.integers(0, 3), "high must"), (lambda: noise.uniform(2, dtype="int64"), "float32 or float64"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=told) as caught:
+            call()
+        assert "\n" not in str(caught.value)
     with pytest.raises(OverflowError, match="row of"):
         noise._arguments(1, 2**34 + 1, 0)
     assert noise.at(2**32 - 1).rows([2**32 - 1]).uniform((1, 1), 2**31 - 1).shape == (1, 1)

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from gnomon.distributions.table import Table
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.sampled_softmax import effective_words, sampled_softmax, sampled_softmax_losses
 
@@ -203,7 +203,29 @@ def test_what_cannot_be_scored_is_refused():
             ),
             "row_weight",
         ),
+        (lambda: run(h=hidden.detach().numpy()), r"a ndarray is no tensor \(hidden\); use torch.as_tensor"),
+        (lambda: run(h=None), r"a NoneType is no tensor \(hidden\)"),
+        (lambda: run(y=TARGET.numpy()), r"no tensor \(target\)"),
+        (lambda: run(y=None), r"no tensor \(target\)"),
+        (lambda: run(w=weight.float()), "weight of type torch.float32 with hidden of type torch.float64"),
+        (lambda: run(b=bias.float()), "bias of type torch.float32"),
+        (lambda: run(h=hidden.long(), w=weight.long()), "hidden of type torch.int64"),
+        (lambda: run(k=words.double()), "words of type torch.float64"),
+        (lambda: run(k=words.numpy()), r"no tensor \(words\)"),
+        (lambda: run(q=None), r"no tensor \(log_q\)"),
+        (lambda: run(own="expected", log_q_target=np.zeros(4)), r"no tensor \(log_q_target\)"),
+        (lambda: effective_words(None, weight, bias, words, log_q), r"no tensor \(hidden\)"),
+        (lambda: effective_words(hidden[:, :2], weight, bias, words, log_q), "hidden of shape"),
+        (lambda: sampled_softmax(hidden, TARGET, weight, bias, None, 3, Noise(0, "bad")), "is no proposal"),
+        (lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 2.5, Noise(0, "bad")), r"2\.5 is not"),
+        (lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 10**18, Noise(0, "bad")), "bytes .n_samples"),
+        (lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 3, None), r"\(sampled_softmax\.noise\)"),
+        (
+            lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 3, Noise(0, "bad"), row_weight=np.ones(4)),
+            r"no tensor \(row_weight\)",
+        ),
     ]
     for call, match in cases:
-        with pytest.raises(UserValueError, match=match):
+        with pytest.raises(UserError, match=match) as caught:
             call()
+        assert "\n" not in str(caught.value)

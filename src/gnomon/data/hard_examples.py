@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, Noise, State
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, checked, floats, numbers
 from gnomon.parameters import check_parameters
 
 __all__ = ["HardExamples"]
@@ -57,12 +59,14 @@ class HardExamples:
     True
     """
 
+    @checked
     def __init__(
         self, n: Annotated[int, "[1, inf)"], uniform: Annotated[float, "(0, 1]"] = 0.1, score: float = 1.0
     ) -> None:
         check_parameters(self, {"n": n, "uniform": uniform})
         if not 0 < score < np.inf:
             raise UserValueError(f"score {score}", "score", "use a finite number above 0")
+        affordable(int(n), "n", "keep scores of fewer rows")
         self.n, self.uniform = int(n), float(uniform)
         self._scores: Floats = np.full(self.n, float(score))
         self._cached: tuple[Floats, Floats] | None = None
@@ -77,6 +81,7 @@ class HardExamples:
         """q of each row, shape (n,); uniform while all scores are 0."""
         return self._law()[0].copy()
 
+    @checked
     def sample_batch(
         self, size: int, noise: Noise, draw: int = 0, *, weighted: bool = True
     ) -> tuple[NDArray[np.int64], Floats]:
@@ -102,6 +107,7 @@ class HardExamples:
         """
         if size < 1:
             raise UserValueError(f"batches of {size} rows", "size", "use 1 or more")
+        affordable(size, "size", "take smaller batches")
         _, sums = self._law()
         u = noise.uniform((size,), draw, like=sums)
         rows = np.searchsorted(sums, u * sums[-1], side="right")
@@ -128,12 +134,10 @@ class HardExamples:
             For a score that is negative or not finite, or an unknown row; then nothing is changed.
         """
         index = self._checked(rows)
-        new = np.asarray(scores.detach().cpu() if hasattr(scores, "detach") else scores, dtype=np.float64)
+        new = floats(scores, "scores")
         if new.shape != index.shape:
             raise UserValueError(f"{new.shape} scores for {index.shape} rows", "scores", "give one per row")
-        bad = np.flatnonzero(~(np.isfinite(new) & (new >= 0)))
-        if bad.size:
-            raise UserValueError(f"score {new[bad[0]]}", f"row {index[bad[0]]}", "use finite numbers of at least 0")
+        _check_scores(new, index)
         self._scores[index] = new
         self._cached = None
 
@@ -143,9 +147,12 @@ class HardExamples:
 
     def load(self, state: State) -> None:
         """Go on from a state."""
-        scores = np.array(state["scores"], dtype=np.float64)
+        if not isinstance(state, Mapping) or "scores" not in state:
+            raise UserTypeError("the state holds no scores", "state", "pass what state() gave")
+        scores = floats(state["scores"], "scores").copy()
         if scores.shape != (self.n,):
             raise UserValueError(f"scores of shape {scores.shape} for {self.n} rows", "state", "use this data's")
+        _check_scores(scores, np.arange(self.n))
         self._scores, self._cached = scores, None
 
     def _law(self) -> tuple[Floats, Floats]:
@@ -161,7 +168,7 @@ class HardExamples:
         return self._cached
 
     def _checked(self, rows: ArrayLike) -> NDArray[np.int64]:
-        index = np.asarray(rows)
+        index = numbers(rows, "rows")
         if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
             what = f"rows of shape {index.shape} and type {index.dtype}"
             raise UserValueError(what, "rows", "give whole numbers on one axis")
@@ -169,3 +176,9 @@ class HardExamples:
         if bad.size:
             raise UserValueError(f"row {index[bad[0]]} is outside [0, {self.n})", f"rows, entry {bad[0]}", "give rows")
         return index.astype(np.int64)
+
+
+def _check_scores(scores: Floats, rows: NDArray[np.int64]) -> None:
+    bad = np.flatnonzero(~(np.isfinite(scores) & (scores >= 0)))
+    if bad.size:
+        raise UserValueError(f"score {scores[bad[0]]}", f"row {rows[bad[0]]}", "use finite numbers of at least 0")

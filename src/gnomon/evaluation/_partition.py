@@ -18,7 +18,7 @@ from gnomon.inference.exact import enumeration
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor
 from gnomon.inference.exact.quadrature import log_integral
-from gnomon.inference.importance.ais import anneal, annealing_schedule, bridge_path
+from gnomon.inference.importance.ais import anneal, bridge_path, etas_of
 from gnomon.inference.importance.bridge import Bridge, LogRatio
 from gnomon.inference.importance.chain_bridge import chain_ratio, target_chain
 from gnomon.inference.importance.linked import Join, linked
@@ -27,6 +27,7 @@ from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.density import as_density, computes_in
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
 from gnomon.inference.mcmc.paths import TemperedPath
+from gnomon.numeric.given import check_fields
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
@@ -108,7 +109,9 @@ class Quadrature:
         if problem.bounds is None:
             raise UserValueError("a quadrature needs its box", "bounds", "pass bounds=[(lower, upper), ...]")
         density = as_density(problem.model)
-        value = log_integral(lambda x: to_numpy(density.log_prob(computes_in(problem.model, x))), problem.bounds)
+        value = log_integral(
+            lambda x: to_numpy(density.log_prob(computes_in(problem.model, x)), "density"), problem.bounds
+        )
         return Score(value, name="log_partition")
 
 
@@ -147,6 +150,9 @@ class Importance:
 
     draws: int = 1000
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def __call__(self, problem: Problem) -> Score:
         """Estimate of log Z."""
         if problem.has_blocks:
@@ -171,9 +177,12 @@ class AIS:
     schedule: int | ArrayLike = 1000
     kernel: Any = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def __call__(self, problem: Problem) -> Score:
         """Estimate of log Z."""
-        path = problem.path(_etas(self.schedule), self.kernel)
+        path = problem.path(etas_of(self.schedule), self.kernel)
         return _weighed(anneal(path, problem.noise, chains=self.chains))
 
 
@@ -199,6 +208,9 @@ class BridgeSampling:
     burn_in: int = 200
     bridge: Bridge = "optimal"
     kernel: Any = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __call__(self, problem: Problem) -> Score:
         """Estimate of log Z."""
@@ -232,9 +244,12 @@ class Linked:
     bridge: Literal["geometric"] | Join = "geometric"
     kernel: Any = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def __call__(self, problem: Problem) -> Score:
         """Estimate of log Z."""
-        path, join = problem.path(_etas(self.levels), self.kernel), self.bridge
+        path, join = problem.path(etas_of(self.levels), self.kernel), self.bridge
         return _weighed(linked(path, problem.noise, runs=self.runs, chain_length=self.chain_length, bridge=join))
 
 
@@ -272,10 +287,6 @@ def _walk(base: Any) -> MetropolisHastings:
     """Random steps with the spread of the base."""
     draws = to_numpy(base.sample(_PILOT_DRAWS, Stream(0, "log-partition/pilot")))
     return MetropolisHastings(RandomWalk(2.4 / np.sqrt(draws.shape[1]), draws.var(axis=0)))
-
-
-def _etas(schedule: int | ArrayLike) -> ArrayLike:
-    return annealing_schedule(int(schedule)) if isinstance(schedule, int | np.integer) else schedule
 
 
 def _weighed(sample: WeightedSample) -> Score:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, HasEnergy, HasLogProb, Noise, supports
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation._partition import Method
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score, Verdict
 from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.importance.bridge import Bridge
 from gnomon.inference.importance.chain_bridge import chain_ratio, target_chain
 from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.numeric.given import answers, checked, floats
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
@@ -70,11 +72,12 @@ class ModelComparison:
         return difference.against(replace(difference, value=0.0, stderr=0.0, error=0.0, kind="exact"), level=level)
 
 
+@checked
 def compare_models(
     model_a: Any,
     model_b: Any,
     X: Array,
-    method: str = "auto",
+    method: str | Method = "auto",
     noise: Noise | None = None,
     *,
     random_state: Any = None,
@@ -96,7 +99,7 @@ def compare_models(
         Over the same variables. A System stands for its model.
     X : array of shape (m, d)
         The rows, of zeros and ones for models of binary units.
-    method : str, default "auto"
+    method : str or Method, default "auto"
         "bridge" joins draws of the two models directly, which needs overlap of the two alone. Any other is a method of
         `gnomon.log_partition` for each of the two, with its options.
     noise, random_state
@@ -141,7 +144,7 @@ def compare_models(
         stream = noise if noise is not None else Stream(seed_of(random_state), "compare-models")
         log_ratio = _ratio(a, b, rows, method, stream, samples, options)
     elif not isinstance(log_ratio, Score):
-        log_ratio = Score(float(log_ratio), name="log_ratio")
+        log_ratio = Score(_number(log_ratio), name="log_ratio")
     m = len(pointwise)
     mean = Score.from_pointwise(pointwise - log_ratio.value)
     difference = Score(
@@ -151,8 +154,15 @@ def compare_models(
     return ModelComparison(difference, log_ratio)
 
 
+def _number(log_ratio: Any) -> float:
+    found = floats(log_ratio, "log_ratio")
+    if found.ndim or not np.isfinite(found):
+        raise UserValueError(f"a log ratio of {log_ratio}", "log_ratio", "give a Score or one finite number")
+    return float(found)
+
+
 def _ratio(
-    a: Any, b: Any, rows: Array, method: str, noise: Noise, samples: Pair | None, options: dict[str, Any]
+    a: Any, b: Any, rows: Array, method: str | Method, noise: Noise, samples: Pair | None, options: dict[str, Any]
 ) -> Score:
     """log(Z_A / Z_B)."""
     if method == "bridge":
@@ -186,11 +196,23 @@ def _direct(
             _gibbs(model, rows, noise.child(which), chains, draws, burn_in) for model, which in ((a, "a"), (b, "b"))
         )
     else:
-        xa, xb = samples
+        xa, xb = _pair(samples, rows.shape[1])
     found = chain_ratio(xb, xa, lambda x: _log_density(b, x), lambda x: _log_density(a, x), bridge)
     found.warn()
     note = "; ".join(filter(None, (f"overlap {found.overlap_:.2g}", found.notice)))
     return Score(found.log_r_, 0.0, found.se_, "estimate", name="log_ratio", note=note)
+
+
+def _pair(samples: Any, columns: int) -> Pair:
+    """Draws of A and of B, each with the columns of the data."""
+    if not isinstance(samples, Sequence) or len(samples) != 2:
+        raise UserTypeError(f"samples are a {type(samples).__name__}", "samples", "give (draws of A, draws of B)")
+    for x, which in zip(samples, "AB", strict=True):
+        if not hasattr(x, "shape") or len(x.shape) not in (2, 3) or x.shape[-1] != columns:
+            told = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else f"kind {type(x).__name__}"
+            what = f"draws of {which} of {told} for rows of {columns} columns"
+            raise UserValueError(what, "samples", "give arrays (n, d) or (chains, n, d)")
+    return samples[0], samples[1]
 
 
 def _gibbs(model: Any, rows: Array, noise: Noise, chains: int, draws: int, burn_in: int) -> Array:
@@ -220,12 +242,16 @@ def _log_density(model: Any, rows: Array) -> Floats:
     """Log of the unnormalized density of each row, -inf where it is 0."""
     x = convert(rows, prototype(model))
     if supports(model, HasEnergy):
-        return -to_numpy(model.energy(x))
+        return -_answer(model.energy(x), rows, "energy")
     if supports(model, HasLogProb):
-        return to_numpy(model.log_prob(x))
+        return _answer(model.log_prob(x), rows, "log_prob")
     if callable(model):
-        return to_numpy(model(x))
+        return _answer(model(x), rows, "log density")
     raise UserTypeError(f"{type(model).__name__} has no energy", "model_a, model_b", "pass an energy or a log density")
+
+
+def _answer(found: Any, rows: Array, name: str) -> Floats:
+    return answers(to_numpy(found, name), rows.shape[:1], name)
 
 
 def _log_density_of(b: Any, rows: Array, a: Any) -> Floats:
@@ -242,7 +268,7 @@ def _log_density_of(b: Any, rows: Array, a: Any) -> Floats:
 
 
 def _rows(a: Any, b: Any, X: Array) -> Array:
-    rows = to_numpy(X)
+    rows = to_numpy(X, "X")
     if rows.ndim != 2 or 0 in rows.shape:
         raise UserValueError(f"data of shape {rows.shape}", "X", "pass at least one row and one column")
     bad = np.argwhere(~np.isfinite(rows))

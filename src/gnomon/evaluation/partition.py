@@ -22,6 +22,7 @@ from gnomon.evaluation._partition import (
     Quadrature,
 )
 from gnomon.evaluation.score import Score
+from gnomon.numeric.given import checked
 
 __all__ = ["AIS", "METHODS", "BridgeSampling", "Importance", "Linked", "log_partition"]
 
@@ -38,6 +39,7 @@ METHODS: dict[str, Callable[..., Method]] = {
 }
 
 
+@checked
 def log_partition(
     model: Any,
     method: str | Method = "auto",
@@ -119,6 +121,9 @@ def _method(method: str | Method, options: dict[str, Any]) -> Method:
     if not isinstance(method, str):
         if options:
             raise UserTypeError(f"{type(method).__name__} has its options", next(iter(options)), "give them there")
+        if not callable(method) or isinstance(method, type):
+            told = f"the class {method.__name__}" if isinstance(method, type) else f"a {type(method).__name__}"
+            raise UserTypeError(f"{told} is no method", "method", "use a name, or an object such as Linked(levels=5)")
         return method
     if method not in METHODS:
         raise UserValueError(f"method {method!r} is unknown", "method", "use " + ", ".join(METHODS))

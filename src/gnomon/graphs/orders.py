@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
-from gnomon.errors import UserValueError
-from gnomon.graphs.undirected import UndirectedGraph
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.graphs.undirected import UndirectedGraph, names_of
 
 __all__ = ["OrderCost", "best_order", "greedy_orders", "min_degree", "min_fill", "order_cost", "width_at_least"]
 
@@ -93,7 +94,7 @@ def order_cost(
     Raises
     ------
     UserValueError
-        An order that leaves out, repeats or invents a node.
+        An order that leaves out, repeats or invents a node; a node without a size.
 
     Examples
     --------
@@ -101,11 +102,11 @@ def order_cost(
     >>> order_cost(star, "abcd").largest, order_cost(star, "bcda").largest
     (16.0, 4.0)
     """
-    names, last = tuple(order), tuple(kept)
+    adjacent = _adjacency(graph)
+    names, last = names_of(order, "order"), names_of(kept, "kept")
     if len(names) + len(last) != len(graph.nodes) or {*names, *last} != set(graph.nodes):
         raise UserValueError(f"an order of {len(names)} nodes", "order", "name every variable to eliminate once")
-    adjacent = graph.adjacency()
-    bits = {node: math.log2(2 if sizes is None else sizes[node]) for node in adjacent}
+    bits = _bits(adjacent, sizes)
     tables = [sum(bits[node] for node in last)] if last else []
     width = max(len(last) - 1, 0)
     for node in names:
@@ -117,7 +118,7 @@ def order_cost(
 
 def greedy_orders(graph: UndirectedGraph, kept: Collection[Hashable] = ()) -> tuple[tuple[Hashable, ...], ...]:
     """By least degree and, unless degrees are so large that counting missing edges takes long, by least fill."""
-    work = sum(len(others) ** 2 for others in graph.adjacency().values())
+    work = sum(len(others) ** 2 for others in _adjacency(graph).values())
     found = (min_degree(graph, kept),)
     return (*found, min_fill(graph, kept)) if work <= _FILL_WORK else found
 
@@ -138,7 +139,7 @@ def width_at_least(graph: UndirectedGraph) -> int:
     >>> width_at_least(UndirectedGraph.complete("abcd"))
     3
     """
-    adjacent = graph.adjacency()
+    adjacent = _adjacency(graph)
     names = tuple(adjacent)
     place = {node: i for i, node in enumerate(names)}
     heap = [(len(others), place[node]) for node, others in adjacent.items()]
@@ -155,6 +156,29 @@ def width_at_least(graph: UndirectedGraph) -> int:
     return bound
 
 
+def _adjacency(graph: Any) -> Adjacency:
+    if not isinstance(graph, UndirectedGraph):
+        remedy = "join the parents first: graph.moral()" if hasattr(graph, "moral") else "give an UndirectedGraph"
+        raise UserTypeError(f"a {type(graph).__name__} is no undirected graph", "graph", remedy)
+    return graph.adjacency()
+
+
+def _bits(nodes: Iterable[Hashable], sizes: Any) -> dict[Hashable, float]:
+    """Log2 of the number of values of each node."""
+    if sizes is None:
+        return dict.fromkeys(nodes, 1.0)
+    if not isinstance(sizes, Mapping):
+        raise UserTypeError(f"sizes are a {type(sizes).__name__}", "sizes", "give {node: number of values}")
+    found = {}
+    for node in nodes:
+        size = sizes.get(node, 0)
+        if not isinstance(size, Integral) or size < 1:
+            what = f"{node!r} has {size!r} values" if node in sizes else f"{node!r} has no size"
+            raise UserValueError(what, "sizes", "give every node a whole number of at least 1")
+        found[node] = math.log2(size)
+    return found
+
+
 def _greedy(
     graph: UndirectedGraph,
     score: Callable[[Adjacency, Hashable], int],
@@ -163,7 +187,7 @@ def _greedy(
     far: bool,
 ) -> tuple[Hashable, ...]:
     """Smallest score next; a heap whose outdated entries are skipped. `far`: scores two edges away change too."""
-    adjacent = graph.adjacency()
+    adjacent, kept = _adjacency(graph), set(names_of(kept, "kept"))
     names = tuple(adjacent)
     place = {node: i for i, node in enumerate(names)}
     now = {node: score(adjacent, node) for node in names if node not in kept}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import overload
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.graphs.layered import LayeredGraph
 from gnomon.graphs.orders import greedy_orders, order_cost
-from gnomon.graphs.undirected import UndirectedGraph
+from gnomon.graphs.undirected import UndirectedGraph, names_of
 
 __all__ = ["is_factorial", "posterior_graph", "treewidth_bound"]
 
@@ -70,8 +70,9 @@ def posterior_graph(
     >>> posterior_graph(alarm, [], ["fire", "burglar"]).n_edges
     0
     """
-    known = tuple(dict.fromkeys(observed))
-    asked = None if latents is None else tuple(dict.fromkeys(latents))
+    _check_graph(graph)
+    known = tuple(dict.fromkeys(names_of(observed, "observed")))
+    asked = None if latents is None else tuple(dict.fromkeys(names_of(latents, "latents")))
     both = [node for node in asked or () if node in known]
     if both:
         raise UserValueError(f"{both[0]!r} is observed and a latent", "latents", "leave it out of one of them")
@@ -107,7 +108,14 @@ def treewidth_bound(graph: DirectedGraph | UndirectedGraph | LayeredGraph) -> in
     >>> treewidth_bound(UndirectedGraph("abcd", ["ab", "bc", "cd", "da"]))
     2
     """
+    _check_graph(graph)
     if isinstance(graph, LayeredGraph):
         return graph.width()
     graph = graph.moral() if isinstance(graph, DirectedGraph) else graph
     return min(order_cost(graph, order).width for order in greedy_orders(graph))
+
+
+def _check_graph(graph: object) -> None:
+    if not isinstance(graph, DirectedGraph | UndirectedGraph | LayeredGraph):
+        what = f"a {type(graph).__name__} is no graph"
+        raise UserTypeError(what, "graph", "give a DirectedGraph, UndirectedGraph or LayeredGraph")

@@ -15,7 +15,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.inference.arrays import is_tensor
 from gnomon.inference.exact.factors import Factor
-from gnomon.numeric.given import checked
+from gnomon.numeric.given import affordable, checked, numbers
 
 __all__ = ["Conditional", "DirectedModel", "Draws", "as_directed"]
 
@@ -113,6 +113,7 @@ class DirectedModel:
     def __init__(self, graph: DirectedGraph, conditionals: Mapping[str, Conditional]) -> None:
         if not isinstance(graph, DirectedGraph):
             raise _undirected(graph)
+        _check_mapping(conditionals, "conditionals")
         self.graph, self.conditionals = graph, dict(conditionals)
         for node in graph.nodes:
             if not isinstance(node, str) or not node or "\0" in node:
@@ -180,6 +181,7 @@ class DirectedModel:
         """
         if n < 0:
             raise UserValueError(f"{n} draws are not possible", "n", "use 0 or more")
+        affordable(n * len(self.order), "n", "take fewer draws")
         held = self.held(n, do, evidence)
         self._check_causes(do or {}, evidence or {})
         names = self.order if order is None else tuple(map(str, self.graph.check_order(order)))
@@ -194,12 +196,20 @@ class DirectedModel:
         ----------
         values : Draws, or mapping of str to array of shape (n, ...)
             Every node.
+
+        Raises
+        ------
+        UserTypeError, UserValueError
+            Nodes without values, columns of unlike lengths, other things than numbers.
         """
+        if not isinstance(values, Draws):
+            _check_mapping(values, "values")
         missing = [node for node in self.order if node not in values]
         if missing:
             remedy = "give every node, or sum it out: gnomon.inference.exact.elimination"
             raise UserValueError(f"node {missing[0]!r} has no value", "values", remedy)
-        return sum(self.node_log_prob(node, values) for node in self.order)
+        columns = Draws({node: _column(values[node], node) for node in self.order})
+        return sum(self.node_log_prob(node, columns) for node in self.order)
 
     def node_log_prob(self, node: str, values: Mapping[str, Array] | Draws) -> Array:
         """Log density of a node's values given its parents', shape (n,)."""
@@ -237,6 +247,9 @@ class DirectedModel:
     def held(self, n: int, do: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> dict[str, Array]:
         """The nodes that are set or observed, one row for each draw."""
         found: dict[str, Array] = {}
+        for given, where in ((do, "do"), (evidence, "evidence")):
+            if given is not None:
+                _check_mapping(given, where)
         for name, value in (*(do or {}).items(), *(evidence or {}).items()):
             self.graph.known(name)
             if name in found:
@@ -294,6 +307,18 @@ def as_directed(model: Any) -> DirectedModel:
     if not isinstance(model, DirectedModel):
         raise _undirected(model)
     return model
+
+
+def _check_mapping(given: object, where: str) -> None:
+    if not isinstance(given, Mapping):
+        raise UserTypeError(f"a {type(given).__name__} names no nodes", where, "give {node: ...}")
+
+
+def _column(x: Any, node: str) -> Array:
+    column: Array = x if is_tensor(x) else numbers(x, node)
+    if not column.ndim:
+        raise UserValueError(f"{node!r} has one number for all rows", "values", "give one per row, (n, ...)")
+    return column
 
 
 def _undirected(model: Any) -> UserTypeError:

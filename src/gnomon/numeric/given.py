@@ -8,6 +8,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Hashable
+from dataclasses import is_dataclass
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -16,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = [
-    "affordable", "answers", "check_fields", "checked", "checked_complex", "floats", "function", "numbers", "outcomes",
-    "whole",
+    "affordable", "answers", "check_fields", "checked", "checked_complex", "doable", "floats", "function", "numbers",
+    "outcomes", "whole",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -27,6 +28,9 @@ Test = Callable[[Any, str], Any]
 
 MOST_NUMBERS = 1 << 31
 """Numbers that are held at once without asking: 16 GB in float64."""
+
+MOST_STEPS = 10**9
+"""Steps of a loop that are begun without asking; the fastest of them take an hour."""
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
@@ -158,6 +162,33 @@ def affordable(count: float, name: str, remedy: str, *, each: int = 8, limit: in
         raise UserValueError(f"{many:.3g} numbers take {each * many:.3g} bytes", name, remedy)
 
 
+def doable(n: Any, name: str, *, least: int = 0, what: str = "steps") -> int:
+    """A number of steps that a loop takes: whole, at least `least` and not so many that they never end.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Before the first step.
+
+    Examples
+    --------
+    >>> doable(3, "steps")
+    3
+    >>> doable(10**18, "steps")
+    Traceback (most recent call last):
+    gnomon.errors.UserValueError: 1e+18 steps would not end: more than 1e+09 (steps); use 0 to 1000000000
+    """
+    if problem := _not_whole(n):
+        raise UserTypeError(f"{_briefly(n)} is no number of {what}", name, f"give {problem}")
+    number = operator.index(n)
+    if number < least:
+        raise UserValueError(f"{number} {what} are not possible", name, f"use {least} or more")
+    if number > MOST_STEPS:
+        told = f"{float(min(number, 10**300)):.3g} {what} would not end: more than {MOST_STEPS:.0e}"
+        raise UserValueError(told, name, f"use {least} to {MOST_STEPS}")
+    return number
+
+
 def function(f: Any, name: str) -> Any:
     """`f`, which must be callable."""
     if not callable(f):
@@ -261,7 +292,11 @@ def _wrapped(function: Callable[P, R], array: Test) -> Callable[P, R]:
 
 @functools.lru_cache(maxsize=256)
 def _field_tests(cls: Hashable) -> dict[str, Test]:
-    return _tests(cls, cls.__name__, _real)  # type: ignore[attr-defined]
+    found: dict[str, Test] = {}
+    for base in reversed(cls.__mro__):  # type: ignore[attr-defined]
+        if base is cls or is_dataclass(base):  # annotations stand where they were written, not where inherited
+            found |= _tests(base, cls.__name__, _real)  # type: ignore[attr-defined]
+    return found
 
 
 def _tests(owned: Any, owner: str, array: Test) -> dict[str, Test]:

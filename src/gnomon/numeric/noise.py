@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gnomon.errors import UserTypeError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric import philox
 
-__all__ = ["AddressReused", "Noise", "recording", "seed_of"]
+__all__ = ["AddressReused", "Noise", "NoSuchAddress", "recording", "seed_of"]
 
 Address = tuple[int, int, int, int, int]
 
@@ -40,6 +40,10 @@ _places = np.arange(1024, dtype=np.uint32)
 
 class AddressReused(RuntimeError):
     """Two draws used one address within `recording`: their numbers are equal, not independent."""
+
+
+class NoSuchAddress(UserValueError, OverflowError):
+    """An update, draw, position or element beyond those that addresses can name."""
 
 
 class Noise:
@@ -62,7 +66,7 @@ class Noise:
     index on axis 0 (shared noise: initial weights, subsets); with it, row i lies at ``positions[i]``, so that a row
     depends on its place in the global batch and not on which process draws it. A shorter row is the beginning of a
     longer one. Updates and positions are below 2**32, draws below 2**31, elements below 2**34; more raises
-    OverflowError.
+    NoSuchAddress, a UserValueError and OverflowError.
 
     References
     ----------
@@ -88,7 +92,7 @@ class Noise:
     _positions: NDArray[np.uint32] | None
 
     def __init__(self, seed: int, purpose: str) -> None:
-        self._seed, self._purpose = operator.index(seed), purpose
+        self._seed, self._purpose = _index(seed, "seed"), purpose
         self._k0, self._k1 = _key(self._seed, purpose)
         self._update, self._positions = 0, None
 
@@ -115,7 +119,7 @@ class Noise:
         """The stream ``path/purpose``, at the same update and rows."""
         path = f"{self._purpose}/{purpose}"
         if not purpose:
-            raise ValueError("the purpose of a child must not be empty")
+            raise UserValueError("the purpose of a child must not be empty", "purpose", "name what it is for")
         new = self._copy()
         new._purpose = path
         new._k0, new._k1 = _key(self._seed, path)
@@ -123,10 +127,11 @@ class Noise:
 
     def at(self, update: int) -> Noise:
         """The same stream at another update (sweep, temperature, epoch), 0 <= update < 2**32."""
+        update = _index(update, "update")
         if not 0 <= update < _WORD:
-            raise OverflowError(f"update {update} is outside [0, 2**32)")
+            raise NoSuchAddress(f"update {update} is outside [0, 2**32)", "update", "count from 0")
         new = self._copy()
-        new._update = operator.index(update)
+        new._update = update
         return new
 
     def rows(self, positions: Any) -> Noise:
@@ -139,10 +144,12 @@ class Noise:
         """
         places = np.asarray(positions.cpu() if _is_tensor(positions) else positions)
         if places.ndim != 1 or places.dtype.kind not in "iu":
-            raise TypeError(f"positions must be whole numbers on one axis, got {places.dtype} of shape {places.shape}")
+            what = f"positions must be whole numbers on one axis, got {places.dtype} of shape {places.shape}"
+            raise UserTypeError(what, "positions", "give one for each row")
         found, bad = philox.positions32(np.array(places, dtype=np.int64))
         if bad >= 0:
-            raise OverflowError(f"position {places[bad]} (index {bad}) is outside [0, 2**32)")
+            what = f"position {places[bad]} (index {bad}) is outside [0, 2**32)"
+            raise NoSuchAddress(what, "positions", "count rows from 0")
         new = self._copy()
         new._positions = found
         return new
@@ -167,7 +174,8 @@ class Noise:
             return self.rows(wanted)
         outside = np.flatnonzero((wanted < 0) | (wanted >= len(self._positions)))
         if outside.size:
-            raise ValueError(f"row {wanted[outside[0]]} was asked of noise with {len(self._positions)} positions")
+            what = f"row {wanted[outside[0]]} was asked of noise with {len(self._positions)} positions"
+            raise UserValueError(what, "indices", "pick among its rows")
         return self.rows(self._positions[wanted])
 
     def part(self, begin: int, stop: int) -> Noise:
@@ -192,7 +200,8 @@ class Noise:
             First draw that the kernel will use, and how many; only `recording` looks at them.
         """
         if n is None and self._positions is None:
-            raise ValueError("shared noise has no positions of its own; say how many rows, or call rows(positions)")
+            what = "shared noise has no positions of its own"
+            raise UserValueError(what, "n", "say how many rows, or call rows(positions)")
         places = self._places(len(self._positions) if n is None else n)  # type: ignore[arg-type]
         for number in range(draw, draw + draws) if _recorded is not None else (draw, draw + draws - 1):
             self._claim(places, 0, number)
@@ -201,8 +210,9 @@ class Noise:
     def words(self, shape: Sequence[int] | int, draw: int = 0) -> NDArray[np.uint32]:
         """Uniform 32-bit words, uint32."""
         shape, n, width = _form(shape)
+        arguments = self._arguments(n, width, draw)
         out = np.empty((n, width), np.uint32)
-        philox.words(out, *self._arguments(n, width, draw))
+        philox.words(out, *arguments)
         return out.reshape(shape)
 
     def uniform(
@@ -265,9 +275,9 @@ class Noise:
         shape, draw, like
             As in `uniform`; `like` gives the kind and device only.
         """
-        high = operator.index(high)
+        high = _index(high, "high")
         if not 0 < high < 1 << 63:
-            raise ValueError(f"high must be in [1, 2**63 - 1], got {high}")
+            raise UserValueError(f"high must be in [1, 2**63 - 1], got {high}", "high", "ask for one value at least")
         shape, n, width = _form(shape)
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(like):
@@ -288,9 +298,10 @@ class Noise:
         [0, 1, 2, 3, 4]
         """
         if self._positions is not None:
-            raise ValueError("an order is shared noise; call order on the stream without rows")
+            raise UserValueError("an order is shared noise", "rows", "call order on the stream without rows")
+        arguments = self._arguments(n, 1, 0)
         keys = np.empty((n, 1), np.uint64)
-        philox.words64(keys, *self._arguments(n, 1, 0))
+        philox.words64(keys, *arguments)
         flat = keys[:, 0]
         order = np.argsort(flat)  # vectorized, five times as fast as a stable sort; equal words are a 2**-30 event
         ordered = flat[order]
@@ -307,15 +318,17 @@ class Noise:
         if places is None:
             return _arange(n)
         if len(places) != n:
-            raise ValueError(f"{n} rows were asked of noise with {len(places)} positions")
+            what = f"{n} rows were asked of noise with {len(places)} positions"
+            raise UserValueError(what, "shape", "ask for as many rows as positions")
         return places
 
     def _claim(self, places: NDArray[np.uint32], width: int, draw: int) -> None:
         """Refuse what has no address; within `recording`, refuse an address used before."""
         if not 0 <= draw < 1 << 31:
-            raise OverflowError(f"draw {draw} is outside [0, 2**31)")
-        if width > 1 << 34:
-            raise OverflowError(f"a row of {width} elements is longer than 2**34")
+            raise NoSuchAddress(f"draw {draw} is outside [0, 2**31)", "draw", "count draws of a step from 0")
+        if not 0 <= width <= 1 << 34:
+            what = f"a row of {width} elements is " + ("no row" if width < 0 else "longer than 2**34")
+            raise NoSuchAddress(what, "shape", "use more rows, or fewer elements")
         if _recorded is None:
             return
         for place in places.tolist():
@@ -325,6 +338,8 @@ class Noise:
             _recorded.add(address)
 
     def _arguments(self, n: int, width: int, draw: int) -> tuple[NDArray[np.uint32], int, int, int, int]:
+        if n.__class__ is not int or width.__class__ is not int or draw.__class__ is not int:
+            n, width, draw = _index(n, "shape"), _index(width, "shape"), _index(draw, "draw")
         places = self._places(n)
         self._claim(places, width, draw)
         return places, draw, self._update, self._k0, self._k1
@@ -419,10 +434,17 @@ def seed_of(random_state: Any) -> int:
         ) from None
 
 
+def _index(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UserTypeError(f"{name} {value!r} is no whole number", name, "give an int") from None
+
+
 @lru_cache(maxsize=4096)
 def _key(seed: int, purpose: str) -> tuple[int, int]:
     if not purpose or "\0" in purpose:
-        raise ValueError(f"a purpose is a text without NUL, got {purpose!r}")
+        raise UserValueError(f"a purpose is a text without NUL, got {purpose!r}", "purpose", "name what it is for")
     text = b"\0".join((b"gnomon-noise-1", str(seed).encode(), purpose.encode()))
     digest = hashlib.blake2b(text, digest_size=8).digest()
     return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
@@ -431,10 +453,12 @@ def _key(seed: int, purpose: str) -> tuple[int, int]:
 def _arange(n: int) -> NDArray[np.uint32]:
     """Positions 0 .. n - 1; one array serves every call up to a million rows."""
     global _places
-    if n <= _places.size:
+    if 0 <= n <= _places.size:
         return _places[:n]
+    if n < 0:
+        raise UserValueError(f"{n} rows are not possible", "shape", "ask for 0 or more")
     if n > _WORD:
-        raise OverflowError(f"{n} rows are more than 2**32")
+        raise NoSuchAddress(f"{n} rows are more than 2**32", "shape", "draw them in parts")
     places = np.arange(n, dtype=np.uint32)
     if n <= 1 << 20:
         _places = places
@@ -445,17 +469,25 @@ def _form(shape: Any) -> tuple[tuple[int, ...], int, int]:
     """Shape, rows, elements per row; a scalar is one row of one element."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),), int(shape), 1
-    shape = tuple(shape)
+    shape = tuple(shape) if isinstance(shape, tuple) else _sequence(shape)
     if len(shape) == 2:
         return shape, shape[0], shape[1]
     return (shape, shape[0], math.prod(shape[1:])) if shape else (shape, 1, 1)
+
+
+def _sequence(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(length) for length in shape)
+    except TypeError:
+        told = f"a shape of {shape!r}" if isinstance(shape, int | float | str | None) else f"a {type(shape).__name__}"
+        raise UserTypeError(f"{told} is none", "shape", "give a whole number, or one for each axis") from None
 
 
 def _kernel(kernels: dict[Any, Any], dtype: Any) -> Any:
     try:
         return kernels[dtype]
     except KeyError:
-        raise TypeError(f"noise is float32 or float64, got {dtype}") from None
+        raise UserTypeError(f"noise is float32 or float64, got {dtype}", "dtype", "use one of them") from None
 
 
 def _is_tensor(x: Any) -> bool:
@@ -471,7 +503,7 @@ def _torch_dtype(dtype: Any) -> Any:
 
     name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else np.dtype(dtype).name
     if name not in ("float32", "float64"):
-        raise TypeError(f"noise is float32 or float64, got {dtype}")
+        raise UserTypeError(f"noise is float32 or float64, got {dtype}", "dtype", "use one of them")
     return getattr(torch, name)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Noise
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, checked
 from gnomon.objectives.base import Term
 
 __all__ = ["Own", "effective_words", "sampled_softmax", "sampled_softmax_losses"]
@@ -18,6 +19,7 @@ Own = Literal["exact", "sampled", "expected"]
 """Where the target's own term of the normalizer comes from."""
 
 
+@checked
 def sampled_softmax(
     hidden: torch.Tensor,
     target: torch.Tensor,
@@ -89,6 +91,10 @@ def sampled_softmax(
     if n_samples < 1:
         raise UserValueError(f"{n_samples} words cannot be drawn", "n_samples", "use 1 or more")
     _check(hidden, target, weight, bias)
+    affordable(n_samples * max(len(hidden), hidden.shape[1]), "n_samples", "draw fewer words")
+    if not hasattr(proposal, "sample") or not hasattr(proposal, "log_prob"):
+        what = f"a {type(proposal).__name__} is no proposal"
+        raise UserTypeError(what, "proposal", "pass a law of words with sample(k, noise) and log_prob(words)")
     codes = np.asarray(proposal.sample(n_samples, noise))
     words = torch.as_tensor(codes.reshape(-1), dtype=torch.int64, device=hidden.device)
     log_q = _log_prob(proposal, codes, hidden)
@@ -98,6 +104,7 @@ def sampled_softmax(
     losses = sampled_softmax_losses(hidden, target, weight, bias, words, log_q, log_q_target, own=own)
     if row_weight is None:
         return Term(losses.sum(), float(len(losses)))
+    _tensor(row_weight, "row_weight")
     if row_weight.shape != losses.shape:
         what = f"weights of shape {tuple(row_weight.shape)} for {len(losses)} rows"
         raise UserValueError(what, "row_weight", "give one per row")
@@ -165,7 +172,7 @@ def sampled_softmax_losses(
     if own == "sampled":
         return torch.logsumexp(scores, dim=1) - mine
     if own == "expected":
-        if log_q_target is None or log_q_target.shape != target.shape:
+        if log_q_target is None or _tensor(log_q_target, "log_q_target").shape != target.shape:
             raise UserValueError("the targets' log probabilities are missing", "log_q_target", "give one per row")
         if not bool(torch.isfinite(log_q_target).all()):
             row = int((~torch.isfinite(log_q_target)).nonzero()[0])
@@ -190,6 +197,7 @@ def effective_words(
     tensor of shape (n,)
         In [1, K]; K where the model is the proposal, near 1 where the estimate is not to be trusted.
     """
+    _check_scores(hidden, weight, bias)
     _check_words(words, log_q, len(weight))
     scores = _corrected(hidden, weight, bias, words, log_q)
     return (2 * torch.logsumexp(scores, dim=1) - torch.logsumexp(2 * scores, dim=1)).exp()
@@ -209,12 +217,29 @@ def _log_prob(proposal: Any, codes: Any, like: torch.Tensor) -> torch.Tensor:
     return torch.as_tensor(found, dtype=like.dtype, device=like.device).reshape(-1)
 
 
-def _check(hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+def _tensor(x: Any, name: str) -> torch.Tensor:
+    if not isinstance(x, torch.Tensor):
+        remedy = "use torch.as_tensor" if isinstance(x, np.ndarray | list | tuple) else "give a torch tensor"
+        raise UserTypeError(f"a {type(x).__name__} is no tensor", name, remedy)
+    return x
+
+
+def _check_scores(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    parts = {"hidden": hidden, "weight": weight} | ({} if bias is None else {"bias": bias})
+    for name, part in parts.items():
+        if not _tensor(part, name).is_floating_point() or part.dtype != hidden.dtype:
+            what = f"{name} of type {part.dtype} with hidden of type {hidden.dtype}"
+            raise UserTypeError(what, name, "give floating-point tensors of one type")
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1]:
         what = f"hidden of shape {tuple(hidden.shape)}, weight of shape {tuple(weight.shape)}"
         raise UserValueError(what, "hidden, weight", "give (n, d) and (V, d)")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise UserValueError(f"bias of shape {tuple(bias.shape)} for {len(weight)} words", "bias", "give (V,)")
+
+
+def _check(hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    _check_scores(hidden, weight, bias)
+    _tensor(target, "target")
     if target.shape != hidden.shape[:1] or target.dtype != torch.int64:
         what = f"target of shape {tuple(target.shape)} and type {target.dtype} for {len(hidden)} rows"
         raise UserValueError(what, "target", "give one int64 word per row")
@@ -227,6 +252,9 @@ def _check(hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bia
 
 
 def _check_words(words: torch.Tensor, log_q: torch.Tensor, size: int) -> None:
+    if _tensor(words, "words").dtype != torch.int64 or not _tensor(log_q, "log_q").is_floating_point():
+        what = f"words of type {words.dtype}, log_q of type {log_q.dtype}"
+        raise UserTypeError(what, "words, log_q", "give int64 words and floating-point log probabilities")
     if words.ndim != 1 or words.shape != log_q.shape or not len(words):
         what = f"words of shape {tuple(words.shape)}, log_q of shape {tuple(log_q.shape)}"
         raise UserValueError(what, "words, log_q", "give one log probability per drawn word")

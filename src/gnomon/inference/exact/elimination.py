@@ -13,11 +13,11 @@ from gnomon.contracts import Noise
 from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import uniform
 from gnomon.distributions.table import Table
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.graphs.orders import OrderCost, best_order, order_cost, width_at_least
-from gnomon.graphs.undirected import UndirectedGraph
+from gnomon.graphs.undirected import UndirectedGraph, names_of
 from gnomon.inference.exact.factors import Factor, HasFactors, Product
-from gnomon.numeric.given import checked
+from gnomon.numeric.given import affordable, checked
 from gnomon.numeric.ops import logsumexp
 
 __all__ = ["MostProbable", "VariableElimination"]
@@ -93,25 +93,29 @@ class VariableElimination:
     [0.106195, 0.893805]
     """
 
+    @checked
     def __init__(
         self, model: HasFactors | Iterable[Factor], *, order: Sequence[str] | None = None, limit: int = 1 << 24
     ) -> None:
         self._model: HasFactors = model if isinstance(model, HasFactors) else Product(model)
-        self.order, self.limit = order, limit
+        self.limit = limit
         self.sizes: dict[str, int] = {}
         for factor in self._model.factors():
             for name, size in factor.sizes.items():
                 if self.sizes.setdefault(name, size) != size:
                     what = f"{name!r} has {size} values in one factor and {self.sizes[name]} in another"
                     raise UserValueError(what, repr(factor), "give every variable one size")
+        order = None if order is None else names_of(order, "order")
         if order is not None and (len(order) != len(self.sizes) or set(order) != set(self.sizes)):
             raise UserValueError(f"an order of {len(order)} variables", "order", "name every variable once")
+        self.order = order
         self._plans: dict[Any, tuple[tuple[str, ...], OrderCost]] = {}
 
     def cost(self, evidence: Mapping[str, int] | None = None, query: Sequence[str] = ()) -> OrderCost:
         """Width, entries of the largest table and of all tables: of `posterior`, or of `marginals` without a query."""
-        of = (*query, *(evidence or {})) if query else None
-        return self._problem(evidence, query, of=of, checked=False).cost
+        query, held = names_of(query, "query"), _evidence(evidence)
+        of = (*query, *held) if query else None
+        return self._problem(held, query, of=of, checked=False).cost
 
     def log_partition(self) -> float:
         """Log of the sum of the weights of all assignments, log Z in nats."""
@@ -119,7 +123,7 @@ class VariableElimination:
 
     def log_evidence(self, evidence: Mapping[str, int]) -> float:
         """Log probability of the evidence in nats, all other variables summed out."""
-        joint = self._sum(evidence, tuple(evidence))
+        joint = self._sum(evidence, tuple(_evidence(evidence)))
         return joint if self._model.normalized else joint - self.log_partition()
 
     def posterior(self, query: Sequence[str], evidence: Mapping[str, int] | None = None) -> Table:
@@ -133,7 +137,8 @@ class VariableElimination:
         """
         if isinstance(query, str) and query in self.sizes:
             query = (query,)
-        problem = self._problem(evidence, query, of=(*query, *(evidence or {})))
+        query = names_of(query, "query")
+        problem = self._problem(evidence, query, of=(*query, *_evidence(evidence)))
         total, table = _forward(problem, _log_sum)
         _check_mass(np.max(table, initial=-math.inf) if math.isfinite(total) else total, evidence)
         top = table.max()
@@ -188,6 +193,7 @@ class VariableElimination:
         -------
         dict of str to int64 array of shape (n,)
         """
+        affordable(n * len(self.sizes), "n", "take fewer draws")
         problem = self._problem(evidence, (), kept=True)
         buckets: list[_Bucket] = []
         _check_mass(_forward(problem, _log_sum, buckets)[0], evidence)
@@ -255,7 +261,7 @@ class VariableElimination:
         )
 
     def _checked(self, evidence: Mapping[str, int] | None, query: Sequence[str]) -> dict[str, int]:
-        held = dict(evidence or {})
+        held = _evidence(evidence)
         for name in (*held, *query):
             if name not in self.sizes:
                 close = nearest(str(name), list(self.sizes))
@@ -270,6 +276,12 @@ class VariableElimination:
         if twice:
             raise UserValueError(f"{twice[0]!r} is asked for twice, or observed", "query", "name each variable once")
         return {name: int(value) for name, value in held.items()}
+
+
+def _evidence(evidence: Any) -> dict[str, int]:
+    if evidence is not None and not isinstance(evidence, Mapping):
+        raise UserTypeError(f"evidence is a {type(evidence).__name__}", "evidence", "give {name: value}")
+    return dict(evidence or {})
 
 
 class _Problem(NamedTuple):

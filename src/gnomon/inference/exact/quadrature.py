@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import answers, checked, floats
 
 __all__ = ["log_integral"]
 
@@ -16,6 +18,7 @@ _POINTS = 32
 _PANELS = {1: (1, 2, 4, 8, 16, 32, 64, 128, 256), 2: (1, 2, 4, 8, 16, 32)}
 
 
+@checked
 def log_integral(
     log_density: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     bounds: Sequence[tuple[float, float]] = ((-math.inf, math.inf),),
@@ -53,11 +56,12 @@ def log_integral(
     >>> round(log_integral(lambda x: -0.5 * x[:, 0] ** 2), 6)
     0.918939
     """
-    if len(bounds) not in _PANELS:
-        raise UserValueError(f"quadrature in {len(bounds)} dimensions is not supported", "bounds", "use 1 or 2 pairs")
+    if not tolerance > 0:
+        raise UserValueError(f"tolerance {tolerance}", "tolerance", "use a number above 0")
+    box = _box(bounds)
     results: list[float] = []
-    for panels in _PANELS[len(bounds)]:
-        results.append(_quadrature(log_density, bounds, panels))
+    for panels in _PANELS[len(box)]:
+        results.append(_quadrature(log_density, box, panels))
         if len(results) > 2 and max(abs(results[-1] - r) for r in results[-3:-1]) < tolerance:
             return results[-1]
     raise UserValueError(
@@ -65,6 +69,18 @@ def log_integral(
         "log_density",
         "check that it can be normalized, or give narrower bounds",
     )
+
+
+def _box(bounds: Any) -> list[tuple[float, float]]:
+    """The sides, as pairs of numbers."""
+    if not hasattr(bounds, "__len__") or isinstance(bounds, str):
+        raise UserTypeError(f"bounds are a {type(bounds).__name__}", "bounds", "give [(lower, upper), ...]")
+    if len(bounds) not in _PANELS:
+        raise UserValueError(f"quadrature in {len(bounds)} dimensions is not supported", "bounds", "use 1 or 2 pairs")
+    sides = floats(bounds, "bounds")
+    if sides.shape != (len(bounds), 2):
+        raise UserValueError(f"bounds of shape {sides.shape}", "bounds", "give a pair (lower, upper) for each column")
+    return [(lower, upper) for lower, upper in sides.tolist()]
 
 
 def _quadrature(
@@ -78,7 +94,7 @@ def _quadrature(
     sides = [_side(t, lower, upper) for lower, upper in bounds]
     points = np.stack([g.ravel() for g in np.meshgrid(*(x for x, _ in sides), indexing="ij")], axis=1)
     log_w = np.sum(np.meshgrid(*(np.log(weight) + jacobian for _, jacobian in sides), indexing="ij"), axis=0).ravel()
-    terms = log_w + np.asarray(log_density(points), dtype=np.float64)
+    terms = log_w + answers(log_density(points), log_w.shape, "log_density")
     top = terms.max()
     if not np.isfinite(top):
         return math.nan

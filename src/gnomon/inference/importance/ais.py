@@ -21,10 +21,10 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import double
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
-from gnomon.inference.mcmc.paths import BridgePath, check_rising, two_blocks
-from gnomon.numeric.given import checked
+from gnomon.inference.mcmc.paths import BridgePath, check_rising, row_size, two_blocks
+from gnomon.numeric.given import affordable, checked, doable
 
-__all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "geometric_path"]
+__all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path"]
 
 _SHARPNESS = 4.0
 
@@ -61,9 +61,7 @@ def annealing_schedule(n: int, kind: Literal["linear", "sigmoid"] = "linear") ->
     >>> annealing_schedule(4).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    if n < 1:
-        raise UserValueError(f"{n} steps are not possible", "schedule", "use 1 or more")
-    etas = np.linspace(0.0, 1.0, n + 1)
+    etas = np.linspace(0.0, 1.0, doable(n, "schedule", least=1) + 1)
     if kind == "linear":
         return etas
     if kind != "sigmoid":
@@ -134,7 +132,7 @@ def ais(
     Neal (2001), "Annealed importance sampling"; Salakhutdinov and Murray (2008), "On the quantitative analysis of deep
     belief networks".
     """
-    return anneal(bridge_path(model, base, _etas(schedule), keep), noise, chains=chains, progress=progress)
+    return anneal(bridge_path(model, base, etas_of(schedule), keep), noise, chains=chains, progress=progress)
 
 
 def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: str | None = None) -> Path:
@@ -174,6 +172,7 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     """
     if chains < 1:
         raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
+    affordable(chains * row_size(path, chains, noise), "chains", "take fewer chains")
     blocks = _blocks(path, chains, noise, progress is not None)
     # One level of parallelism: blocks of chains have threads of their own, their products one each.
     with threadpool_limits(1, user_api="blas") if len(blocks) > 1 else nullcontext():
@@ -288,5 +287,9 @@ def geometric_path(
     return lambda x: (1 - eta) * log_p0(x) + eta * log_p1(x)
 
 
-def _etas(schedule: int | ArrayLike) -> ArrayLike:
-    return annealing_schedule(int(schedule)) if isinstance(schedule, (int, np.integer)) else schedule
+def etas_of(schedule: int | ArrayLike) -> ArrayLike:
+    """The etas that a schedule stands for: those of so many equal steps, or what was given."""
+    if (isinstance(schedule, Sequence) and not isinstance(schedule, str)) or np.ndim(schedule):
+        return schedule
+    n: Any = schedule.item() if isinstance(schedule, np.ndarray) else schedule
+    return annealing_schedule(n)

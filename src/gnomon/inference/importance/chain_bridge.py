@@ -13,6 +13,8 @@ from gnomon.errors import UserValueError
 from gnomon.inference.importance.bridge import Bridge, LogRatio, estimate_log_ratio
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.diagnostics import ess, r_hat
+from gnomon.inference.mcmc.paths import row_size
+from gnomon.numeric.given import affordable, checked, doable
 
 __all__ = ["chain_ratio", "target_chain"]
 
@@ -45,11 +47,14 @@ def chain_ratio(
     return replace(found, notice="; ".join(filter(None, said)))
 
 
+@checked
 def target_chain(path: Path, noise: Noise, chains: int, draws: int, burn_in: int) -> Array:
     """Chains on the last level of a path, begun at draws of the first: (chains, draws, d)."""
     if chains < 2 or draws < 8 or burn_in < 0:
         what = f"{chains} chains of {draws} draws after {burn_in}"
         raise UserValueError(what, "chains, draws, burn_in", "use at least 2, 8 and 0: the error needs several chains")
+    doable(burn_in + draws, "burn_in, draws")
+    affordable(chains * draws * row_size(path, chains * draws, noise), "chains, draws", "take fewer")
     x, kept, level = path.start(chains, noise.child("start")), [], len(path) - 1
     for t in range(burn_in + draws):
         x = path.move(level, x, noise.child("move").at(t))

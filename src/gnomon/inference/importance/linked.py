@@ -13,7 +13,8 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.kernel import select
-from gnomon.numeric.given import checked
+from gnomon.inference.mcmc.paths import row_size
+from gnomon.numeric.given import affordable, checked, doable
 
 __all__ = ["Join", "linked"]
 
@@ -87,6 +88,9 @@ def linked(
     """
     if runs < 1 or chain_length < 1:
         raise UserValueError(f"{runs} runs of {chain_length} states", "runs, chain_length", "use 1 or more")
+    doable(len(path) * chain_length, "chain_length")
+    states = runs * chain_length
+    affordable(states * row_size(path, states, noise), "runs, chain_length", "take fewer")
     join = _join(bridge)
     link = path.start(runs, noise.child("start"))
     log_w, last = np.zeros(runs), len(path) - 1

@@ -219,6 +219,9 @@ class WeightedSample:
         Kitagawa (1996), "Monte Carlo filter and smoother for non-Gaussian nonlinear state space models".
         """
         n = len(self) if n is None else n
+        if n < 1:
+            raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+        affordable(n, "n", "take fewer draws")
         if method not in ("systematic", "multinomial"):
             raise UserValueError(f"method {method!r} is unknown", "method", "use systematic or multinomial")
         like = np.empty(0)

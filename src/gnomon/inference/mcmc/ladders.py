@@ -19,7 +19,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.adaptation import DualAveraging, windows
 from gnomon.inference.mcmc.kernel import ChainState, Info
-from gnomon.numeric.given import checked, floats
+from gnomon.numeric.given import checked, doable, floats
 
 __all__ = [
     "LadderCheck", "LadderTuning", "adapt", "check_falling", "check_ladder", "heat_capacity", "ladder", "spaced_by",
@@ -55,8 +55,7 @@ def ladder(n: int, kind: Literal["geometric", "linear"] = "geometric", hottest: 
     >>> ladder(3, hottest=0.25).tolist(), ladder(3, "linear", 0.0).tolist()
     ([1.0, 0.5, 0.25], [1.0, 0.5, 0.0])
     """
-    if n < 2:
-        raise UserValueError(f"{n} temperatures are not possible", "n", "use 2 or more")
+    doable(n, "n", least=2, what="temperatures")
     if kind not in ("geometric", "linear"):
         raise UserValueError(f"ladder {kind!r} is unknown", "kind", "use geometric or linear")
     if not (0 < hottest < 1 or (kind == "linear" and hottest == 0)):
@@ -143,8 +142,7 @@ def spaced_by(n: int, betas: ArrayLike, capacity: ArrayLike) -> Floats:
     >>> spaced_by(3, [1.0, 0.0], [4.0, 4.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    if n < 2:
-        raise UserValueError(f"{n} temperatures are not possible", "n", "use 2 or more")
+    doable(n, "n", least=2, what="temperatures")
     b, spread = check_falling(betas), np.sqrt(_capacities(betas, capacity))
     fine = np.interp(np.arange(200 * (len(b) - 1) + 1) / 200, np.arange(len(b)), b)
     height = np.interp(-fine, -b, spread)

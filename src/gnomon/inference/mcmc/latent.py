@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasMarginalEnergy, Noise
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import to_numpy
+from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.exact.enumeration import weighted_states
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.inference.mcmc.stationary import second_eigenvalue
+from gnomon.numeric.given import checked, numbers
 from gnomon.numeric.ops import logsumexp, softplus
 
 __all__ = [
@@ -74,6 +75,7 @@ class TradeOff:
     eigenvalue: float
 
 
+@checked
 def conditional_entropy(model: Any, x: Array, block: str | None = None) -> NDArray[np.float64]:
     """``H(h | x)`` of each row in nats: the free choice that a draw of the other block has.
 
@@ -91,12 +93,13 @@ def conditional_entropy(model: Any, x: Array, block: str | None = None) -> NDArr
     array of shape (rows,)
     """
     block, other = _two(model, block)
-    conditional = model.conditional(other, {block: x})
+    conditional = model.conditional(other, {block: _states(model, block, x)})
     if not hasattr(conditional, "entropy"):
         raise UserTypeError(f"{type(conditional).__name__} has no entropy", "model", "use independent binary units")
     return to_numpy(conditional.entropy())
 
 
+@checked
 def mutual_information(model: HasMarginalEnergy, *, limit: int = 20) -> float:
     """Exact ``I(x; h) = H(x) - E_h[H(x | h)]`` between the two blocks, in nats, by enumeration of each.
 
@@ -135,6 +138,7 @@ def mutual_information(model: HasMarginalEnergy, *, limit: int = 20) -> float:
     return max(entropy - free, 0.0)
 
 
+@checked
 def estimate_mutual_information(model: Any, x: Array, noise: Noise, *, block: str | None = None) -> InformationEstimate:
     """``I(x; h)`` from draws of x: one code is drawn per row and told apart from those of the other rows.
 
@@ -162,6 +166,7 @@ def estimate_mutual_information(model: Any, x: Array, noise: Noise, *, block: st
     Poole, Ozair, van den Oord, Alemi and Tucker (2019), "On variational bounds of mutual information".
     """
     block, other = _two(model, block)
+    x = _states(model, block, x)
     n = len(x)
     if n < 2:
         raise UserValueError(f"{n} draws", "x", "use 2 or more, thousands for a code of several nats")
@@ -194,10 +199,11 @@ def trade_off(model: HasMarginalEnergy) -> TradeOff:
     model : HasMarginalEnergy
         Two blocks of at most 12 binary units each.
     """
-    chain = block_kernel(model, model.blocks[0])
+    chain = block_kernel(model, _two(model, None)[0])
     return TradeOff(mutual_information(model, limit=12), second_eigenvalue(chain))
 
 
+@checked
 def coupled_pair_trade_off(w: float) -> TradeOff:
     """The same for `CoupledPair` in closed form: ``I = log 2 - H_b(sigma(2 w))``, ``lambda_2 = tanh(w)^2``.
 
@@ -211,10 +217,22 @@ def coupled_pair_trade_off(w: float) -> TradeOff:
     >>> round(found.information, 4), round(found.eigenvalue, 4)
     (0.6031, 0.9293)
     """
+    if not np.isfinite(w):
+        raise UserValueError(f"a coupling of {w}", "w", "give a finite number")
     a = 2.0 * abs(float(w))
     wrong, right = float(softplus(np.asarray(a))), float(softplus(np.asarray(-a)))
     entropy = right / (1 + np.exp(-a)) + wrong * np.exp(-wrong)
     return TradeOff(max(float(np.log(2.0) - entropy), 0.0), float(np.tanh(w) ** 2))
+
+
+def _states(model: Any, block: str, x: Any) -> Array:
+    """Rows of the block's states."""
+    states: Array = x if is_tensor(x) else numbers(x, "x")
+    units = getattr(model, "sizes", {}).get(block)  # models of conditionals alone need not tell
+    if states.ndim != 2 or states.shape[1] != (units or states.shape[1]):
+        what = f"states of shape {tuple(states.shape)} for {units or 'the'} units of {block!r}"
+        raise UserValueError(what, "x", f"give (rows, {units or 'units'})")
+    return states
 
 
 def _two(model: Any, block: str | None) -> tuple[str, str]:

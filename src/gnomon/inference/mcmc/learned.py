@@ -15,6 +15,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.mcmc import stationary as laws
 from gnomon.inference.mcmc.chains import FiniteChain
 from gnomon.inference.mcmc.kernel import ChainState, Info
+from gnomon.numeric.given import affordable, check_fields, checked, doable, floats, whole
 
 __all__ = ["AddNormal", "Denoiser", "FiniteDenoiser", "FlipBits", "Replace", "TransitionOperator"]
 
@@ -35,6 +36,7 @@ class FlipBits:
     rate: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _probability(self.rate)
 
     def __call__(self, x: Array, noise: Noise) -> Array:
@@ -50,6 +52,7 @@ class AddNormal:
     scale: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 < self.scale < np.inf:
             raise UserValueError(f"scale {self.scale}", "scale", "use a finite number above 0")
 
@@ -66,7 +69,11 @@ class Replace:
     states: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _probability(self.rate)
+        if self.states < 1:
+            raise UserValueError(f"{self.states} states are not possible", "states", "use 1 or more")
+        affordable(self.states**2, "states", "use fewer states: their matrix holds the square")
 
     def __call__(self, x: Array, noise: Noise) -> Array:
         """Corrupted states, int64."""
@@ -98,9 +105,13 @@ class FiniteDenoiser:
     [[0.9, 0.5], [0.1, 0.5]]
     """
 
+    @checked
     def __init__(self, corruption: Any, smoothing: float = 0.0) -> None:
         if not 0 <= smoothing < np.inf:
             raise UserValueError(f"smoothing {smoothing}", "smoothing", "use a finite number of at least 0")
+        if not callable(getattr(corruption, "matrix", None)):
+            what = f"a {type(corruption).__name__} has no matrix of states"
+            raise UserTypeError(what, "corruption", "pass one with matrix(), such as Replace(rate, states)")
         self.corruption, self.smoothing = corruption, smoothing
         self._noise = FiniteChain(corruption.matrix()).matrix
         self.matrix = np.full(self._noise.shape, 1 / len(self._noise))
@@ -115,7 +126,9 @@ class FiniteDenoiser:
         """
         k = len(self._noise)
         codes = _codes(x, k)
-        weights = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if codes.ndim != 1 or not codes.size:
+            raise UserValueError(f"states of shape {codes.shape}", "x", "give a state per row, (n,)")
+        weights = np.ones(len(codes)) if weight is None else floats(weight, "weight")
         if weights.shape != codes.shape or not (np.isfinite(weights) & (weights >= 0)).all():
             raise UserValueError(f"weights of shape {weights.shape}", "weight", "give a number of at least 0 per row")
         counts = np.bincount(codes, weights, minlength=k)
@@ -173,6 +186,15 @@ class TransitionOperator:
     corruption: Callable[[Array, Noise], Array]
     denoiser: Denoiser
 
+    def __post_init__(self) -> None:
+        corruption: Any = self.corruption
+        if not callable(corruption) and not hasattr(corruption, "matrix"):
+            what = f"a {type(corruption).__name__} is no corruption"
+            raise UserTypeError(what, "corruption", "pass a function of (x, noise), such as FlipBits(rate)")
+        if not callable(getattr(self.denoiser, "conditional", None)):
+            what = f"a {type(self.denoiser).__name__} is no denoiser"
+            raise UserTypeError(what, "denoiser", "pass an object with conditional(corrupted)")
+
     @property
     def log_prob(self) -> Any:
         """Refused: the law is known by its draws alone.
@@ -200,16 +222,16 @@ class TransitionOperator:
         """The rows as ``x``."""
         return {"x": state["x"]}
 
+    @checked
     def sample(self, start: Array, noise: Noise, *, steps: int = 100) -> Array:
         """Where chains are that began at the rows of `start`, after `steps` steps.
 
         Raises
         ------
         UserValueError
-            A negative number of steps.
+            A negative number of steps, or more than 10^9.
         """
-        if steps < 0:
-            raise UserValueError(f"{steps} steps", "steps", "use 0 or more")
+        doable(steps, "steps")
         state = self.init(start)
         for t in range(steps):
             state, _ = self.step(state, noise.at(t))
@@ -251,13 +273,12 @@ def _probability(rate: float) -> None:
 
 
 def _codes(x: ArrayLike, k: int) -> NDArray[np.int64]:
-    codes = np.asarray(x)
-    whole = codes.astype(np.int64)
-    bad = (whole != codes) | (whole < 0) | (whole >= k)
+    codes = whole(x, "state")
+    bad = (codes < 0) | (codes >= k)
     if bad.any():
         at = int(np.argmax(bad))
         raise UserValueError(f"state {codes.ravel()[at]}", f"row {at}", f"use whole numbers from 0 to {k - 1}")
-    return whole
+    return codes
 
 
 def _rows(changed: Array) -> Array:

@@ -13,15 +13,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Noise, Path
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, prototype
 from gnomon.inference.mcmc.density import Density, Tempered, as_density, computes_in
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.kernel import Kernel, reversal, select
-from gnomon.numeric.given import checked, floats
+from gnomon.numeric.given import checked, doable, floats
 
-__all__ = ["BridgePath", "TemperedPath", "check_rising", "two_blocks"]
+__all__ = ["BridgePath", "TemperedPath", "check_rising", "row_size", "two_blocks"]
+
+_MANY = 1 << 20
+"""Chains from which on the size of a state is asked for, before they are made."""
 
 
 class BridgePath:
@@ -139,8 +142,7 @@ class TemperedPath:
             raise UserValueError(
                 f"{len(kernels)} kernels for {len(self.betas)} levels", "kernel", "pass one, or one per level"
             )
-        if steps < 1:
-            raise UserValueError(f"{steps} steps per move", "steps", "use 1 or more")
+        doable(steps, "steps", least=1)
         self.target, self.base, self.kernels, self.steps = target, base, kernels, steps
         # of a base with an energy too, log_prob is the normalized one
         self._ground = _normalized(base)
@@ -228,6 +230,13 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
             f"the path does not rise from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort the places"
         )
     return places
+
+
+def row_size(path: Path, chains: int, noise: Noise) -> int:
+    """Numbers in the state of one chain, of a single draw of the base; few chains are made without asking: 1."""
+    if chains < _MANY:
+        return 1
+    return int(np.prod(path.start(1, noise.child("size")).shape))
 
 
 def two_blocks(model: Any, keep: str | None) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel, accept, selec
 from gnomon.inference.mcmc.ladders import check_falling, ladder
 from gnomon.inference.mcmc.metropolis import MetropolisHastings
 from gnomon.inference.mcmc.paths import BridgePath, TemperedPath
+from gnomon.numeric.given import check_fields, doable
 
 __all__ = ["TemperedTransitions"]
 
@@ -72,6 +73,8 @@ class TemperedTransitions:
     block: str | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        doable(self.steps, "steps", least=1)
         whole = isinstance(self.betas, int | np.integer)
         betas = check_falling(ladder(int(self.betas)) if whole else self.betas)
         object.__setattr__(self, "betas", tuple(betas.tolist()))
