@@ -59,6 +59,8 @@ class Problem:
     def path(self, etas: ArrayLike, kernel: Any) -> Path:
         """From the base, or the proposal, to the model."""
         if self.has_blocks:
+            if self.base_mean is not None:
+                to_numpy(self.base_mean, "base_mean")
             return bridge_path(self.model, self.model.base(self.base_mean), etas)
         base = self.checked_proposal()
         return TemperedPath(self.model, base, etas, _walk(base) if kernel is None else kernel)

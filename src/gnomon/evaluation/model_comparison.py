@@ -49,6 +49,7 @@ class ModelComparison:
         ratio = f"log ratio of normalizers {self.log_ratio}"
         return f"{self.verdict()}: log-likelihood difference {self.difference}, {ratio}"
 
+    @checked
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Limits of the difference on these rows, from the error of the ratio alone."""
         from scipy.special import ndtri
@@ -58,10 +59,12 @@ class ModelComparison:
         half = float(ndtri((1 + level) / 2)) * self.difference.error
         return self.difference.value - half, self.difference.value + half
 
+    @checked
     def verdict(self, level: float = 0.95) -> Verdict:
         """Whether A gives these very rows the higher likelihood; undecided where the interval holds 0."""
         return self._judge(replace(self.difference, stderr=0.0, n=0), level)
 
+    @checked
     def elsewhere(self, level: float = 0.95) -> Verdict:
         """The verdict for rows to come: the spread over rows counts too."""
         return self._judge(self.difference, level)
@@ -166,6 +169,10 @@ def _ratio(
 ) -> Score:
     """log(Z_A / Z_B)."""
     if method == "bridge":
+        known = ("bridge", "chains", "draws", "burn_in")
+        for name in options:
+            if name not in known:
+                raise UserTypeError(f"method 'bridge' takes no {name}", name, "use " + ", ".join(known))
         return _direct(a, b, rows, noise, samples, **options)
     if samples is not None:
         raise UserValueError(f"method {method!r} takes no samples", "samples", "use method='bridge'")

@@ -181,7 +181,6 @@ class DirectedModel:
         """
         if n < 0:
             raise UserValueError(f"{n} draws are not possible", "n", "use 0 or more")
-        affordable(n * len(self.order), "n", "take fewer draws")
         held = self.held(n, do, evidence)
         self._check_causes(do or {}, evidence or {})
         names = self.order if order is None else tuple(map(str, self.graph.check_order(order)))
@@ -213,6 +212,7 @@ class DirectedModel:
 
     def node_log_prob(self, node: str, values: Mapping[str, Array] | Draws) -> Array:
         """Log density of a node's values given its parents', shape (n,)."""
+        self.graph.known(node)
         x, law = values[node], self.distribution(node, values)
         wanted = _shape(law, len(x), bool(self.parents(node)))
         if wanted is not None and tuple(x.shape) != wanted:
@@ -246,6 +246,7 @@ class DirectedModel:
 
     def held(self, n: int, do: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> dict[str, Array]:
         """The nodes that are set or observed, one row for each draw."""
+        affordable(n * len(self.order), "n", "take fewer draws")
         found: dict[str, Array] = {}
         for given, where in ((do, "do"), (evidence, "evidence")):
             if given is not None:

@@ -9,7 +9,6 @@ was drawn before, so a fit that is resumed or spread over processes draws the sa
 from __future__ import annotations
 
 import hashlib
-import math
 import operator
 import secrets
 import sys
@@ -23,6 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric import philox
+from gnomon.numeric._addresses import NoSuchAddress, form_of, index_of
 
 __all__ = ["AddressReused", "Noise", "NoSuchAddress", "recording", "seed_of"]
 
@@ -40,10 +40,6 @@ _places = np.arange(1024, dtype=np.uint32)
 
 class AddressReused(RuntimeError):
     """Two draws used one address within `recording`: their numbers are equal, not independent."""
-
-
-class NoSuchAddress(UserValueError, OverflowError):
-    """An update, draw, position or element beyond those that addresses can name."""
 
 
 class Noise:
@@ -92,7 +88,7 @@ class Noise:
     _positions: NDArray[np.uint32] | None
 
     def __init__(self, seed: int, purpose: str) -> None:
-        self._seed, self._purpose = _index(seed, "seed"), purpose
+        self._seed, self._purpose = index_of(seed, "seed"), purpose
         self._k0, self._k1 = _key(self._seed, purpose)
         self._update, self._positions = 0, None
 
@@ -118,7 +114,7 @@ class Noise:
     def child(self, purpose: str) -> Noise:
         """The stream ``path/purpose``, at the same update and rows."""
         path = f"{self._purpose}/{purpose}"
-        if not purpose:
+        if not purpose or not isinstance(purpose, str):
             raise UserValueError("the purpose of a child must not be empty", "purpose", "name what it is for")
         new = self._copy()
         new._purpose = path
@@ -127,7 +123,7 @@ class Noise:
 
     def at(self, update: int) -> Noise:
         """The same stream at another update (sweep, temperature, epoch), 0 <= update < 2**32."""
-        update = _index(update, "update")
+        update = index_of(update, "update")
         if not 0 <= update < _WORD:
             raise NoSuchAddress(f"update {update} is outside [0, 2**32)", "update", "count from 0")
         new = self._copy()
@@ -170,6 +166,8 @@ class Noise:
         True
         """
         wanted = np.asarray(indices)
+        if wanted.dtype.kind not in "iu" and wanted.size:
+            raise UserTypeError(f"indices of {wanted.dtype} are no whole numbers", "indices", "pick rows by number")
         if self._positions is None:
             return self.rows(wanted)
         outside = np.flatnonzero((wanted < 0) | (wanted >= len(self._positions)))
@@ -209,7 +207,7 @@ class Noise:
 
     def words(self, shape: Sequence[int] | int, draw: int = 0) -> NDArray[np.uint32]:
         """Uniform 32-bit words, uint32."""
-        shape, n, width = _form(shape)
+        shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
         out = np.empty((n, width), np.uint32)
         philox.words(out, *arguments)
@@ -275,10 +273,10 @@ class Noise:
         shape, draw, like
             As in `uniform`; `like` gives the kind and device only.
         """
-        high = _index(high, "high")
+        high = index_of(high, "high")
         if not 0 < high < 1 << 63:
             raise UserValueError(f"high must be in [1, 2**63 - 1], got {high}", "high", "ask for one value at least")
-        shape, n, width = _form(shape)
+        shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(like):
             out = np.empty((n, width), np.int64)
@@ -339,16 +337,16 @@ class Noise:
 
     def _arguments(self, n: int, width: int, draw: int) -> tuple[NDArray[np.uint32], int, int, int, int]:
         if n.__class__ is not int or width.__class__ is not int or draw.__class__ is not int:
-            n, width, draw = _index(n, "shape"), _index(width, "shape"), _index(draw, "draw")
+            n, width, draw = index_of(n, "shape"), index_of(width, "shape"), index_of(draw, "draw")
         places = self._places(n)
         self._claim(places, width, draw)
         return places, draw, self._update, self._k0, self._k1
 
     def _fill(self, kernels: dict[Any, Any], shape: Any, draw: int, dtype: Any, like: Any) -> Any:
-        shape, n, width = _form(shape)
+        shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(like):
-            dtype = np.dtype(dtype or getattr(like, "dtype", _FLOAT32))
+            dtype = _dtype(dtype or getattr(like, "dtype", _FLOAT32))
             out = np.empty((n, width), dtype)
             _kernel(kernels, dtype)(out, *arguments)
             return out.reshape(shape)
@@ -365,7 +363,10 @@ class Noise:
         return fill(places, width, kind, *arguments[1:]).reshape(shape)
 
     def _compare(self, kernels: dict[Any, Any], p: Any, draw: int) -> Any:
-        shape, n, width = _form(p.shape)
+        try:
+            shape, n, width = form_of(p.shape)
+        except AttributeError:
+            raise UserTypeError(f"a {type(p).__name__} is no array", "p", "give an array or a tensor") from None
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(p):
             p = np.ascontiguousarray(p).reshape(n, width)
@@ -434,16 +435,9 @@ def seed_of(random_state: Any) -> int:
         ) from None
 
 
-def _index(value: Any, name: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise UserTypeError(f"{name} {value!r} is no whole number", name, "give an int") from None
-
-
 @lru_cache(maxsize=4096)
 def _key(seed: int, purpose: str) -> tuple[int, int]:
-    if not purpose or "\0" in purpose:
+    if not isinstance(purpose, str) or not purpose or "\0" in purpose:
         raise UserValueError(f"a purpose is a text without NUL, got {purpose!r}", "purpose", "name what it is for")
     text = b"\0".join((b"gnomon-noise-1", str(seed).encode(), purpose.encode()))
     digest = hashlib.blake2b(text, digest_size=8).digest()
@@ -465,22 +459,11 @@ def _arange(n: int) -> NDArray[np.uint32]:
     return places
 
 
-def _form(shape: Any) -> tuple[tuple[int, ...], int, int]:
-    """Shape, rows, elements per row; a scalar is one row of one element."""
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),), int(shape), 1
-    shape = tuple(shape) if isinstance(shape, tuple) else _sequence(shape)
-    if len(shape) == 2:
-        return shape, shape[0], shape[1]
-    return (shape, shape[0], math.prod(shape[1:])) if shape else (shape, 1, 1)
-
-
-def _sequence(shape: Any) -> tuple[int, ...]:
+def _dtype(kind: Any) -> Any:
     try:
-        return tuple(operator.index(length) for length in shape)
+        return np.dtype(kind)
     except TypeError:
-        told = f"a shape of {shape!r}" if isinstance(shape, int | float | str | None) else f"a {type(shape).__name__}"
-        raise UserTypeError(f"{told} is none", "shape", "give a whole number, or one for each axis") from None
+        raise UserTypeError(f"noise is float32 or float64, got {kind!r}", "dtype", "use one of them") from None
 
 
 def _kernel(kernels: dict[Any, Any], dtype: Any) -> Any:

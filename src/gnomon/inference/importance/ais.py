@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import double
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
-from gnomon.inference.mcmc.paths import BridgePath, check_rising, row_size, two_blocks
+from gnomon.inference.mcmc.paths import BridgePath, check_path, check_rising, row_size, two_blocks
 from gnomon.numeric.given import affordable, checked, doable
 
 __all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path"]
@@ -138,6 +138,8 @@ def ais(
 def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: str | None = None) -> Path:
     """The path from a base to a model of two blocks: the model's own (``HasPath``) where it has one."""
     keep, _ = two_blocks(model, keep)
+    if not hasattr(base, "log_partition"):
+        raise UserTypeError(f"a {type(base).__name__} is no base", "base", "pass model.base(...)")
     if isinstance(model, HasPath):
         return model.path(base, check_rising(etas, "schedule"), keep)
     return BridgePath(model, base, check_rising(etas, "schedule"), keep)
@@ -172,6 +174,7 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     """
     if chains < 1:
         raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
+    check_path(path)
     affordable(chains * row_size(path, chains, noise), "chains", "take fewer chains")
     blocks = _blocks(path, chains, noise, progress is not None)
     # One level of parallelism: blocks of chains have threads of their own, their products one each.

@@ -13,8 +13,8 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.kernel import select
-from gnomon.inference.mcmc.paths import row_size
-from gnomon.numeric.given import affordable, checked, doable
+from gnomon.inference.mcmc.paths import check_path, row_size
+from gnomon.numeric.given import affordable, answers, checked, doable
 
 __all__ = ["Join", "linked"]
 
@@ -88,6 +88,7 @@ def linked(
     """
     if runs < 1 or chain_length < 1:
         raise UserValueError(f"{runs} runs of {chain_length} states", "runs, chain_length", "use 1 or more")
+    check_path(path)
     doable(len(path) * chain_length, "chain_length")
     states = runs * chain_length
     affordable(states * row_size(path, states, noise), "runs, chain_length", "take fewer")
@@ -112,7 +113,7 @@ def linked(
 
 def _join(bridge: str | Join) -> Join:
     if callable(bridge):
-        return bridge
+        return lambda lower, upper: answers(bridge(lower, upper), lower.shape, "bridge")
     if bridge != "geometric":
         raise UserValueError(
             f"bridge {bridge!r} is unknown", "bridge", "use geometric or a function of two log densities"

@@ -41,6 +41,7 @@ class FlipBits:
 
     def __call__(self, x: Array, noise: Noise) -> Array:
         """Corrupted rows."""
+        _check_rows(x)
         flips = noise.uniform(tuple(x.shape), like=x) < self.rate
         return abs(x - flips)
 
@@ -58,6 +59,7 @@ class AddNormal:
 
     def __call__(self, x: Array, noise: Noise) -> Array:
         """Corrupted rows."""
+        _check_rows(x)
         return x + self.scale * noise.normal(tuple(x.shape), like=x)
 
 
@@ -265,6 +267,11 @@ class TransitionOperator:
     def is_ergodic(self) -> bool:
         """Whether the chain over finite states forgets its start: irreducible and aperiodic."""
         return laws.is_irreducible(self.matrix()) and laws.is_aperiodic(self.matrix())
+
+
+def _check_rows(x: Any) -> None:
+    if not hasattr(x, "shape"):
+        raise UserTypeError(f"a {type(x).__name__} holds no rows", "x", "give an array or a tensor")
 
 
 def _probability(rate: float) -> None:

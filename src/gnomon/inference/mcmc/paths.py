@@ -21,7 +21,7 @@ from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.kernel import Kernel, reversal, select
 from gnomon.numeric.given import checked, doable, floats
 
-__all__ = ["BridgePath", "TemperedPath", "check_rising", "row_size", "two_blocks"]
+__all__ = ["BridgePath", "TemperedPath", "check_path", "check_rising", "row_size", "two_blocks"]
 
 _MANY = 1 << 20
 """Chains from which on the size of a state is asked for, before they are made."""
@@ -230,6 +230,12 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
             f"the path does not rise from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort the places"
         )
     return places
+
+
+def check_path(path: Any) -> None:
+    """Refuse what has no levels to walk."""
+    if not all(hasattr(path, verb) for verb in ("__len__", "start", "move", "log_prob")):
+        raise UserTypeError(f"a {type(path).__name__} is no path", "path", "pass a TemperedPath or a BridgePath")
 
 
 def row_size(path: Path, chains: int, noise: Noise) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.contracts import Array, HasBridge, Noise, Path, supports
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import double
 from gnomon.inference.mcmc.density import computes_in
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel, accept, select, start_at
@@ -74,6 +74,9 @@ class TemperedTransitions:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        several = list(self.kernel) if isinstance(self.kernel, Sequence) else [self.kernel]
+        if not all(hasattr(one, "step") for one in several):
+            raise UserTypeError(f"a {type(self.kernel).__name__} is no kernel", "kernel", "pass one, or one per level")
         doable(self.steps, "steps", least=1)
         whole = isinstance(self.betas, int | np.integer)
         betas = check_falling(ladder(int(self.betas)) if whole else self.betas)
