@@ -24,6 +24,9 @@ UNKNOWN, BOS, EOS = 0, 1, 2
 """Ids of the symbols for an unknown token, the beginning and the end of a sentence."""
 
 Ints = NDArray[np.int64]
+
+_MANY = 1 << 14
+"""Keys sought from which on sorting them first pays."""
 Start = Literal["pad", "lower_order"]
 
 
@@ -168,7 +171,7 @@ class NGramCounts:
         if keys.size == 0:
             return np.full(context.shape, -1)
         sought = context * self.vocabulary_size + token
-        place = np.minimum(np.searchsorted(keys, sought), keys.size - 1)
+        place = np.minimum(_search(keys, sought), keys.size - 1)
         return np.where((keys[place] == sought) & (context >= 0) & (token >= 0), place, -1)
 
     def locate(self, stream: Stream) -> list[Ints]:
@@ -324,6 +327,16 @@ def sum_counts(table: NGramCounts, group: Group) -> NGramCounts:
     parts = {name: np.split(whole[name], np.cumsum(sizes[:, column])[:-1]) for column, name in enumerate(state)}
     shards = [{name: part[rank] for name, part in parts.items()} for rank in range(group.size)]
     return merge_counts(*(NGramCounts.from_state(shard, table.start) for shard in shards))
+
+
+def _search(keys: Ints, sought: Ints) -> Ints:
+    """``np.searchsorted``; many are sought in ascending order, which finds the keys in the cache."""
+    if sought.size < _MANY:
+        return np.searchsorted(keys, sought)
+    ascending = np.argsort(sought)
+    place = np.empty(sought.shape, np.int64)
+    place[ascending] = np.searchsorted(keys, sought[ascending])
+    return place
 
 
 def _group(key: Ints, *, inverse: bool = True) -> tuple[Ints, Ints | None, Ints]:
