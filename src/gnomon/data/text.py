@@ -106,7 +106,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     ========================  ======================================================================================
     a string                  a text: every line that is not blank is a sentence (see `lines`)
     list of strings           every string is a sentence, tokenized by `unit`; a blank one is an empty sentence
-    list of lists of strings  sentences of tokens, taken as they are, whatever the unit
+    list of lists of strings  sentences of tokens, whatever the unit; these very lists, not copies
     Dataset                   its sentences, tokenized by `unit`
     any other iterable        read once, stored, then as a list
     ========================  ======================================================================================
@@ -153,6 +153,9 @@ def _sentences(X: Any, unit: Unit) -> list[list[str]]:
         X = X.view("text")
     if isinstance(X, Mapping) or not isinstance(X, Iterable):
         raise UserTypeError(f"{type(X).__name__} is no text", "", "give a string, or a list of sentences")
+    X = X if isinstance(X, list) else list(X)
+    if set(map(type, X)) == {list} and set(map(type, chain.from_iterable(X))) <= {str}:
+        return X  # the common case, without a step of Python per sentence
     return [_sentence(sentence, place, unit) for place, sentence in enumerate(X)]
 
 
