@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["held_back_in_imports"]
+__all__ = ["held_back_in_loading"]
 
-PATIENT = ("<frozen importlib", "/numba/", "/llvmlite/")
-"""Parts of the file names of code that must not be interrupted."""
+PATIENT = {"importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite"}
+"""Packages whose code must not be interrupted."""
 
 AGAIN = 0.05
 """Seconds until an interruption that was held back is tried again."""
 
 
 @contextmanager
-def held_back_in_imports() -> Iterator[None]:
+def held_back_in_loading() -> Iterator[None]:
     """Within the block an interruption waits for the import, or the compilation, that it falls into.
 
     The initialization of a compiled module that is interrupted half-way fails in ways of its own: as an ImportError, or
@@ -49,8 +49,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _loads(frame: FrameType | None) -> bool:
     while frame is not None:
-        name = frame.f_code.co_filename.replace("\\", "/")
-        if any(part in name for part in PATIENT):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in PATIENT:
             return True
         frame = frame.f_back
     return False

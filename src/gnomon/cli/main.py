@@ -16,7 +16,7 @@ import click
 
 from gnomon import __version__
 from gnomon.cli import output
-from gnomon.cli.interrupts import held_back_in_imports
+from gnomon.cli.interrupts import held_back_in_loading
 from gnomon.errors import UserError, UserValueError, nearest
 
 __all__ = ["VERBS", "main", "run"]
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     as_json = "--json" in arguments
     output.tolerate_any_terminal()
-    with warnings.catch_warnings(), held_back_in_imports():
+    with warnings.catch_warnings(), held_back_in_loading():
         warnings.showwarning = output.show_warning
         try:
             status = _call([_readable(word) for word in arguments])
