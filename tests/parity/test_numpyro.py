@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro.infer as numpyro_infer
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer
@@ -13,10 +16,6 @@ from sklearn.datasets import load_breast_cancer
 from gnomon.inference.mcmc.diagnostics import summarize
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.sampling import sample_chain
-
-jax = pytest.importorskip("jax")
-numpyro_infer = pytest.importorskip("numpyro.infer")
-jnp = jax.numpy
 
 CHAINS, BURN_IN, DRAWS = 16, 200, 250
 LIMIT = 4.5
