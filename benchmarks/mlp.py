@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from gnomon.numeric.noise import Noise
-from gnomon.system import Table
+from gnomon.system.base import Table
 from gnomon.systems.neural.mlp import MLP
 from gnomon.training.group import Group
 

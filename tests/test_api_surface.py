@@ -34,7 +34,7 @@ def test_it_is_fresh(tool):
 def test_it_holds_what_users_call(tool):
     found = json.loads(tool.SURFACE.read_text(encoding="utf-8"))
     assert found["gnomon.tasks.compare"]["compare"].startswith("(systems: Sequence[str | System], data: ")
-    assert "System.fit" in found["gnomon.system"] and "System._fit" not in found["gnomon.system"]
+    assert "System.fit" in found["gnomon.system.base"] and "System._fit" not in found["gnomon.system.base"]
     assert found["gnomon.evaluation.score"]["Score.from_pointwise"].startswith("@classmethod (cls, values")
     assert not any("._" in module for module in found)
 

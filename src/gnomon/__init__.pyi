@@ -1,6 +1,5 @@
 """Written by tools/write_stub.py."""
 
-from gnomon import conjugate as conjugate
 from gnomon import data as data
 from gnomon import errors as errors
 from gnomon import evaluation as evaluation
@@ -8,12 +7,10 @@ from gnomon import testing as testing
 from gnomon._version import __version__ as __version__
 from gnomon.catalog import Entry
 from gnomon.catalog import make as make
-from gnomon.chains import load_draws as load_draws
-from gnomon.chains import sample_chain as sample_chain
+from gnomon.distributions import conjugate as conjugate
 from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
-from gnomon.fitting import resume as resume
-from gnomon.saving import load as load
+from gnomon.system.saving import load as load
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost
 from gnomon.systems.ensemble.bagging import Bagging as Bagging
@@ -45,8 +42,11 @@ from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
 from gnomon.systems.vision.lenet import LeNet as LeNet
+from gnomon.tasks.chains import load_draws as load_draws
+from gnomon.tasks.chains import sample_chain as sample_chain
 from gnomon.tasks.compare import compare as compare
 from gnomon.tasks.diagnose import diagnose as diagnose
+from gnomon.tasks.fitting import resume as resume
 from gnomon.training.context import context as context
 from gnomon.training.launch import launch as launch
 

@@ -14,7 +14,7 @@ from gnomon.distributions.domains import Real
 from gnomon.distributions.images import Images
 from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
-from gnomon.system import System
+from gnomon.system.base import System
 
 __all__ = ["CHECKS", "CheckFailed", "Mapped", "check_system"]
 
@@ -200,7 +200,7 @@ def parameters_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
 
 def saves(make: Callable[..., System], X: Any, y: Any) -> None:
     """A saved system loads as it was: arrays to the bit, and the same score."""
-    from gnomon.saving import load
+    from gnomon.system.saving import load
 
     fitted = make().fit(X, y)
     with tempfile.TemporaryDirectory() as parent:

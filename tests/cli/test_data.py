@@ -10,8 +10,8 @@ import pytest
 
 from gnomon.catalog import entries
 from gnomon.cli.main import run
-from gnomon.cli.suits import domain_of, suits
 from gnomon.data import load, names
+from gnomon.tasks.suits import domain_of, suits
 
 
 def call(capsys, *words):

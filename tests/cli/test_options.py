@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gnomon.cards import Kind, Parameter
+from gnomon.catalog.cards import Kind, Parameter
 from gnomon.cli.options import convert, parse_system
 from gnomon.errors import UserValueError
 

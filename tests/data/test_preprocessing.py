@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from gnomon.data.encoding import Indicators, OneHot
 from gnomon.data.preprocessing import AsIs, MinMax, Rescaler, Standardize, Standardizer, Unchanged
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.recipes import resolve, shorts
+from gnomon.recipes.recipe import resolve, shorts
 from gnomon.runs.codecs import decode, encode, pack, unpack
 
 RANDOM = np.random.default_rng(0)

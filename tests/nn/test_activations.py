@@ -34,7 +34,7 @@ from gnomon.nn.activations import (
     dead_fraction,
     derivative,
 )  # fmt: skip
-from gnomon.recipes import resolve, shorts
+from gnomon.recipes.recipe import resolve, shorts
 
 ELEMENTWISE = [
     Identity(), Sigmoid(), LogSigmoid(), Tanh(), ReLU(), LeakyReLU(), LeakyReLU(1.7), LeakyReLU(-0.5), PReLU(),

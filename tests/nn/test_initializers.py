@@ -29,7 +29,7 @@ from gnomon.nn.initializers import (
 )  # fmt: skip
 from gnomon.nn.layers import PHM, dense, quiet
 from gnomon.numeric.noise import Noise, recording
-from gnomon.recipes import shorts
+from gnomon.recipes.recipe import shorts
 
 NOISE = Noise(3, "fit/initial")
 SPREADS = [

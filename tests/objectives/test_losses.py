@@ -27,7 +27,7 @@ from gnomon.objectives.losses import (
     Supervised,
     cross_entropy_backward,
 )  # fmt: skip
-from gnomon.recipes import resolve, shorts
+from gnomon.recipes.recipe import resolve, shorts
 from gnomon.training.group import Group
 
 RANDOM = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from torch.nn import functional
 from gnomon.errors import UserValueError
 from gnomon.objectives import pairs
 from gnomon.objectives.pairs import CosineEmbedding, MarginRanking, MaskedBinaryCrossEntropy, TripletMargin
-from gnomon.recipes import shorts
+from gnomon.recipes.recipe import shorts
 
 RANDOM = np.random.default_rng(0)
 A, P, N = (torch.from_numpy(RANDOM.normal(size=(7, 4))) for _ in range(3))

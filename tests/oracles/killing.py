@@ -152,7 +152,7 @@ def _on(where: str, name: str) -> Any:
 
 MOMENTS = {
     "config half written": lambda count: half_written("config.json", count),
-    "data about to be read": _on("gnomon.fitting", "dataset_of"),
+    "data about to be read": _on("gnomon.tasks.fitting", "dataset_of"),
     "before a step": steps,
     "checkpoint half written": lambda count: half_written("checkpoint.safetensors", count),
     "checkpoint just renamed": lambda count: after_rename("checkpoint.safetensors", count),
@@ -229,8 +229,8 @@ def warm_up() -> None:
     """Import what fits import, and load their compiled kernels; no backward pass, which would forbid to fork."""
     import numpy as np
 
-    import gnomon.fitting
     import gnomon.systems.linear.softmax_regression
+    import gnomon.tasks.fitting
     import gnomon.training.counting
 
     X = (np.arange(12.0).reshape(6, 2) % 5 > 2).astype(float)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.distributions.domains import Real
-from gnomon.system import System
+from gnomon.system.base import System
 from gnomon.training.em import ClosedForm
 
 

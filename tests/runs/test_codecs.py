@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from gnomon.errors import UserValueError
 from gnomon.objectives.contrastive import PCD
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 from gnomon.runs.codecs import decode, encode, pack, unpack
 from gnomon.training.optimizers import Adam
 
@@ -173,9 +173,9 @@ def test_shapes_were_not_always_written() -> None:
 
 def test_nothing_that_reads_a_folder_unpickles() -> None:
     import gnomon.runs
-    import gnomon.saving
+    import gnomon.system.saving
 
-    files = [*Path(gnomon.runs.__file__).parent.glob("*.py"), Path(gnomon.saving.__file__)]
+    files = [*Path(gnomon.runs.__file__).parent.glob("*.py"), Path(gnomon.system.saving.__file__)]
     for file in files:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
-from gnomon.system import System
+from gnomon.system.base import System
 from gnomon.training.context import current
 
 X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gnomon.objectives.base import Loss, Term
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 from gnomon.runs.folder import RunFolder
 from gnomon.training.driver import drive
 from gnomon.training.exchange import Exchange

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from gnomon.errors import UserValueError
-from gnomon.parameters import check_parameters
-from gnomon.recipes import named, shorts
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import named, shorts
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop, Rule
 
 GRADIENTS = np.random.default_rng(0).normal(size=(12, 3, 2))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gnomon.recipes import named, shorts
+from gnomon.recipes.recipe import named, shorts
 from gnomon.training import schedules
 from gnomon.training.driver import drive
 from gnomon.training.gradient import Gradient

@@ -25,8 +25,8 @@ def command(data: str | None, target: str | None, columns: str | None, as_json: 
     if data is None:
         _list(as_json)
         return
-    from gnomon.cli.suits import suits
     from gnomon.data.overview import overview
+    from gnomon.tasks.suits import suits
 
     found, chosen = overview(data, target=column_name(target), columns=column_names(columns))
     found["systems"], found["not_for"] = suits(chosen) if chosen is not None else ({}, {})

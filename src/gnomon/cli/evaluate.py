@@ -30,8 +30,8 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
     if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
     from gnomon.data.names import BUILTIN
-    from gnomon.fitting import other_data, parts, prepare
-    from gnomon.saving import load
+    from gnomon.system.saving import load
+    from gnomon.tasks.fitting import other_data, parts, prepare
 
     system = load(run)
     if data is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from gnomon.cards import REQUIRED, Card
 from gnomon.catalog import Entry, card, entries, entry
+from gnomon.catalog.cards import REQUIRED, Card
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
 from gnomon.errors import UserValueError
@@ -20,7 +20,7 @@ from gnomon.runs.folder import RunFolder, free_path
 __all__ = ["NAMED", "column_name", "column_names", "command", "data_options", "report"]
 
 NAMED = "name or file"
-"""The source of a run's data that can be read again, as in `gnomon.fitting`, which is heavy to import."""
+"""The source of a run's data that can be read again, as in `gnomon.tasks.fitting`, which is heavy to import."""
 
 TARGET = "Column of the labels, by name or by place from 0."
 COLUMNS = "Columns to take as features; all but the target by default."
@@ -159,7 +159,7 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
         config(one, about, data, params, options),
     )
     try:
-        from gnomon.fitting import carry_out  # takes a second or two, in which Ctrl-C is answered too
+        from gnomon.tasks.fitting import carry_out  # takes a second or two, in which Ctrl-C is answered too
 
         carry_out(run.path, verbose=True, new=True)
     except KeyboardInterrupt:
@@ -208,9 +208,9 @@ def _json(value: Any) -> Any:
 
 def report(path: Path, seconds: float, as_json: bool) -> None:
     """Scores on the held-out rows, and where the run is."""
-    from gnomon.fitting import parts, prepare
     from gnomon.runs.folder import RunFolder
-    from gnomon.saving import load
+    from gnomon.system.saving import load
+    from gnomon.tasks.fitting import parts, prepare
 
     system = load(path)
     run = RunFolder.open(path)

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from gnomon.cards import REQUIRED, Card, Parameter, RecipeCard
 from gnomon.catalog import Entry, card, entry
+from gnomon.catalog.cards import REQUIRED, Card, Parameter, RecipeCard
+from gnomon.catalog.parts import find as find_parts
 from gnomon.cli import output
 from gnomon.cli.list import facts
 from gnomon.cli.options import flag, plain, values
 from gnomon.errors import UserValueError
-from gnomon.parts import find as find_parts
 
 __all__ = ["command"]
 

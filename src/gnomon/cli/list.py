@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from gnomon.catalog import Entry, find
+from gnomon.catalog.parts import Part
+from gnomon.catalog.parts import find as find_parts
 from gnomon.cli import output
-from gnomon.parts import Part
-from gnomon.parts import find as find_parts
 
 __all__ = ["command"]
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gnomon.cards import REQUIRED, Card, Kind, Parameter
 from gnomon.catalog import card
+from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter
 from gnomon.errors import UserValueError, nearest
-from gnomon.parameters import in_interval
+from gnomon.recipes.parameters import in_interval
 
 __all__ = ["convert", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
 

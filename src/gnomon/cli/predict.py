@@ -28,8 +28,8 @@ def command(run: str, data: str, columns: str | None, proba: bool, out: str | No
     Columns are found by their names; other columns of DATA, such as known labels, are left out.
     """
     recipe = RunFolder.open(run).config.get("data", {})
-    from gnomon.fitting import other_data, prepare
-    from gnomon.saving import load
+    from gnomon.system.saving import load
+    from gnomon.tasks.fitting import other_data, prepare
 
     system = load(run)
     verb = "predict_proba" if proba else "predict"

@@ -28,7 +28,7 @@ def command(run: str, as_json: bool) -> None:
     begun = time.monotonic()
     if not folder.finished:
         try:
-            from gnomon.fitting import carry_out
+            from gnomon.tasks.fitting import carry_out
 
             carry_out(run, verbose=True)
         except KeyboardInterrupt:

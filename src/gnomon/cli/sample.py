@@ -22,7 +22,7 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) -> None:
     """Draw N rows (or sentences) from the model in the folder RUN."""
-    from gnomon.saving import load
+    from gnomon.system.saving import load
 
     system = load(run)
     if not hasattr(system, "sample"):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Noise, State
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.given import affordable, checked, floats, numbers
-from gnomon.parameters import check_parameters
+from gnomon.recipes.parameters import check_parameters
 
 __all__ = ["HardExamples"]
 

@@ -18,7 +18,7 @@ from gnomon.contracts import Group, State
 from gnomon.data.steps import Columnwise, Step, Unchanged, blocks, refuse_empty, same_columns
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged"]
 

@@ -8,7 +8,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.graphs.undirected import UndirectedGraph, names_of, pairs_of
 from gnomon.numeric.given import affordable
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["LayeredGraph"]
 

@@ -21,8 +21,8 @@ from torch import nn
 
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.units import AbsoluteValue, Max, Step
-from gnomon.parameters import check_parameters
-from gnomon.recipes import Recipe
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "CELU", "ELU", "GELU", "SELU", "Abs", "Activation", "Identity", "LeakyReLU", "LogSigmoid", "Maxout", "PReLU",

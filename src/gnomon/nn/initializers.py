@@ -16,8 +16,8 @@ from torch import nn
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.nn.layers import PHM
-from gnomon.parameters import check_parameters
-from gnomon.recipes import Recipe
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "HeNormal", "HeUniform", "Initializer", "LeCunNormal", "LeCunUniform", "Normal", "Orthogonal", "Uniform",

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling"]
 

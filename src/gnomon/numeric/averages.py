@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.contracts import Array, State
 from gnomon.errors import UserValueError
-from gnomon.parameters import check_parameters
+from gnomon.recipes.parameters import check_parameters
 
 __all__ = ["ExponentialAverage"]
 

@@ -16,7 +16,7 @@ from gnomon.contracts import Array, Group, HasEnergyGradient, Noise
 from gnomon.inference.exact.enumeration import log_partition, smallest_block, weighted_states
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.objectives.base import Loss, Objective, Term, shard
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["CD", "PCD", "Exact"]
 

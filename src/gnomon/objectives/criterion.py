@@ -9,8 +9,8 @@ import torch
 from gnomon.contracts import Group, Noise
 from gnomon.errors import UserValueError
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.parameters import check_parameters
-from gnomon.recipes import Recipe
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Count", "Criterion", "Reduction", "Supervised", "refuse"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe, named
+from gnomon.recipes.recipe import Recipe, named
 
 __all__ = ["decode", "encode", "pack", "unpack"]
 

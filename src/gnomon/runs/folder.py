@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.files import TEMPORARY, remove, unwritable, write_atomically
+from gnomon.runs.atomic import TEMPORARY, remove, unwritable, write_atomically
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 

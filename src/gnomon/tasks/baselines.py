@@ -10,7 +10,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from gnomon.distributions.domains import Labels, Real
 from gnomon.evaluation.score import Score
-from gnomon.prediction import regression_scores
+from gnomon.system.prediction import regression_scores
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
 from gnomon.systems.text.ngram import NGram
 from gnomon.tasks.represent import Raw

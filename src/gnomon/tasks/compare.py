@@ -12,12 +12,12 @@ from gnomon.data.dataset import Dataset, split
 from gnomon.data.loading import load
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.fitting import NAMED, form, prepare, refuse_by_row, with_target
 from gnomon.runs.folder import RunFolder, free_path
-from gnomon.system import System
+from gnomon.system.base import System
 from gnomon.tasks.baselines import baseline
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.clusters import cluster_scores
+from gnomon.tasks.fitting import NAMED, form, prepare, refuse_by_row, with_target
 from gnomon.tasks.represent import Principal, Probe
 
 __all__ = ["PRIMARY", "compare"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.chains import load_draws
 from gnomon.contracts import HasBlocks, supports
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
@@ -19,13 +18,14 @@ from gnomon.evaluation.diagnosis.blocks import Machine
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.overfit import overfit_tiny
-from gnomon.fitting import NAMED, parts, prepare
 from gnomon.inference.mcmc.records import Draws
 from gnomon.numeric.noise import Noise
 from gnomon.runs.folder import CHAINS, RunFolder
-from gnomon.saving import load
-from gnomon.system import System
+from gnomon.system.base import System
+from gnomon.system.saving import load
 from gnomon.tasks.baselines import ClassShares, MeanTarget
+from gnomon.tasks.chains import load_draws
+from gnomon.tasks.fitting import NAMED, parts, prepare
 
 __all__ = ["diagnose"]
 

@@ -11,7 +11,7 @@ import torch
 
 from gnomon.contracts import Array
 from gnomon.objectives.base import Loss
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 from gnomon.training.exchange import Exchange
 from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.schedules import Clock, Constant, Schedule

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Rule"]
 

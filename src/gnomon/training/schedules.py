@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Constant", "Cosine", "Exponential", "InverseTime", "Linear", "Plateau", "Polynomial", "Schedule", "Step"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["EarlyStopping", "Off", "Stopping", "Watch", "held_out"]
 

@@ -17,7 +17,7 @@ from gnomon.nn.initializers import XavierUniform
 from gnomon.nn.pooling import AveragePooling
 from gnomon.numeric.convolution import correlate2d
 from gnomon.numeric.noise import Noise
-from gnomon.recipes import named, shorts
+from gnomon.recipes.recipe import named, shorts
 from gnomon.systems.vision.lenet import LeNet, LeNetModel
 from gnomon.testing import arrays_of
 from gnomon.training.stopping import EarlyStopping

@@ -17,7 +17,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.pareto import tail_shape
 from gnomon.numeric.given import affordable, answers, checked, floats, function
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["Estimate", "WeightedSample", "check_support", "importance_sample"]
 

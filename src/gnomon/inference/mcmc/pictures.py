@@ -17,9 +17,9 @@ from scipy import stats
 
 from gnomon.contracts import Array
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.files import write_atomically
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.diagnostics import autocorrelation, r_hat
+from gnomon.runs.atomic import write_atomically
 
 __all__ = ["form_of", "rank_counts", "trace_figure", "write_figure"]
 

@@ -24,7 +24,7 @@ from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]
 

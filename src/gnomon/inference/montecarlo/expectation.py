@@ -16,7 +16,7 @@ from gnomon.inference.importance.weights import Estimate
 from gnomon.inference.montecarlo.mean_error import MeanError
 from gnomon.inference.montecarlo.tails import Tails
 from gnomon.numeric.given import checked
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["Expectation", "RunningMean", "expectation"]
 

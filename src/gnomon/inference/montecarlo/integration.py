@@ -16,7 +16,7 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.normalizer import as_proposal
 from gnomon.inference.montecarlo.expectation import Expectation, RunningMean
 from gnomon.numeric.given import affordable, answers, checked, floats
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["Integral", "UniformBox", "check_coverage", "integral", "quasi_integral", "volume_integral"]
 

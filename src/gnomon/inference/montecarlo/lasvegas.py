@@ -12,7 +12,7 @@ from gnomon.contracts import Array, HasLogProb, Noise
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, to_numpy
 from gnomon.numeric.given import affordable, answers, checked, function, numbers
-from gnomon.parameters import how_many
+from gnomon.recipes.parameters import how_many
 
 __all__ = ["Exhausted", "LasVegas", "RejectionSampler"]
 

@@ -29,9 +29,9 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import sigmoid, softplus
 from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
-from gnomon.parameters import how_many
-from gnomon.recipes import Recipe
-from gnomon.system import System, Table
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System, Table
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import Importances, LibraryClassifier
+from gnomon.system.library import Importances, LibraryClassifier
 
 __all__ = ["AdaBoost"]
 

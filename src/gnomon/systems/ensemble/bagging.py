@@ -13,8 +13,8 @@ from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.prediction import Classifier, Regressor
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
+from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, member, outputs
 
 __all__ = ["Bagging", "BaggingModel", "BaggingRegression", "bootstrap"]

@@ -16,7 +16,7 @@ from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.runs.codecs import decode, encode
 from gnomon.runs.folder import RunFolder
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
 from gnomon.training.context import context
 from gnomon.training.driver import Outcome
 from gnomon.training.procedure import Info, Problem

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
-from gnomon.system import System
+from gnomon.system.base import System
 from gnomon.systems.ensemble.composite import outputs
 
 __all__ = ["assign", "out_of_fold"]

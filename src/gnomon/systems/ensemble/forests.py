@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.library import Importances
+from gnomon.system.library import Importances
 
 __all__ = ["Forest"]
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
 
 __all__ = ["GradientBoosting", "GradientBoostingRegression"]
 

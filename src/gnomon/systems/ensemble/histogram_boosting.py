@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import Library, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
 
 __all__ = ["HistogramBoosting", "HistogramBoostingRegression"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from gnomon.distributions.domains import Real
-from gnomon.library import LibraryClassifier, LibraryRegressor
+from gnomon.system.library import LibraryClassifier, LibraryRegressor
 from gnomon.systems.ensemble.forests import Forest as _Forest
 
 __all__ = ["RandomForest", "RandomForestRegression"]

@@ -10,8 +10,8 @@ from sklearn.utils import Tags, TransformerTags
 from gnomon.contracts import Array, Noise
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
-from gnomon.prediction import Classifier, Regressor
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
+from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, listed, member, outputs
 from gnomon.systems.ensemble.folds import assign
 

@@ -16,7 +16,7 @@ from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Source
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
 from gnomon.training.driver import Outcome
 from gnomon.training.em import EM, ClosedForm
 

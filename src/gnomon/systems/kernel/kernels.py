@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["RBF", "Kernel", "Linear", "Polynomial", "Sigmoid", "centered"]
 

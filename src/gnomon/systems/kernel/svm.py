@@ -10,9 +10,9 @@ from sklearn.svm import SVC, SVR
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import Library, LibraryModel, LibraryRegressor
-from gnomon.prediction import Classifier
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.library import Library, LibraryModel, LibraryRegressor
+from gnomon.system.prediction import Classifier
 from gnomon.systems.kernel.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid  # noqa: F401  (recipes of the slot)
 
 __all__ = ["SVM", "SVMModel", "SupportVectorRegression"]

@@ -11,8 +11,8 @@ from gnomon.data.batches import Batches
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.prediction import Regressor
-from gnomon.system import Table
+from gnomon.system.base import Table
+from gnomon.system.prediction import Regressor
 from gnomon.systems.linear._least_squares import LeastSquares, merge
 from gnomon.training.driver import Outcome
 from gnomon.training.procedure import Problem

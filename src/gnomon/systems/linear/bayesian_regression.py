@@ -15,9 +15,9 @@ from gnomon.distributions.positive import InverseGamma
 from gnomon.distributions.real import Normal, StudentT
 from gnomon.distributions.targets import Target
 from gnomon.distributions.vectors import MultivariateNormal, MultivariateStudentT
-from gnomon.prediction import DensityRegressor
-from gnomon.recipes import Recipe
-from gnomon.system import Table
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import Table
+from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import LeastSquares, factor_of
 from gnomon.systems.linear.weight_priors import (  # noqa: F401  (the recipes of the slot)

@@ -12,9 +12,9 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.prediction import DensityRegressor
-from gnomon.recipes import Recipe
-from gnomon.system import Table
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import Table
+from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import (
     Descent,

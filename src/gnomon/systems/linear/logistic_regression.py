@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression as Estimator
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import LibraryClassifier, LibraryModel
+from gnomon.system.library import LibraryClassifier, LibraryModel
 
 __all__ = ["LogisticRegression", "LogisticRegressionModel"]
 

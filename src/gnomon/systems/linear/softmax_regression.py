@@ -13,9 +13,9 @@ from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
 from gnomon.objectives.likelihood import CrossEntropy
-from gnomon.recipes import Recipe
-from gnomon.streaming import OnlineClassifier
-from gnomon.system import Table
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import Table
+from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from gnomon.distributions.conjugate.normals import NormalPrecision
 from gnomon.errors import UserValueError
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 from gnomon.training.group import current as current_group
 
 __all__ = ["Evidence", "NormalInverseGamma", "NormalWeights", "Posterior", "Products", "WeightPrior"]

@@ -11,7 +11,7 @@ from sklearn.base import ClusterMixin
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
 from gnomon.training.group import current as current_group
 
 __all__ = ["Mixture", "MixtureModel", "distinct_rows", "shares"]

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, xlogy
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
-from gnomon.system import Table
+from gnomon.system.base import Table
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.contracts import Array
 from gnomon.distributions.gaussian import DiagNormals, FullNormals, Normals, SphericalNormals, TiedNormals
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Covariance", "Diag", "Full", "Spherical", "Tied"]
 

@@ -15,10 +15,10 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.parameters import how_many
-from gnomon.prediction import Classifier
-from gnomon.recipes import Recipe
-from gnomon.system import System, Table
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System, Table
+from gnomon.system.prediction import Classifier
 from gnomon.systems.mixtures._base import shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
     Covariance,

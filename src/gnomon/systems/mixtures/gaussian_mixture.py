@@ -13,8 +13,8 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
 from gnomon.errors import UserValueError, nearest
-from gnomon.recipes import Recipe
-from gnomon.system import Table
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import Table
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
     Covariance,

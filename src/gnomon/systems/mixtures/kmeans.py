@@ -17,7 +17,7 @@ from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
 from gnomon.systems.mixtures._base import distinct_rows
 from gnomon.systems.mixtures.seeding import far_apart
 from gnomon.training.em import ClosedForm

@@ -15,7 +15,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.initializers import initialize
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.criterion import Criterion
-from gnomon.system import System
+from gnomon.system.base import System
 from gnomon.systems.neural._model import MLPModel
 from gnomon.training.gradient import Gradient
 

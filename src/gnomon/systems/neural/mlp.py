@@ -37,8 +37,8 @@ from gnomon.nn.initializers import (  # noqa: F401
 )  # fmt: skip
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.losses import CrossEntropyLoss
-from gnomon.recipes import Recipe
-from gnomon.streaming import OnlineClassifier
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Fit, Network
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401

@@ -37,9 +37,9 @@ from gnomon.nn.initializers import (  # noqa: F401
     XavierUniform,
 )  # fmt: skip
 from gnomon.objectives.losses import SquaredError
-from gnomon.prediction import Regressor
-from gnomon.recipes import Recipe
-from gnomon.streaming import OnlineRegressor
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.partial_fit import OnlineRegressor
+from gnomon.system.prediction import Regressor
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Fit, Network, standardization
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401

@@ -13,8 +13,8 @@ from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.inference.counting import BOS, EOS, UNKNOWN, NGramCounts, Start, Stream, count_stream, merge_counts, stack
 from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.parameters import check_parameters
-from gnomon.recipes import resolve
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import resolve
 from gnomon.systems.text._smoothing import Estimate, Smoothing, possible
 
 __all__ = ["NGramModel"]

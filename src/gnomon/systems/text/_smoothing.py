@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
 from gnomon.inference.counting import BOS, EOS, UNKNOWN, NGramCounts, Stream
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["MLE", "Additive", "Dirichlet", "Estimate", "KneserNey", "Smoothing"]
 

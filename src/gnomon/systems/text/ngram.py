@@ -18,9 +18,9 @@ from gnomon.evaluation.score import Score
 from gnomon.inference.counting import BOS, EOS
 from gnomon.numeric.noise import Noise as Source
 from gnomon.numeric.noise import seed_of
-from gnomon.parameters import how_many
-from gnomon.recipes import Recipe
-from gnomon.system import System
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System
 from gnomon.systems.text._backoff import Katz, Threshold
 from gnomon.systems.text._corpus import Corpus, Tokens, encode
 from gnomon.systems.text._mixture import Interpolated

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
-from gnomon.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
 
 __all__ = ["DecisionTree", "RegressionTree"]
 

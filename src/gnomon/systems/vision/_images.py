@@ -19,8 +19,8 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.prediction import Classifier, asked
-from gnomon.system import Table
+from gnomon.system.base import Table
+from gnomon.system.prediction import Classifier, asked
 from gnomon.training.gradient import Gradient
 from gnomon.training.group import current as current_group
 

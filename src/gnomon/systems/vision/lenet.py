@@ -44,8 +44,8 @@ from gnomon.nn.initializers import (  # noqa: F401
 )  # fmt: skip
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
-from gnomon.recipes import Recipe
-from gnomon.system import Table
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import Table
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
 from gnomon.training.schedules import (  # noqa: F401

@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
+from gnomon.catalog.source import Module
 from gnomon.errors import UserError
-from gnomon.source import Module
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset

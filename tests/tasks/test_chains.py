@@ -15,11 +15,11 @@ import pytest
 import torch
 
 import gnomon
-from gnomon.chains import load_draws, sample_chain
 from gnomon.errors import UserError, UserValueError
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
 from gnomon.inference.mcmc.replica_exchange import ParallelTempering
+from gnomon.tasks.chains import load_draws, sample_chain
 from oracles.toys import tiny_rbm
 
 
@@ -87,8 +87,8 @@ def test_tensors_go_on_as_tensors(tmp_path):
 SCRIPT = """
 import os, signal, sys, warnings
 import gnomon
-import gnomon.files
-from gnomon.chains import sample_chain
+import gnomon.runs.atomic
+from gnomon.tasks.chains import sample_chain
 
 run, nth, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 calls = 0
@@ -189,7 +189,7 @@ def test_checkpoints_cost_no_more_than_their_share(tmp_path, monkeypatch):
     """A slow disk: the wait grows to 20 times what a checkpoint took."""
     from gnomon.runs.folder import RunFolder
 
-    monkeypatch.setattr("gnomon.chains.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("gnomon.tasks.chains.CHECKPOINT_SECONDS", 0.0)
     inner, written = RunFolder.write_draws, []
 
     def slow(self, arrays, facts):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gnomon.source import Module, names_of
+from gnomon.catalog.source import Module, names_of
 
 if TYPE_CHECKING:
     from gnomon.catalog import Entry

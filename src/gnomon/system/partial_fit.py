@@ -12,8 +12,8 @@ from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.prediction import Classifier
-from gnomon.system import System, Table, agreed
+from gnomon.system.base import System, Table, agreed
+from gnomon.system.prediction import Classifier
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
 from gnomon.training.driver import Outcome

@@ -22,7 +22,7 @@ from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import log_softmax
-from gnomon.system import System, Table
+from gnomon.system.base import System, Table
 
 __all__ = ["Classifier", "DensityRegressor", "Regressor", "asked", "regression_scores"]
 

@@ -6,7 +6,7 @@ import pytest
 import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.objectives.contrastive import CD
-from gnomon.parameters import in_interval
+from gnomon.recipes.parameters import in_interval
 from gnomon.training.optimizers import SGD, Adam
 
 X, Y = np.eye(4), np.array([0, 1, 0, 1])

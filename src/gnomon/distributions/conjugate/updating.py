@@ -21,27 +21,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gnomon.distributions.conjugate import (
-    BernoulliBeta,
-    CategoricalDirichlet,
-    MultivariateNormalMeanPrecision,
-    MultivariateNormalPrecision,
-    NormalMean,
-    NormalMeanPrecision,
-    NormalPrecision,
-    Pair,
-    PoissonGamma,
-    UniformPareto,
-)
-from gnomon.distributions.conjugate import conjugate as _pair_class
-from gnomon.distributions.conjugate.base import REGISTRY
+from gnomon.distributions.conjugate.base import REGISTRY, Pair
+from gnomon.distributions.conjugate.base import conjugate as _pair_class
 from gnomon.errors import UserTypeError
 
-__all__ = [
-    "BernoulliBeta", "CategoricalDirichlet", "MultivariateNormalMeanPrecision", "MultivariateNormalPrecision",
-    "NormalMean", "NormalMeanPrecision", "NormalPrecision", "Pair", "PoissonGamma", "UniformPareto", "pairs", "prior",
-    "update",
-]  # fmt: skip
+__all__ = ["pairs", "prior", "update"]
 
 
 def pairs() -> dict[tuple[str, str], str]:

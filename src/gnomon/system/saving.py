@@ -10,7 +10,7 @@ from typing import Any
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.codecs import decode
 from gnomon.runs.folder import RunFolder
-from gnomon.system import System
+from gnomon.system.base import System
 
 __all__ = ["load", "system_of"]
 

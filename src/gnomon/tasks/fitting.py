@@ -19,10 +19,10 @@ from gnomon.data.loading import load as load_data
 from gnomon.distributions.domains import Labels
 from gnomon.distributions.images import Images
 from gnomon.errors import Diverged, UserError, UserValueError
-from gnomon.prediction import Regressor
 from gnomon.runs.folder import RunFolder
-from gnomon.saving import system_of
-from gnomon.system import System
+from gnomon.system.base import System
+from gnomon.system.prediction import Regressor
+from gnomon.system.saving import system_of
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
@@ -273,7 +273,7 @@ def resume(
     UserError
         A folder that is no run, data that has changed or is missing.
     """
-    from gnomon.saving import load
+    from gnomon.system.saving import load
 
     run = RunFolder.open(folder)
     if run.config.get("kind") != "fit":

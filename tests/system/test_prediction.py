@@ -14,7 +14,7 @@ from gnomon.cli.main import run
 from gnomon.data import Dataset, load, split
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserError, UserValueError
-from gnomon.prediction import regression_scores
+from gnomon.system.prediction import regression_scores
 from gnomon.tasks.compare import compare
 
 random = np.random.default_rng(0)

@@ -16,10 +16,10 @@ from pathlib import Path
 __all__ = ["ROOMS", "Part", "find"]
 
 ROOMS = (
-    "chains", "conjugate", "tasks", "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference",
-    "objectives", "training", "evaluation", "compress",
+    "tasks", "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference", "objectives", "training",
+    "evaluation", "compress",
 )  # fmt: skip
-"""Modules and packages of gnomon that hold parts, those of the verbs first."""
+"""Packages of gnomon that hold parts, those of the verbs first."""
 
 _NAMES = re.compile(r"^__all__ = (\[.*?\])", re.MULTILINE | re.DOTALL)
 _HEADS = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
@@ -91,14 +91,13 @@ def _beginning(word: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _files() -> tuple[tuple[str, str, str], ...]:
     """Room, module and text of every public file, by room and path."""
-    top = Path(__file__).parent
+    top = Path(__file__).parent.parent
     return tuple(_walk(top))
 
 
 def _walk(top: Path) -> Iterator[tuple[str, str, str]]:
     for room in ROOMS:
-        alone = top / f"{room}.py"
-        for path in [alone] if alone.is_file() else sorted((top / room).rglob("*.py")):
+        for path in sorted((top / room).rglob("*.py")):
             if not path.name.startswith("_"):
                 module = ".".join((top.name, *path.relative_to(top).with_suffix("").parts))
                 yield room, module, path.read_text(encoding="utf-8")

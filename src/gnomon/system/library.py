@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.errors import UserError, UserValueError
-from gnomon.prediction import Classifier, Regressor
 from gnomon.runs.estimators import dumps, loads
+from gnomon.system.prediction import Classifier, Regressor
 from gnomon.training.context import current as current_context
 from gnomon.training.procedure import Info, Problem
 

@@ -15,7 +15,7 @@ from gnomon import catalog
 from gnomon.catalog import ENTRIES, Entry, card, entries, entry, find, joined, load_class, make, tasks
 from gnomon.errors import UserValueError
 
-SPEC = Path(__file__).parent.parent / "docs" / "spec"
+SPEC = Path(__file__).parent.parent.parent / "docs" / "spec"
 HAN = re.compile("[一-鿿]")
 
 

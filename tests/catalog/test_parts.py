@@ -12,8 +12,8 @@ import time
 
 import pytest
 
+from gnomon.catalog.parts import ROOMS, Part, find
 from gnomon.cli.main import run
-from gnomon.parts import ROOMS, Part, find
 
 
 def test_every_class_and_function_of_every_public_module_is_a_part_with_its_summary():
@@ -47,8 +47,8 @@ def test_every_class_and_function_of_every_public_module_is_a_part_with_its_summ
         ("linear-Gaussian", "gnomon.inference.exact.linear_gaussian:LinearGaussian"),
         ("learned transition", "gnomon.inference.mcmc.learned:TransitionOperator"),
         ("Fourier series", "gnomon.numeric.fourier:coefficients"),
-        ("sample chain", "gnomon.chains:sample_chain"),
-        ("conjugate update", "gnomon.conjugate:update"),
+        ("sample chain", "gnomon.tasks.chains:sample_chain"),
+        ("conjugate update", "gnomon.distributions.conjugate.updating:update"),
         ("compare", "gnomon.tasks.compare:compare"),
     ],
 )
@@ -72,7 +72,7 @@ def test_what_is_private_or_not_there_is_not_found():
 
 def test_all_parts_in_far_less_than_half_a_second_without_arrays():
     code = (
-        "import sys, time\nstart = time.perf_counter()\nfrom gnomon.parts import find\n"
+        "import sys, time\nstart = time.perf_counter()\nfrom gnomon.catalog.parts import find\n"
         "assert len(find('a')) > 100\nspent = time.perf_counter() - start\n"
         "assert not {'numpy', 'torch', 'scipy', 'sklearn', 'numba'} & set(sys.modules)\nassert spent < 1.0, spent"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
-    from gnomon.cards import Card
+    from gnomon.catalog.cards import Card
 
 __all__ = ["ENTRIES", "Entry", "card", "entries", "entry", "find", "load_class", "make", "tasks"]
 
@@ -369,7 +369,7 @@ def _text(one: Entry) -> str:
 
 def card(one: Entry | str) -> Card:
     """Signature, defaults and documentation of a system, read from its source without importing it."""
-    from gnomon.cards import read
+    from gnomon.catalog.cards import read
 
     return read(entry(one) if isinstance(one, str) else one)
 

@@ -10,10 +10,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from gnomon.cards import REQUIRED, Kind, _documented, _kinds, read
 from gnomon.catalog import ENTRIES, Entry, card, load_class
-from gnomon.recipes import Recipe
-from gnomon.source import Module, locate
+from gnomon.catalog.cards import REQUIRED, Kind, _documented, _kinds, read
+from gnomon.catalog.source import Module, locate
+from gnomon.recipes.recipe import Recipe
 
 MINE = '''
 """A plug-in's module."""
@@ -82,7 +82,7 @@ PARTS = '''
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gnomon.recipes import Recipe
+from gnomon.recipes.recipe import Recipe
 
 raise ImportError("cards never import")
 
@@ -249,7 +249,7 @@ def test_every_card_is_read_without_numpy_or_torch():
 
 
 def test_locate_modules_and_packages():
-    assert locate("gnomon.cards").name == "cards.py"
+    assert locate("gnomon.catalog.cards").name == "cards.py"
     assert locate("gnomon.systems").name == "__init__.py"
     assert locate("gnomon").parent.name == "gnomon"
     assert locate("json.decoder").name == "decoder.py"
@@ -258,7 +258,7 @@ def test_locate_modules_and_packages():
 
 
 def test_a_missing_class_is_named():
-    with pytest.raises(ValueError, match=r"catalog\.py defines no class Nothing"):
+    with pytest.raises(ValueError, match=r"__init__\.py defines no class Nothing"):
         read(Entry("x", "", "", "model", (), "gnomon.catalog:Nothing", "", ()))
 
 

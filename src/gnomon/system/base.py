@@ -24,8 +24,8 @@ from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.parameters import check_parameters, how_many
-from gnomon.recipes import Recipe, replace, resolve
+from gnomon.recipes.parameters import check_parameters, how_many
+from gnomon.recipes.recipe import Recipe, replace, resolve
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.training.context import current as current_context
@@ -473,7 +473,7 @@ def agreed(seed: int, group: Group) -> int:
 def _plain(value: Any) -> Any:
     """A generator object is spent by the fit; what is saved is that there was one (the seed it gave stands beside).
 
-    A System inside becomes what `gnomon.saving` makes it from: name, place, hyper-parameters.
+    A System inside becomes what `gnomon.system.saving` makes it from: name, place, hyper-parameters.
     """
     if isinstance(value, System):
         inside = {name: _plain(one) for name, one in value.get_params(deep=False).items()}

@@ -1,0 +1,1 @@
+"""Hyper-parameters: intervals that are checked, recipes that fill slots."""
