@@ -217,13 +217,13 @@ def resumes(make: Callable[..., System], X: Any, y: Any) -> None:
     for stop in sorted({1, max(1, whole.n_steps_ // 2), max(1, whole.n_steps_ - 1)}):
         with tempfile.TemporaryDirectory() as parent:
             begun = make()
-            begun._check_parameters()
-            table = begun._ingest(X, y)
+            begun.check_parameters()
+            table = begun.ingest(X, y)
             run = begun._open(Path(parent) / "run", table)
             begun._fit(table, run, limit=stop)
             fresh = make()
             folder = RunFolder.open(Path(parent) / "run")
-            again = fresh._ingest(X, y)
+            again = fresh.ingest(X, y)
             fresh._fit(again, fresh._open(folder, again))
         _require(_same(whole, fresh), f"resumed after step {stop} of {whole.n_steps_}, the fit ends differently")
         _require(whole.history_ == fresh.history_, f"resumed after step {stop}, the history differs")

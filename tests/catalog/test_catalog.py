@@ -61,7 +61,7 @@ class TestEveryEntry:
 
     def test_tiny_arguments_are_parameters_and_keep_their_ranges(self, one):
         system = load_class(one)(**one.tiny)
-        system._check_parameters()
+        system.check_parameters()
         assert {name: system.get_params(deep=False)[name] for name in one.tiny} == dict(one.tiny)
 
     def test_parameters_that_all_systems_share_mean_the_same(self, one):

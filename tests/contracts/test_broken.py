@@ -13,8 +13,8 @@ TINY = {"epochs": 6, "batch_size": 10, "learning_rate": 0.1, "random_state": 0}
 class Climbs(gnomon.SoftmaxRegression):
     """Goes uphill."""
 
-    def _procedure(self):
-        procedure = super()._procedure()
+    def procedure(self, examples):
+        procedure = super().procedure(examples)
         procedure.learning_rate = 1e-9
         inner = procedure.step
 
@@ -32,7 +32,7 @@ class Climbs(gnomon.SoftmaxRegression):
 class Forgets(gnomon.SoftmaxRegression):
     """Starts from the global generator."""
 
-    def _initialize(self, model, table, noise):
+    def initialize(self, model, table, noise):
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(np.random.normal(size=tuple(model.weight.shape))))
 
@@ -58,15 +58,15 @@ class Remembers(gnomon.SoftmaxRegression):
 class Loses(gnomon.SoftmaxRegression):
     """Does not save all of itself."""
 
-    def _restore(self, arrays, facts):
-        return super()._restore({**arrays, "bias": np.zeros_like(arrays["bias"])}, facts)
+    def restore(self, arrays, facts):
+        return super().restore({**arrays, "bias": np.zeros_like(arrays["bias"])}, facts)
 
 
 class Restarts(gnomon.SoftmaxRegression):
     """Its procedure forgets the optimizer on resume."""
 
-    def _procedure(self):
-        procedure = super()._procedure()
+    def procedure(self, examples):
+        procedure = super().procedure(examples)
         inner = procedure.load
         procedure.load = lambda problem, arrays, facts: inner(
             problem, {k: v for k, v in arrays.items() if not k.startswith("optimizer/")}, facts
@@ -83,14 +83,14 @@ class Swallows(gnomon.SoftmaxRegression):
         except (ValueError, TypeError):
             return super()._rows(np.zeros((40, 5)), reset=reset)
 
-    def _ingest(self, X, y=None, sample_weight=None):
-        return super()._ingest(X, np.arange(40) % 3 if y is not None and len(y) != 40 else y, sample_weight)
+    def ingest(self, X, y=None, sample_weight=None):
+        return super().ingest(X, np.arange(40) % 3 if y is not None and len(y) != 40 else y, sample_weight)
 
 
 class Overflows(gnomon.SoftmaxRegression):
     """Ends with an infinite weight."""
 
-    def _finish(self, model):
+    def finish(self, model):
         with torch.no_grad():
             model.weight[0, 0] = float("inf")
 
@@ -98,8 +98,8 @@ class Overflows(gnomon.SoftmaxRegression):
 class Divides(gnomon.SoftmaxRegression):
     """Takes the mean of its own rows where sums belong."""
 
-    def _objective(self):
-        objective = super()._objective()
+    def make_objective(self):
+        objective = super().make_objective()
         inner = objective.forward
 
         def forward(model, batch, **options):
@@ -122,8 +122,8 @@ class Strays(gnomon.SoftmaxRegression):
 class Recounts(gnomon.SoftmaxRegression):
     """Forgets on resume what the epoch's record had summed."""
 
-    def _procedure(self):
-        procedure = super()._procedure()
+    def procedure(self, examples):
+        procedure = super().procedure(examples)
         inner = procedure.load
         procedure.load = lambda problem, arrays, facts: inner(problem, arrays, {**facts, "sums": {}, "weights": {}})
         return procedure

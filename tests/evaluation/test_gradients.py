@@ -123,8 +123,8 @@ def test_a_system_with_its_penalty(iris, l2):
 @pytest.mark.spec("DLN-65")
 def test_a_penalty_of_the_wrong_sign_is_caught(iris):
     class Wrong(gnomon.SoftmaxRegression):
-        def _make(self, **arguments):
-            model = super()._make(**arguments)
+        def make(self, **arguments):
+            model = super().make(**arguments)
             model.weight.register_hook(lambda g: g - 2 * self.l2 * model.weight.detach())
             return model
 

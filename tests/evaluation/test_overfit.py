@@ -19,8 +19,8 @@ X, y = load_iris(return_X_y=True)
 class Cut(gnomon.SoftmaxRegression):
     """No gradient reaches the weights."""
 
-    def _make(self, **arguments):
-        model = super()._make(**arguments)
+    def make(self, **arguments):
+        model = super().make(**arguments)
         model.weight.register_hook(torch.zeros_like)
         model.bias.register_hook(torch.zeros_like)
         return model
@@ -29,8 +29,8 @@ class Cut(gnomon.SoftmaxRegression):
 class Blind(gnomon.SoftmaxRegression):
     """Only the bias learns."""
 
-    def _make(self, **arguments):
-        model = super()._make(**arguments)
+    def make(self, **arguments):
+        model = super().make(**arguments)
         model.weight.register_hook(torch.zeros_like)
         return model
 

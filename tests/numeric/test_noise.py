@@ -191,7 +191,7 @@ def test_a_wrong_address_is_refused_in_one_line():
             call()
         assert "\n" not in str(caught.value)
     with pytest.raises(OverflowError, match="row of"):
-        noise._arguments(1, 2**34 + 1, 0)
+        noise.arguments(1, 2**34 + 1, 0)
     assert noise.at(2**32 - 1).rows([2**32 - 1]).uniform((1, 1), 2**31 - 1).shape == (1, 1)
     with pytest.raises(ValueError, match="3 rows were asked of noise with 2 positions"):
         noise.rows([0, 1]).uniform((3, 4))

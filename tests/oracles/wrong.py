@@ -59,7 +59,7 @@ class ClosedForm(gnomon.SoftmaxRegression):
 
     sign = 1.0
 
-    def _objective(self):
+    def make_objective(self):
         return SlippedObjective(self.sign)
 
 

@@ -85,10 +85,10 @@ class FullGaussian(System):
     def __init__(self, *, random_state: Any = None) -> None:
         self.random_state = random_state
 
-    def _make(self, n_features: int, dtype: str) -> FullGaussianModel:
+    def make(self, n_features: int, dtype: str) -> FullGaussianModel:
         return FullGaussianModel(n_features)
 
-    def _procedure(self) -> Any:
+    def procedure(self, examples: Any) -> Any:
         return ClosedForm()
 '''
 

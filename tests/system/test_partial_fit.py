@@ -119,8 +119,8 @@ def test_predicting_in_the_middle_changes_nothing_and_a_saved_stream_answers_the
                 system.predict(X)
         return system
 
-    quiet, watched = run(False), run(True)
-    assert same(state_of(quiet), state_of(watched), 0.0)
+    quiet, monitored = run(False), run(True)
+    assert same(state_of(quiet), state_of(monitored), 0.0)
     loaded = gnomon.load(quiet.save(tmp_path / "stream"))
     assert np.array_equal(loaded.predict_proba(X), quiet.predict_proba(X))
     loaded.partial_fit(X, BASE)

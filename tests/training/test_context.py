@@ -66,12 +66,12 @@ def test_going_on_with_other_versions_is_told(tmp_path):
         return gnomon.RBM(n_hidden=2, epochs=3, batch_size=10, random_state=0)
 
     system = begun()
-    table = system._ingest(X)
+    table = system.ingest(X)
     system._fit(table, system._open(tmp_path / "run", table), limit=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fresh = begun()
-        fresh._open(RunFolder.open(tmp_path / "run"), fresh._ingest(X))
+        fresh._open(RunFolder.open(tmp_path / "run"), fresh.ingest(X))
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     config["versions"]["torch"] = "1.0"
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))

@@ -16,7 +16,7 @@ import gnomon.training.driver as driver
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context, current
-from gnomon.training.driver import check_finite, drive
+from gnomon.training.driver import check_finite, run_procedure
 from gnomon.training.procedure import Info
 from gnomon.training.progress import Progress
 from oracles.tasks import Counter, counting_problem
@@ -34,7 +34,7 @@ def log(run: RunFolder) -> list[dict[str, Any]]:
 
 
 def test_steps_until_done_and_keeps_the_history() -> None:
-    outcome = drive(Counter(6, every=2), counting_problem())
+    outcome = run_procedure(Counter(6, every=2), counting_problem())
     assert outcome.steps == 6
     assert outcome.records == [{"step": s, "n": float(s)} for s in (2, 4, 6)]
     assert outcome.history == {"step": [2, 4, 6], "n": [2.0, 4.0, 6.0]}
@@ -42,7 +42,7 @@ def test_steps_until_done_and_keeps_the_history() -> None:
 
 def test_history_of_quantities_that_come_and_go() -> None:
     script = {1: Info(record={"a": 1.0}), 2: Info(record={"b": 2.0}), 3: Info(record={"a": 3.0}, done=True)}
-    assert drive(Counter(3, script=script), counting_problem()).history == {
+    assert run_procedure(Counter(3, script=script), counting_problem()).history == {
         "step": [1, 2, 3],
         "a": [1.0, 3.0],
         "b": [2.0],
@@ -52,19 +52,19 @@ def test_history_of_quantities_that_come_and_go() -> None:
 def test_callbacks_hear_every_record() -> None:
     heard: list[Any] = []
     with context(callbacks=(lambda step, record: heard.append((step, record["n"])),)):
-        drive(Counter(5, every=2), counting_problem())
+        run_procedure(Counter(5, every=2), counting_problem())
     assert heard == [(2, 2.0), (4, 4.0)]
 
 
 def test_a_limit_stops_and_a_second_call_goes_on(run: RunFolder) -> None:
-    first = drive(Counter(7), counting_problem(), run, limit=3)
+    first = run_procedure(Counter(7), counting_problem(), run, limit=3)
     assert first.steps == 3 and log(run) == first.records
     procedure = Counter(7)
-    second = drive(procedure, counting_problem(), RunFolder.open(run.path))
+    second = run_procedure(procedure, counting_problem(), RunFolder.open(run.path))
     assert (procedure.started, procedure.loaded) == (0, 1)
-    assert second.steps == 7 and second.records == drive(Counter(7), counting_problem()).records == log(run)
+    assert second.steps == 7 and second.records == run_procedure(Counter(7), counting_problem()).records == log(run)
     third = Counter(7)
-    assert drive(third, counting_problem(), RunFolder.open(run.path)).steps == 7 and third.loaded == 1
+    assert run_procedure(third, counting_problem(), RunFolder.open(run.path)).steps == 7 and third.loaded == 1
 
 
 def written(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -82,14 +82,14 @@ def test_checkpoints_before_the_first_step_at_the_cadence_and_at_the_end(
 ) -> None:
     steps = written(run, monkeypatch)
     with context(checkpoint_every=3):
-        drive(Counter(8), counting_problem(), run)
+        run_procedure(Counter(8), counting_problem(), run)
     assert steps == [0, 3, 6, 8]
 
 
 def test_checkpoints_by_the_clock(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = written(run, monkeypatch)
     monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.02)
-    drive(Counter(6, script={3: lambda: time.sleep(0.05)}), counting_problem(), run)
+    run_procedure(Counter(6, script={3: lambda: time.sleep(0.05)}), counting_problem(), run)
     assert steps == [0, 3, 6]
 
 
@@ -97,34 +97,34 @@ def test_a_closed_form_has_nothing_to_save_before_its_step(run: RunFolder, monke
     steps = written(run, monkeypatch)
     procedure = Counter(1)
     procedure.iterates = False  # type: ignore[misc]
-    drive(procedure, counting_problem(), run)
+    run_procedure(procedure, counting_problem(), run)
     assert steps == [1]
 
 
 def test_the_log_of_a_fit_killed_before_its_first_checkpoint_is_not_kept(run: RunFolder) -> None:
     run.log({"step": 1, "n": 99.0})
     (run.path / ".tmp-left").write_text("x")
-    outcome = drive(Counter(2), counting_problem(), run)
+    outcome = run_procedure(Counter(2), counting_problem(), run)
     assert log(run) == outcome.records
     assert not list(run.path.rglob(".tmp-*"))
 
 
 def test_facts_of_the_system_stand_in_every_checkpoint(run: RunFolder) -> None:
-    drive(Counter(5), counting_problem(), run, limit=2, describe=lambda outcome: {"at": outcome.steps})
+    run_procedure(Counter(5), counting_problem(), run, limit=2, describe=lambda outcome: {"at": outcome.steps})
     assert (run.read_checkpoint() or ({}, {}))[1]["system"] == {"at": 2}
 
 
 @pytest.mark.parametrize(
     ("wrong", "quantity"),
     [
-        (Info(watched=float("nan")), "the loss or its gradient became nan (step 4)"),
-        (Info(watched=float("inf")), "the loss or its gradient became inf (step 4)"),
+        (Info(monitored=float("nan")), "the loss or its gradient became nan (step 4)"),
+        (Info(monitored=float("inf")), "the loss or its gradient became inf (step 4)"),
         (Info(record={"loss": float("-inf")}), "loss became -inf (step 4)"),
     ],
 )
 def test_divergence_stops_at_once_and_keeps_the_last_checkpoint(wrong: Any, quantity: str, run: RunFolder) -> None:
     with context(checkpoint_every=3), pytest.raises(Diverged) as caught:
-        drive(Counter(9, script={4: wrong}), counting_problem(), run)
+        run_procedure(Counter(9, script={4: wrong}), counting_problem(), run)
     assert quantity in str(caught.value) and "learning rate" in str(caught.value) and caught.value.exit_code == 1
     arrays, facts = run.read_checkpoint() or ({}, {})
     assert facts["steps"] == 3 and arrays["n"].tolist() == [3.0]
@@ -133,7 +133,7 @@ def test_divergence_stops_at_once_and_keeps_the_last_checkpoint(wrong: Any, quan
 
 def test_a_parameter_that_is_not_finite_is_never_saved(run: RunFolder) -> None:
     with context(checkpoint_every=3), pytest.raises(Diverged, match=r"n became nan \(step 6\)"):
-        drive(Counter(9, script={5: float("nan")}, every=100), counting_problem(), run)
+        run_procedure(Counter(9, script={5: float("nan")}, every=100), counting_problem(), run)
     assert (run.read_checkpoint() or ({}, {}))[1]["steps"] == 3
 
 
@@ -141,14 +141,14 @@ def test_parameters_are_checked_without_a_run_too() -> None:
     problem = counting_problem()
     problem.model.state = lambda: {"w": np.array([1.0, np.inf])}
     with pytest.raises(Diverged, match="w became inf"):
-        drive(Counter(2), problem)
+        run_procedure(Counter(2), problem)
 
 
 def test_parameters_are_checked_with_every_record(run: RunFolder) -> None:
     problem, procedure = counting_problem(), Counter(9, every=3)
     problem.model.state = lambda: {"w": np.array([np.nan if procedure.taken >= 5 else 0.0])}
     with pytest.raises(Diverged, match=r"w became nan \(step 6\)"):
-        drive(procedure, problem, run)
+        run_procedure(procedure, problem, run)
     assert [record["step"] for record in log(run)] == [3]
 
 
@@ -160,10 +160,13 @@ def test_whole_numbers_and_text_are_finite() -> None:
 def test_interrupt_completes_the_step_and_saves_it(run: RunFolder) -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        drive(Counter(9, script={4: lambda: os.kill(os.getpid(), signal.SIGINT)}), counting_problem(), run)
+        run_procedure(Counter(9, script={4: lambda: os.kill(os.getpid(), signal.SIGINT)}), counting_problem(), run)
     assert signal.getsignal(signal.SIGINT) is before
     assert (run.read_checkpoint() or ({}, {}))[1]["steps"] == 4
-    assert drive(Counter(9), counting_problem(), run).records == drive(Counter(9), counting_problem()).records
+    assert (
+        run_procedure(Counter(9), counting_problem(), run).records
+        == run_procedure(Counter(9), counting_problem()).records
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
@@ -176,7 +179,7 @@ def test_a_second_interrupt_does_not_wait_for_the_step(run: RunFolder) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test runner may have ignored it
     try:
         with pytest.raises(KeyboardInterrupt):
-            drive(Counter(9, script={4: twice}), counting_problem(), run)
+            run_procedure(Counter(9, script={4: twice}), counting_problem(), run)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -185,18 +188,19 @@ def test_a_second_interrupt_does_not_wait_for_the_step(run: RunFolder) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 def test_an_interrupt_in_the_last_step_lets_the_fit_end(run: RunFolder) -> None:
-    outcome = drive(Counter(3, script={3: lambda: os.kill(os.getpid(), signal.SIGINT)}), counting_problem(), run)
+    counter = Counter(3, script={3: lambda: os.kill(os.getpid(), signal.SIGINT)})
+    outcome = run_procedure(counter, counting_problem(), run)
     assert outcome.steps == 3
 
 
 def test_a_checkpoint_of_something_else_is_refused(run: RunFolder) -> None:
     run.write_checkpoint({"m": np.zeros(1)}, {"steps": 1, "done": False, "records": [], "procedure": {}})
     with pytest.raises(UserValueError, match="does not fit") as caught:
-        drive(Counter(3), counting_problem(), run)
+        run_procedure(Counter(3), counting_problem(), run)
     assert "\n" not in str(caught.value)
     run.write_checkpoint({"n": np.zeros(1)}, {"other": 1})
     with pytest.raises(UserValueError, match="does not fit"):
-        drive(Counter(3), counting_problem(), run)
+        run_procedure(Counter(3), counting_problem(), run)
 
 
 def test_progress_is_silent_for_a_second_and_on_standard_error_only(
@@ -229,10 +233,10 @@ def test_progress_in_a_terminal_rewrites_one_line_and_ends_it(
 
 def test_no_progress_unless_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gnomon.training.progress.SILENT_SECONDS", -1.0)
-    drive(Counter(3), counting_problem())
+    run_procedure(Counter(3), counting_problem())
     assert capsys.readouterr() == ("", "")
     with context(verbose=True):
-        drive(Counter(3), counting_problem())
+        run_procedure(Counter(3), counting_problem())
     out, err = capsys.readouterr()
     assert out == "" and err
 

@@ -13,7 +13,7 @@ from gnomon.data.batches import Batches
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.runs.folder import RunFolder
-from gnomon.training.driver import drive
+from gnomon.training.driver import run_procedure
 from gnomon.training.em import EM, ClosedForm, same_shapes
 from gnomon.training.group import Group
 from gnomon.training.procedure import Problem
@@ -62,14 +62,14 @@ def problem(batch_size: int | None = None) -> Problem:
 def test_closed_form_is_one_step_over_all_batches() -> None:
     for size in (None, 7):
         task = problem(size)
-        outcome = drive(ClosedForm(), task)
+        outcome = run_procedure(ClosedForm(), task)
         assert outcome.records == [{"step": 1, "rows": pytest.approx(WEIGHT.sum(), rel=1e-12)}]
         assert np.allclose(task.model.mean, np.average(X, axis=0, weights=WEIGHT), rtol=1e-12)
 
 
 def test_an_iteration_records_the_model_it_began_with() -> None:
     task = problem(7)
-    history = drive(EM(3, 0.0), task).history
+    history = run_procedure(EM(3, 0.0), task).history
     mean, middle = np.zeros(2), np.average(X, axis=0, weights=WEIGHT)
     for iteration in range(3):
         likelihood = -0.5 * np.average(((X - mean) ** 2).sum(axis=1), weights=WEIGHT)
@@ -83,10 +83,10 @@ def test_an_iteration_records_the_model_it_began_with() -> None:
 
 
 def test_tolerance_ends_it_when_an_iteration_gained_no_more() -> None:
-    whole = drive(EM(200, 0.0), problem())
+    whole = run_procedure(EM(200, 0.0), problem())
     assert whole.steps == 200
     climbed = whole.history["objective"]
-    outcome = drive(EM(200, 1e-3), problem())
+    outcome = run_procedure(EM(200, 1e-3), problem())
     gains = np.diff(climbed)
     assert outcome.steps == int(np.flatnonzero(gains <= 1e-3)[0]) + 2 < 200
     assert outcome.history["objective"] == climbed[: outcome.steps]
@@ -95,22 +95,22 @@ def test_tolerance_ends_it_when_an_iteration_gained_no_more() -> None:
 def test_stopped_at_every_step_it_ends_at_the_same_one(tmp_path: Path) -> None:
     """Also right before the iteration that ends it, which must know what the one before it reached."""
     task = problem()
-    whole = drive(EM(200, 1e-3), task)
+    whole = run_procedure(EM(200, 1e-3), task)
     for stop in range(1, whole.steps):
         run = RunFolder.create(tmp_path / str(stop), CONFIG)
-        drive(EM(200, 1e-3), problem(), run, limit=stop)
+        run_procedure(EM(200, 1e-3), problem(), run, limit=stop)
         again = problem()
-        outcome = drive(EM(200, 1e-3), again, RunFolder.open(run.path))
+        outcome = run_procedure(EM(200, 1e-3), again, RunFolder.open(run.path))
         assert outcome.records == whole.records, stop
         assert again.model.mean.tobytes() == task.model.mean.tobytes()
 
 
 def test_a_closed_form_that_was_done_is_not_done_again(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "run", CONFIG)
-    drive(ClosedForm(), problem(), run)
+    run_procedure(ClosedForm(), problem(), run)
     task = problem()
     task.model.solve = lambda moments: pytest.fail("solved twice")  # type: ignore[method-assign]
-    assert drive(ClosedForm(), task, run).steps == 1
+    assert run_procedure(ClosedForm(), task, run).steps == 1
     assert np.allclose(task.model.mean, np.average(X, axis=0, weights=WEIGHT))
 
 
@@ -126,4 +126,4 @@ def test_a_checkpoint_of_other_shapes_is_refused(tmp_path: Path) -> None:
     facts = {"iteration": 1, "last": 0.0}
     run.write_checkpoint({"mean": np.ones(3)}, {"steps": 1, "done": False, "records": [], "procedure": facts})
     with pytest.raises(UserValueError, match="does not fit"):
-        drive(EM(5, 0.0), problem(), run)
+        run_procedure(EM(5, 0.0), problem(), run)

@@ -14,7 +14,7 @@ import torch
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context
-from gnomon.training.driver import drive
+from gnomon.training.driver import run_procedure
 from gnomon.training.gradient import Gradient
 from gnomon.training.group import Group, current
 from gnomon.training.launch import launch
@@ -75,7 +75,7 @@ def line(group: Group, folder: str | None, limit: int | None = None) -> tuple[np
         group.sum(0)
         run = RunFolder.open(folder)
     task = problem(Squares(0.3), group=group)
-    outcome = drive(Gradient(Adam(), 0.1, 4), task, run, limit=limit)
+    outcome = run_procedure(Gradient(Adam(), 0.1, 4), task, run, limit=limit)
     return np.concatenate([task.model.a.detach().numpy(), task.model.b.detach().numpy()]), outcome.steps
 
 
@@ -92,7 +92,7 @@ def interrupted(group: Group, folder: str) -> list[int]:
     script = {5: lambda: os.kill(os.getpid(), signal.SIGINT)} if group.rank == 1 else {}
     procedure = Counter(100_000, script=script, every=100_000)
     with contextlib.suppress(KeyboardInterrupt):
-        drive(procedure, task, RunFolder.open(folder))
+        run_procedure(procedure, task, RunFolder.open(folder))
     return group.gather(np.array([procedure.taken])).tolist()
 
 

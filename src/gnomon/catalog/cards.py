@@ -25,6 +25,13 @@ REQUIRED: Any = inspect.Parameter.empty
 
 PLAIN = ("int", "float", "bool", "str")
 
+HOOKS = {
+    "arguments", "check_parameters", "class_codes", "class_log_proba", "class_proba", "draw_targets", "encode_target",
+    "finish", "ingest", "initialize", "make", "make_estimator", "make_objective", "min_batch_size", "predict_rows",
+    "problem", "procedure", "recipe", "restore", "set_params", "target_distribution",
+}  # fmt: skip
+"""Public methods that a subclass implements, or that configure: no verbs of people."""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -294,7 +301,7 @@ def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
             if "_has_columns" in marks and ("log_prob" not in abilities or "step" in abilities):
                 continue  # a verb of densities of rows, whatever its name; sequences of tokens have no columns
             verbs[function.name] = None
-    return tuple(sorted(set(verbs) - {"set_params"}))
+    return tuple(sorted(set(verbs) - HOOKS))
 
 
 def _model_methods(module: Module, node: ast.ClassDef) -> set[str]:

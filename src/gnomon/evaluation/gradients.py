@@ -281,7 +281,7 @@ def gradient_check(
     >>> gradient_check(gnomon.SoftmaxRegression(), X[::15], y[::15]).passed
     True
     """
-    if hasattr(model, "_problem") and hasattr(model, "get_params"):
+    if hasattr(model, "problem") and hasattr(model, "get_params"):
         if objective is not None:
             raise UserTypeError("a system has its own objective", "objective", "leave it out")
         parts = _of_system(model, X, y, sample_weight, jitter, random_state)
@@ -313,19 +313,19 @@ def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | 
 
     double = {"dtype": "float64"} if "dtype" in system.get_params(deep=False) else {}
     own = clone(system).set_params(**double)
-    own._check_parameters()
+    own.check_parameters()
     plain = X.astype(np.float64) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else X
-    table = own._ingest(plain, y, sample_weight)
+    table = own.ingest(plain, y, sample_weight)
     noise = Noise(seed, "gradient-check")
-    model = own._make(**own._arguments(table))
-    own._initialize(model, table, noise.child("initial"))
+    model = own.make(**own.arguments(table))
+    own.initialize(model, table, noise.child("initial"))
     fitted = hasattr(system, "model_")
     if fitted:
         model.load(system.model_.state())
     if not hasattr(model, "named_parameters"):
         raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
     model.double()
-    problem = own._problem(model, table, noise, _Alone())
+    problem = own.problem(model, table, noise, _Alone())
     if problem.objective is None:
         raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
     _move(model, (0.0 if fitted else 0.1) if jitter is None else jitter, noise)

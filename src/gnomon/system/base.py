@@ -30,7 +30,7 @@ from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
-from gnomon.training.driver import Outcome, drive
+from gnomon.training.driver import FitResult, run_procedure
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 from gnomon.training.stopping import held_out
@@ -131,53 +131,53 @@ class System(BaseEstimator):
             setattr(self, slot, replace(getattr(self, slot), slot, values))
         return self
 
-    def _recipe(self, slot: str) -> Any:
+    def recipe(self, slot: str) -> Any:
         recipe = resolve(getattr(self, slot), slot)
         check_parameters(recipe, recipe.get_params())
         return recipe
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
-    def _arguments(self, table: Any) -> dict[str, Any]:
-        """What `_make` needs to know of the data, as JSON values."""
+    def arguments(self, table: Any) -> dict[str, Any]:
+        """What `make` needs to know of the data, as JSON values."""
         return {"n_features": table.X.shape[1], "dtype": str(table.X.dtype)}
 
-    def _make(self, *_: Any, **arguments: Any) -> Any:
+    def make(self, *_: Any, **arguments: Any) -> Any:
         """The model, before any fit."""
         raise NotImplementedError
 
-    def _initialize(self, model: Any, table: Any, noise: Noise) -> None:
+    def initialize(self, model: Any, table: Any, noise: Noise) -> None:
         """Give the model its values before the first step; the same on every process."""
 
-    def _finish(self, model: Any) -> None:
+    def finish(self, model: Any) -> None:
         """Bring the model into its published form after the last step."""
 
-    def _objective(self) -> Any:
+    def make_objective(self) -> Any:
         """The objective, where there is one."""
         return None
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         """How the fit is carried out."""
         raise NotImplementedError
 
     def _batch_size(self) -> int | None:
         return getattr(self, "batch_size", None)
 
-    def _least_batch(self) -> int:
+    def min_batch_size(self) -> int:
         """Rows of the smallest batch that the model can learn from."""
         return 1
 
-    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
         shuffle = getattr(self, "batch_size", None) is not None
         batches = Batches(
             table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle,
-            least=self._least_batch(),
+            least=self.min_batch_size(),
         )  # fmt: skip
         rows = getattr(table, "validation", None)
         judges = None
         if rows is not None:
             judges = Batches(rows.X, rows.y, rows.weight, batch_size=VALIDATION_ROWS, shuffle=False).shard(group)
-        return Problem(model, batches.shard(group), noise, group, self._objective(), judges)
+        return Problem(model, batches.shard(group), noise, group, self.make_objective(), judges)
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
@@ -217,11 +217,11 @@ class System(BaseEstimator):
         Diverged
             A number stopped being finite.
         """
-        self._check_parameters()
+        self.check_parameters()
         with self._all_or_nothing():
-            table = self._ingest(X, y, sample_weight)
+            table = self.ingest(X, y, sample_weight)
             if validation is not None:
-                table.validation = self._judges(validation, table)
+                table.validation = self._validation_rows(validation, table)
             return self._fit(table, self._open(run, table))
 
     @contextmanager
@@ -235,28 +235,28 @@ class System(BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _judges(self, validation: Any, table: Any) -> Table:
+    def _validation_rows(self, validation: Any, table: Any) -> Table:
         """Validation rows, in the columns and classes of the training rows."""
         if "early_stopping" not in self.slots:
             raise UserValueError(f"{self.name} takes no validation rows", "validation", "leave them out")
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise UserTypeError("validation is no pair", "validation", "give (X, y)")
-        self.arguments_ = self._arguments(table)
+        self.arguments_ = self.arguments(table)
         try:
             rows = self._rows(validation[0])
-            return Table(rows, self._known(validation[1], rows), row_weights(None, len(rows), rows.dtype))
+            return Table(rows, self.encode_target(validation[1], rows), row_weights(None, len(rows), rows.dtype))
         except UserError as error:
             raise type(error)(error.what, f"validation: {error.where}", error.remedy) from None
 
-    def _known(self, y: Any, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    def encode_target(self, y: Any, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         """What the system predicts, of rows that came after the training rows, in the form of ``Table.y``."""
         return None
 
-    def _divide(self, table: Any, noise: Noise) -> Any:
+    def _split_validation(self, table: Any, noise: Noise) -> Any:
         """Hold out the share of the rows that early stopping asks for, unless validation rows were given."""
         if "early_stopping" not in self.slots or table.validation is not None:
             return table
-        share = self._recipe("early_stopping").share
+        share = self.recipe("early_stopping").share
         if not share:
             return table
         codes = table.y if table.y is not None and table.y.dtype.kind == "i" else None
@@ -265,26 +265,25 @@ class System(BaseEstimator):
         train.validation = table.take(chosen)
         return train
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_parameters(self, self.get_params(deep=False))
         for slot in self.slots:
-            self._recipe(slot)
+            self.recipe(slot)
 
     def _fit(self, table: Any, run: RunFolder | None = None, *, limit: int | None = None) -> Self:
         group = current_group()
         seed = run.config["seed"] if run else seed_of(self.random_state)
         seed = agreed(seed, group)
         noise = Stream(seed, "fit")
-        table = self._divide(table, noise.child("validation"))
-        arguments = self._arguments(table)
-        model = self._allocate(**arguments)
-        self._initialize(model, table, noise.child("initial"))
-        self.arguments_, self.seed_ = arguments, seed
-        problem = self._problem(model, table, noise, group)
+        table = self._split_validation(table, noise.child("validation"))
+        self.arguments_, self.seed_ = self.arguments(table), seed
+        model = self._allocate(**self.arguments_)
+        self.initialize(model, table, noise.child("initial"))
+        problem = self.problem(model, table, noise, group)
         with limited(current_context().threads, torch_alone=self.numpy_products):
-            outcome = drive(self._procedure(), problem, run, limit=limit, describe=self._facts)
-        self._finish(model)
-        self._publish(model, outcome)
+            outcome = run_procedure(self.procedure(table), problem, run, limit=limit, describe=self._facts)
+        self.finish(model)
+        self._set_fitted(model, outcome)
         finished = limit is None or outcome.steps < limit
         if run is not None and finished and group.rank == 0:
             self._write(run, model, outcome)
@@ -293,7 +292,7 @@ class System(BaseEstimator):
     def _allocate(self, **arguments: Any) -> Any:
         """The model, or the refusal of one that no memory holds."""
         try:
-            return self._make(**arguments)
+            return self.make(**arguments)
         except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             sizes = {name: v for name, v in self.get_params(deep=False).items() if isinstance(v, int) and v > 1_000_000}
             if not sizes:
@@ -302,7 +301,7 @@ class System(BaseEstimator):
             told = " ".join(str(error).split())[:100]
             raise UserValueError(f"{sizes[name]} is too large for this machine: {told}", name, "choose less") from None
 
-    def _publish(self, model: Any, outcome: Outcome) -> None:
+    def _set_fitted(self, model: Any, outcome: FitResult) -> None:
         """Set the fitted attributes."""
         self.model_, self.outcome_, self.history_, self.n_steps_ = model, outcome, outcome.history, outcome.steps
         self.n_iter_ = max(1, len(outcome.records))
@@ -333,7 +332,7 @@ class System(BaseEstimator):
 
     # --- data ---------------------------------------------------------------------------------------------------
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         X = self._rows(X, reset=True)
         return Table(X, None, row_weights(sample_weight, len(X), X.dtype))
 
@@ -426,7 +425,7 @@ class System(BaseEstimator):
         parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}
         return {"kind": kind, "system": self.name, "where": where, "parameters": parameters, "versions": versions()}
 
-    def _facts(self, outcome: Outcome) -> dict[str, Any]:
+    def _facts(self, outcome: FitResult) -> dict[str, Any]:
         """What besides arrays makes the fitted system."""
         facts = {"arguments": self.arguments_, "records": outcome.records, "steps": outcome.steps, "seed": self.seed_}
         extra = {
@@ -447,17 +446,17 @@ class System(BaseEstimator):
             raise
         return run.path
 
-    def _write(self, run: RunFolder, model: Any, outcome: Outcome) -> None:
+    def _write(self, run: RunFolder, model: Any, outcome: FitResult) -> None:
         """Put the fitted model down; a System made of Systems gives each a folder of its own first."""
         run.write_model(model.state(), self._facts(outcome))
 
-    def _restore(self, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Self:
-        model = self._make(**facts["arguments"])
+    def restore(self, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Self:
+        model = self.make(**facts["arguments"])
         model.load(arrays)
         for name, value in facts["attributes"].items():
             setattr(self, name, value)
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
-        self._publish(model, Outcome(facts["steps"], facts["records"]))
+        self._set_fitted(model, FitResult(facts["steps"], facts["records"]))
         return self
 
 

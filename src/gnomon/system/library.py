@@ -188,36 +188,37 @@ def _share(model: LibraryModel, group: Group, failure: BaseException | None) -> 
 class Library:
     """Mixin of a System that wraps an estimator; it stands before `Classifier` or `Regressor` among the bases.
 
-    A subclass says `_estimator`, the unfitted estimator with its hyper-parameters, and `types`, what it is saved as.
+    A subclass gives `make_estimator`, the unfitted estimator with its hyper-parameters, and `types`, what it is saved
+    as.
     """
 
     model_class: ClassVar[type] = LibraryModel
     types: ClassVar[tuple[str, ...]] = ()
     model_: Any
 
-    def _estimator(self, n_features: int) -> Any:
+    def make_estimator(self, n_features: int) -> Any:
         """The unfitted estimator of scikit-learn."""
         raise NotImplementedError
 
-    def _make(self, *_: Any, **arguments: Any) -> LibraryModel:
-        return LibraryModel(self._estimator(arguments["n_features"]), self.types)
+    def make(self, *_: Any, **arguments: Any) -> LibraryModel:
+        return LibraryModel(self.make_estimator(arguments["n_features"]), self.types)
 
-    def _procedure(self) -> OneFit:
+    def procedure(self, examples: Any) -> OneFit:
         return OneFit()
 
-    def _problem(self, model: LibraryModel, table: Any, noise: Noise, group: Group) -> Problem:
+    def problem(self, model: LibraryModel, table: Any, noise: Noise, group: Group) -> Problem:
         return Problem(model, table, noise, group)
 
 
 class LibraryClassifier(Library, Classifier):
     """A classifier of scikit-learn that gives probabilities."""
 
-    def _log_proba(self, rows: Array) -> Array:
+    def class_log_proba(self, rows: Array) -> Array:
         with np.errstate(divide="ignore"):  # a leaf may rule a class out
-            found: Array = np.log(self._proba(rows))
+            found: Array = np.log(self.class_proba(rows))
         return found
 
-    def _proba(self, rows: Array) -> Array:
+    def class_proba(self, rows: Array) -> Array:
         estimator = self.model_.estimator
         known = np.asarray(estimator.predict_proba(rows)).astype(rows.dtype, copy=False)
         if known.shape[1] == len(self.classes_):
@@ -231,7 +232,7 @@ class LibraryClassifier(Library, Classifier):
 class LibraryRegressor(Library, Regressor):
     """A regression of scikit-learn."""
 
-    def _predict(self, rows: Array) -> Array:
+    def predict_rows(self, rows: Array) -> Array:
         return np.asarray(self.model_.estimator.predict(rows), np.float64)
 
 

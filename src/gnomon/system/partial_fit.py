@@ -16,7 +16,7 @@ from gnomon.system.base import System, Table, agreed
 from gnomon.system.prediction import Classifier
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
-from gnomon.training.driver import Outcome
+from gnomon.training.driver import FitResult
 from gnomon.training.gradient import Gradient
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem, diverged
@@ -33,7 +33,7 @@ class _Online(System):
     """Model, optimizers and their recipe of the last chunk; not saved."""
 
     def _learn(self, table: Table) -> Self:
-        self._refuse_clocks()
+        self._refuse_clocks(table)
         if not hasattr(self, "model_"):
             self._begin(table)
         before = self.model_.state()
@@ -45,8 +45,8 @@ class _Online(System):
             self._stream = None
             raise
 
-    def _refuse_clocks(self) -> None:
-        procedure: Any = self._procedure()
+    def _refuse_clocks(self, table: Table) -> None:
+        procedure: Any = self.procedure(table)
         if not isinstance(procedure, Gradient):
             raise UserTypeError(f"{self.name} is not trained by gradient", "partial_fit", "use fit")
         if not isinstance(procedure.schedule, Constant) or procedure.schedule.warmup:
@@ -57,29 +57,29 @@ class _Online(System):
     def _begin(self, table: Table) -> None:
         """The model before its first update; columns are standardized by the first chunk."""
         self.seed_ = agreed(seed_of(self.random_state), current_group())
-        self.arguments_ = self._arguments(table)
+        self.arguments_ = self.arguments(table)
         model = self._allocate(**self.arguments_)
-        self._initialize(model, table, Stream(self.seed_, "fit").child("initial"))
-        self._publish(model, Outcome(0, []))
+        self.initialize(model, table, Stream(self.seed_, "fit").child("initial"))
+        self._set_fitted(model, FitResult(0, []))
 
     def _pass(self, table: Table) -> Self:
         # every chunk has an address of its own: the updates made so far
         noise = Stream(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
-        problem: Problem = self._problem(self.model_, table, noise, current_group())
-        procedure: Any = self._procedure()
+        problem: Problem = self.problem(self.model_, table, noise, current_group())
+        procedure: Any = self.procedure(table)
         state = procedure.start(problem)
-        recipe = self._recipe("optimizer")
+        recipe = self.recipe("optimizer")
         if self._stream is not None and self._stream[0] is self.model_ and self._stream[2] == recipe:
             state.optimizers, state.rate = self._stream[1], math.nan  # the learning rate may have been changed since
         with limited(current_context().threads, torch_alone=self.numpy_products):
             for _ in range(problem.batches.steps):
                 state, info = procedure.step(state)
-                if info.watched is not None and not math.isfinite(info.watched):
-                    raise diverged("gradient_norm", info.watched, self.n_steps_ + state.update)
-        self._finish(self.model_)
+                if info.monitored is not None and not math.isfinite(info.monitored):
+                    raise diverged("gradient_norm", info.monitored, self.n_steps_ + state.update)
+        self.finish(self.model_)
         stream = (self.model_, state.optimizers, recipe)
         records = [*self.outcome_.records, {**info.record, "epoch": len(self.outcome_.records) + 1}]
-        self._publish(self.model_, Outcome(self.n_steps_ + state.update, records))
+        self._set_fitted(self.model_, FitResult(self.n_steps_ + state.update, records))
         self._stream = stream
         return self
 
@@ -109,7 +109,7 @@ class OnlineClassifier(Classifier, _Online):
         ``epochs`` is not looked at. Columns are standardized, where the system does so, by the first chunk. The
         optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
         """
-        self._check_parameters()
+        self.check_parameters()
         if hasattr(self, "model_") and is_empty(X):
             return self
         with self._all_or_nothing():
@@ -126,7 +126,7 @@ class OnlineClassifier(Classifier, _Online):
                 raise UserValueError(what, "y", "name all classes of the stream: partial_fit(X, y, classes=...)")
         elif given is not None and given.tolist() != self.classes_.tolist():
             raise UserValueError("the classes are not those of the first chunk", "classes", "leave them out")
-        return Table(rows, self._known(y, rows), row_weights(sample_weight, len(rows), rows.dtype))
+        return Table(rows, self.encode_target(y, rows), row_weights(sample_weight, len(rows), rows.dtype))
 
 
 class OnlineRegressor(_Online):
@@ -155,7 +155,7 @@ class OnlineRegressor(_Online):
         ``epochs`` is not looked at. Columns and targets are standardized, where the system does so, by the first chunk.
         The optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
         """
-        self._check_parameters()
+        self.check_parameters()
         first = not hasattr(self, "model_")
         if not first and is_empty(X):
             return self
@@ -163,6 +163,6 @@ class OnlineRegressor(_Online):
             rows = self._rows(X, reset=first)
             target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
             table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
-            if not first and self._arguments(table).get("n_outputs") != self.arguments_.get("n_outputs"):
+            if not first and self.arguments(table).get("n_outputs") != self.arguments_.get("n_outputs"):
                 raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
             return self._learn(table)

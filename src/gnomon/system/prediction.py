@@ -66,8 +66,8 @@ class Classifier(ClassifierMixin, System):
     """Base of the systems that predict a class. ``Table.y`` holds the place of each label in ``classes_``.
 
     A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities; or the subclass
-    says `_log_proba` (and `_proba`, `_codes` where these are not its exponential and its arg max). `_make` is given
-    ``n_classes`` beside ``n_features`` and ``dtype``.
+    gives `class_log_proba` (and `class_proba`, `class_codes` where these are not its exponential and its arg max).
+    `make` is given ``n_classes`` beside ``n_features`` and ``dtype``.
 
     Attributes
     ----------
@@ -77,28 +77,28 @@ class Classifier(ClassifierMixin, System):
 
     primary: ClassVar[str] = "accuracy"
     has_probabilities: bool = True
-    """Whether the system has probabilities; one without them says `_codes`."""
+    """Whether the system has probabilities; one without them says `class_codes`."""
     classes_: np.ndarray[Any, Any]
 
     # --- what a subclass may say --------------------------------------------------------------------------------
 
-    def _log_proba(self, rows: Floats) -> Floats:
+    def class_log_proba(self, rows: Floats) -> Floats:
         """Log probabilities of the classes, shape (n, n_classes)."""
         return log_softmax(asked(self.model_.scores, rows), 1)
 
-    def _proba(self, rows: Floats) -> Floats:
+    def class_proba(self, rows: Floats) -> Floats:
         """Probabilities of the classes, shape (n, n_classes)."""
-        proba: Floats = np.exp(self._log_proba(rows))
+        proba: Floats = np.exp(self.class_log_proba(rows))
         return proba
 
-    def _codes(self, rows: Floats) -> np.ndarray[Any, Any]:
+    def class_codes(self, rows: Floats) -> np.ndarray[Any, Any]:
         """Places of the predicted classes, shape (n,); ties go to the first."""
-        return np.argmax(self._log_proba(rows), axis=1)
+        return np.argmax(self.class_log_proba(rows), axis=1)
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, None, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super().ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(table.X))
         if len(self.classes_) < 2:
             raise UserValueError(
@@ -106,10 +106,10 @@ class Classifier(ClassifierMixin, System):
             )
         return Table(table.X, codes, table.weight)
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        return super()._arguments(table) | {"n_classes": len(self.classes_)}
+    def arguments(self, table: Table) -> dict[str, Any]:
+        return super().arguments(table) | {"n_classes": len(self.classes_)}
 
-    def _known(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
+    def encode_target(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
         if not known.all():
             label, row = _first_label(y, known)
@@ -120,18 +120,18 @@ class Classifier(ClassifierMixin, System):
 
     def predict(self, X: Any) -> Array:
         """The likeliest class of each row, shape (n,); ties go to the first."""
-        codes = self._codes(self._rows(X))
+        codes = self.class_codes(self._rows(X))
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
-        return self._proba(self._rows(X))
+        return self.class_proba(self._rows(X))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, shape (n, n_classes)."""
-        return self._log_proba(self._rows(X))
+        return self.class_log_proba(self._rows(X))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Accuracy, mean log-likelihood of the labels (nats per row) where there are probabilities, and macro F1.
@@ -142,11 +142,11 @@ class Classifier(ClassifierMixin, System):
         rows = self._rows(X)
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
         space, note = Labels().space(len(self.classes_)), _unknown(y, known)
-        chosen = self._codes(rows)
+        chosen = self.class_codes(rows)
         right = (known & (chosen == codes)).astype(np.float64)
         scores = [Score.from_pointwise(right, name="accuracy", unit="share", data_space=space, note=note)]
         if self.has_probabilities:
-            log_p = self._log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
+            log_p = self.class_log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
             scores.append(Score.from_pointwise(np.where(known, log_p, -np.inf), data_space=space, note=note))
         counted = confusion_matrix(np.where(known, codes, len(self.classes_)), chosen)
         if len(counted.classes) <= MOST_CLASSES:
@@ -163,14 +163,14 @@ class Classifier(ClassifierMixin, System):
             A class that the fit has not seen.
         """
         rows = self._rows(X)
-        self._known(y, rows)
-        return ConfusionMatrix(self.classes_).update(y, self.classes_[self._codes(rows)], sample_weight)
+        self.encode_target(y, rows)
+        return ConfusionMatrix(self.classes_).update(y, self.classes_[self.class_codes(rows)], sample_weight)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy; a class unknown to the fit counts as wrong."""
         rows = self._rows(X)
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
-        right = known & (self._codes(rows) == codes)
+        right = known & (self.class_codes(rows) == codes)
         return float(np.average(right, weights=row_weights(sample_weight, len(right), np.float64)))
 
 
@@ -191,8 +191,8 @@ def _first_label(y: Any, known: np.ndarray[Any, Any]) -> tuple[Any, int]:
 class Regressor(RegressorMixin, System):
     """Base of the systems that predict numbers. ``Table.y`` holds them in float64, shape (n,) or (n, t).
 
-    A subclass's model has ``predict(x)``, shape (n,) or (n, t); or the subclass says `_predict`. One that takes several
-    outputs sets `several`; its `_make` is given ``n_outputs``, None where y has shape (n,).
+    A subclass's model has ``predict(x)``, shape (n,) or (n, t); or the subclass gives `predict_rows`. One that takes
+    several outputs sets `several`; its `make` is given ``n_outputs``, None where y has shape (n,).
     """
 
     primary: ClassVar[str] = "squared_error"
@@ -200,34 +200,34 @@ class Regressor(RegressorMixin, System):
     """Whether y may have several columns."""
     target: ClassVar[Target] = Target()
 
-    def _predict(self, rows: Floats) -> Floats:
+    def predict_rows(self, rows: Floats) -> Floats:
         """Predicted numbers, shape (n,) or (n, t)."""
         return asked(self.model_.predict, rows)
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, None, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super().ingest(X, None, sample_weight)
         y = self.target.check(y, n=len(table.X), dtype=table.X.dtype, several=self.several)
         return Table(table.X, y, table.weight)
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        arguments = super()._arguments(table)
+    def arguments(self, table: Table) -> dict[str, Any]:
+        arguments = super().arguments(table)
         if self.several:
             assert table.y is not None
             arguments["n_outputs"] = None if table.y.ndim == 1 else table.y.shape[1]
         return arguments
 
-    def _known(self, y: Any, rows: Floats) -> Floats:
+    def encode_target(self, y: Any, rows: Floats) -> Floats:
         return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
 
     def predict(self, X: Any) -> Array:
         """Predicted numbers, shape (n,), or (n, t) where y had t columns."""
-        return self._predict(self._rows(X))
+        return self.predict_rows(self._rows(X))
 
     def _pair(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """The target and its prediction in float64."""
         rows = self._rows(X)
         y = self.target.check(y, n=len(rows), several=self.several)
-        found = np.asarray(self._predict(rows), np.float64)
+        found = np.asarray(self.predict_rows(rows), np.float64)
         if found.shape != y.shape:
             raise UserValueError(
                 f"targets of shape {y.shape} for predictions of shape {found.shape}", "y", "give the columns of the fit"
@@ -253,16 +253,16 @@ class Regressor(RegressorMixin, System):
 class DensityRegressor(Regressor):
     """Base of the regressors that give the density p(y | x), and none of x: discriminative probabilistic models.
 
-    A subclass says `_law`, and `_draw` where the rows' targets hang together.
+    A subclass says `target_distribution`, and `draw_targets` where the rows' targets hang together.
     """
 
-    def _law(self, rows: Floats) -> Any:
+    def target_distribution(self, rows: Floats) -> Any:
         """The law of y given each row: a family of batch shape (n,) or (n, t) with `mean` and `variance`."""
         raise NotImplementedError
 
-    def _draw(self, rows: Floats, noise: Noise) -> Floats:
+    def draw_targets(self, rows: Floats, noise: Noise) -> Floats:
         """A target for every row."""
-        found: Floats = self._law(rows).sample(noise.child("target"))
+        found: Floats = self.target_distribution(rows).sample(noise.child("target"))
         return found
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -271,12 +271,16 @@ class DensityRegressor(Regressor):
         The deviation is infinite where the law has none.
         """
         rows = self._rows(X)
-        return (self._predict(rows), np.sqrt(self._law(rows).variance)) if return_std else self._predict(rows)
+        return (
+            (self.predict_rows(rows), np.sqrt(self.target_distribution(rows).variance))
+            if return_std
+            else self.predict_rows(rows)
+        )
 
     def log_prob(self, X: Any, y: Any = None) -> Array:
         """Log density in nats of y given x, shape (n,); of several outputs the sum."""
         y, _ = self._pair(X, y)
-        found: Floats = self._law(self._rows(X)).log_prob(y)
+        found: Floats = self.target_distribution(self._rows(X)).log_prob(y)
         return found.reshape(len(y), -1).sum(1)
 
     def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -295,7 +299,7 @@ class DensityRegressor(Regressor):
         if np.ndim(X) == 0 and not hasattr(X, "shape"):
             what = f"{self.name} is a model of y given x and cannot draw rows x"
             raise UserTypeError(what, "X", "give the rows: sample(X); a density of rows is gaussian-mixture, say")
-        return self._draw(self._rows(X), Stream(seed_of(random_state), "sample"))
+        return self.draw_targets(self._rows(X), Stream(seed_of(random_state), "sample"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Squared error, absolute error, R^2, and the mean log density of y given x in nats per row."""

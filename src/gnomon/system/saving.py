@@ -72,7 +72,7 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     run = RunFolder.open(folder)
     system = system_of(run.config)
     try:
-        system._check_parameters()
+        system.check_parameters()
     except UserError as error:
         where = f"config.json: {error.where}"
         raise UserValueError(error.what, where, "the run is foreign or damaged: fit again") from None
@@ -87,7 +87,7 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     arrays, facts = checkpoint
     inside = {name.removeprefix("model/"): value for name, value in arrays.items() if name.startswith("model/")}
     _restore(system, inside or arrays, facts["system"], run)
-    system._finish(system.model_)
+    system.finish(system.model_)
     return system
 
 
@@ -95,7 +95,7 @@ def _restore(
     system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder, inside: dict[str, Any] | None = None
 ) -> System:
     try:
-        return system._restore(arrays, facts, **(inside or {}))
+        return system.restore(arrays, facts, **(inside or {}))
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # arrays of another model: names or shapes differ

@@ -19,7 +19,7 @@ from gnomon.training.interrupts import interruptible
 from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.progress import Progress
 
-__all__ = ["Outcome", "drive"]
+__all__ = ["FitResult", "run_procedure"]
 
 CHECKPOINT_SECONDS = 10.0
 ASK_SECONDS, ASK_STEPS = 0.2, 16
@@ -27,7 +27,7 @@ ASK_SECONDS, ASK_STEPS = 0.2, 16
 
 
 @dataclass
-class Outcome:
+class FitResult:
     """How a fit ended: steps taken, and the history as one dict per record."""
 
     steps: int
@@ -40,14 +40,14 @@ class Outcome:
         return {name: [record[name] for record in self.records if name in record] for name in names}
 
 
-def drive(
+def run_procedure(
     procedure: Procedure,
     problem: Problem,
     run: RunFolder | None = None,
     *,
     limit: int | None = None,
-    describe: Callable[[Outcome], Mapping[str, Any]] | None = None,
-) -> Outcome:
+    describe: Callable[[FitResult], Mapping[str, Any]] | None = None,
+) -> FitResult:
     """Fit: from the start, or from the run's checkpoint if it has one.
 
     Parameters
@@ -82,12 +82,12 @@ class _Drive:
     def __init__(self, procedure: Procedure, problem: Problem, run: RunFolder | None, describe: Any) -> None:
         self.procedure, self.problem, self.run, self.describe = procedure, problem, run, describe
         self.context = current()
-        self.outcome = Outcome(0)
+        self.outcome = FitResult(0)
         self.done = False
         self.saved_at = self.asked_at = time.monotonic()
         self.asked, self.ask = 0, 1
 
-    def go(self, limit: int | None) -> Outcome:
+    def go(self, limit: int | None) -> FitResult:
         state = self._begin()
         progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0)
         # numbers that overflow are told of by `diverged`, once and with the step
@@ -97,8 +97,8 @@ class _Drive:
                 state, info = self.procedure.step(state)
                 self.outcome.steps += 1
                 self.done = info.done
-                if not math.isfinite(info.watched):
-                    raise diverged("the loss or its gradient", info.watched, self.outcome.steps)
+                if not math.isfinite(info.monitored):
+                    raise diverged("the loss or its gradient", info.monitored, self.outcome.steps)
                 if info.record is not None:
                     self._record(info, progress)
                 if self.run is None:
@@ -129,7 +129,7 @@ class _Drive:
 
     def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         try:
-            self.outcome = Outcome(facts["steps"], list(facts["records"]))
+            self.outcome = FitResult(facts["steps"], list(facts["records"]))
             self.done = facts["done"]
             return self.procedure.load(self.problem, arrays, facts["procedure"])
         except UserError:

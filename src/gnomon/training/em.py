@@ -83,7 +83,7 @@ class EM(ClosedForm):
         settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
-        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, watched=climbed)
+        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, monitored=climbed)
 
 
 @dataclass
@@ -116,17 +116,17 @@ class Restarts(EM):
         assert isinstance(state, _Several)
         state, info = super().step(state)
         assert isinstance(state, _Several)
-        reached = {"objective": max(info.watched, state.highest), "start": state.start}
+        reached = {"objective": max(info.monitored, state.highest), "start": state.start}
         record, model = (info.record or {}) | reached, state.problem.model
         if not info.done:
-            return state, Info(record=record, watched=info.watched)
-        if info.watched > state.highest:
-            state.highest = info.watched
+            return state, Info(record=record, monitored=info.monitored)
+        if info.monitored > state.highest:
+            state.highest = info.monitored
             state.best = {name: np.array(value) for name, value in model.state().items()}
         state.start, state.iteration, state.last = state.start + 1, 0, None
         done = state.start == len(model.starts)
         model.load(state.best if done else model.starts[state.start])
-        return state, Info(done=done, record=record, watched=info.watched)
+        return state, Info(done=done, record=record, monitored=info.monitored)
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
         """The model, and the best end so far under names that begin with ``best.``."""

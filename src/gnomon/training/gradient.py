@@ -110,7 +110,7 @@ class Gradient:
             self._move(optimizer, state.update + 1)
         state.update += 1
         if place + 1 < problem.batches.steps:
-            return state, Info(watched=norm)
+            return state, Info(monitored=norm)
         return state, self._epoch_done(state, epoch, norm)
 
     def _set_rate(self, state: _State, epoch: int) -> None:
@@ -161,7 +161,7 @@ class Gradient:
             record["best_epoch"] = state.watch.epoch
             if done:
                 state.problem.model.load(state.watch.arrays)
-        return Info(done=done, record=record, watched=norm)
+        return Info(done=done, record=record, monitored=norm)
 
     @staticmethod
     def _judge(state: _State) -> tuple[str, float]:

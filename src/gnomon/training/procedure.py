@@ -60,4 +60,4 @@ class Info:
 
     done: bool = False
     record: dict[str, float] | None = None
-    watched: float = 0.0
+    monitored: float = 0.0

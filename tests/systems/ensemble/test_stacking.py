@@ -151,10 +151,10 @@ def test_any_kind_of_member_stops_after_every_step_and_ends_the_same(tmp_path):
     assert whole.n_steps_ == 3 * 3 + 1
     for stop in (1, 5, 9):
         begun = make()
-        table = begun._ingest(points, labels)
+        table = begun.ingest(points, labels)
         begun._fit(table, begun._open(tmp_path / f"run-{stop}", table), limit=stop)
         fresh = make()
-        again = fresh._ingest(points, labels)
+        again = fresh.ingest(points, labels)
         fresh._fit(again, fresh._open(RunFolder.open(tmp_path / f"run-{stop}"), again))
         assert same(whole, fresh)
         for name, part in whole.members_.items():

@@ -73,7 +73,7 @@ def test_equal_units_never_part() -> None:
     """Columns of equal first weights stay equal: why first weights are random."""
     system = gnomon.MLP(hidden=(4,), epochs=3, random_state=0, dtype="float64")
     X, y = blobs()
-    system._initialize = lambda net, table, noise: [torch.nn.init.constant_(w, 0.1) for w in net.matrices]  # type: ignore[method-assign]
+    system.initialize = lambda net, table, noise: [torch.nn.init.constant_(w, 0.1) for w in net.matrices]  # type: ignore[method-assign]
     first = system.fit(X, y).model_.state()["layers.0.weight"]
     assert np.ptp(first, axis=0).max() < 1e-12 and np.abs(first - 0.1).max() > 1e-3
 

@@ -225,7 +225,7 @@ def test_a_fit_in_pieces_resumes_to_the_bit(smoothing: str, monkeypatch: Any, tm
     assert pieces.n_steps_ > 4
     for stop in range(pieces.n_steps_ + 1):
         begun, folder = NGram(smoothing=smoothing), tmp_path / f"{smoothing}-{stop}"
-        corpus = begun._ingest(text)
+        corpus = begun.ingest(text)
         begun._fit(corpus, begun._open(folder, corpus), limit=stop)
         if stop == 1:  # a fit that was stopped can be looked at: a model of what was counted so far
             stopped = gnomon.load(folder, unfinished=True)
@@ -245,7 +245,7 @@ def counted(folder: str) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore", UserWarning)
     models = [NGram(n=n).fit(text) for n, text in TEXTS]
     begun = NGram(n=3)
-    corpus = begun._ingest(TEXTS[0][1])
+    corpus = begun.ingest(TEXTS[0][1])
     run = begun._open(folder, corpus)
     for _ in range(2):
         begun._fit(corpus, run, limit=2)

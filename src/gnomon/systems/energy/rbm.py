@@ -243,21 +243,21 @@ class RBM(TransformerMixin, System):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
+    def arguments(self, table: Table) -> dict[str, Any]:
         mean = np.average(table.X.astype(np.float64), axis=0, weights=table.weight.astype(np.float64))
-        return super()._arguments(table) | {"mean": mean.tolist()}
+        return super().arguments(table) | {"mean": mean.tolist()}
 
-    def _make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
+    def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
         self._mean = np.array(mean)
         return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
 
-    def _initialize(self, model: RBMModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: RBMModel, table: Table, noise: Noise) -> None:
         share = np.clip(self._mean, 0.01, 0.99)
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
             model.visible_bias.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
 
-    def _finish(self, model: RBMModel) -> None:
+    def finish(self, model: RBMModel) -> None:
         largest = float(np.abs(model.views()["weight"]).max())
         if largest > FROZEN_WEIGHT:
             warnings.warn(
@@ -266,11 +266,11 @@ class RBM(TransformerMixin, System):
                 UserWarning, stacklevel=2,
             )  # fmt: skip
 
-    def _objective(self) -> Any:
-        return self._recipe("objective").build()
+    def make_objective(self) -> Any:
+        return self.recipe("objective").build()
 
-    def _procedure(self) -> Procedure:
-        return Gradient(self._recipe("optimizer"), self.learning_rate, self.epochs)
+    def procedure(self, examples: Any) -> Procedure:
+        return Gradient(self.recipe("optimizer"), self.learning_rate, self.epochs)
 
     def _outcomes(self, X: Any) -> Array:
         """Rows of 0 and 1, the only ones that have a probability."""

@@ -83,7 +83,7 @@ class AdaBoost(Importances, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> AdaBoostClassifier:
+    def make_estimator(self, n_features: int) -> AdaBoostClassifier:
         weak = DecisionTreeClassifier(max_depth=self.max_depth)
         return AdaBoostClassifier(weak, n_estimators=self.n_trees, learning_rate=self.learning_rate)
 

@@ -263,18 +263,18 @@ class Bagging(_Bagged, Classifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        return super()._arguments(table) | {"classes": self.classes_}
+    def arguments(self, table: Table) -> dict[str, Any]:
+        return super().arguments(table) | {"classes": self.classes_}
 
-    def _make(self, *_: Any, **arguments: Any) -> BaggingModel:
+    def make(self, *_: Any, **arguments: Any) -> BaggingModel:
         return self._model(arguments["n_features"], arguments["classes"])
 
-    def _proba(self, rows: Array) -> Array:
+    def class_proba(self, rows: Array) -> Array:
         return self.model_.predict(rows).astype(rows.dtype)
 
-    def _log_proba(self, rows: Array) -> Array:
+    def class_log_proba(self, rows: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(self._proba(rows))
+            return np.log(self.class_proba(rows))
 
     @property
     def out_of_bag_score_(self) -> float:
@@ -355,7 +355,7 @@ class BaggingRegression(_Bagged, Regressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, *_: Any, **arguments: Any) -> BaggingModel:
+    def make(self, *_: Any, **arguments: Any) -> BaggingModel:
         return self._model(arguments["n_features"], None)
 
     @property

@@ -18,7 +18,7 @@ from gnomon.runs.codecs import decode, encode
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System, Table
 from gnomon.training.context import context
-from gnomon.training.driver import Outcome
+from gnomon.training.driver import FitResult
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["Composite", "InTurn", "Parts", "member", "outputs"]
@@ -119,7 +119,7 @@ class Parts:
 
     def _restored(self, name: str, arrays: dict[str, Array]) -> System:
         facts = decode(json.loads(bytes(arrays.pop("facts")).decode()))
-        return clone(self._blank(name))._restore(arrays, facts)
+        return clone(self._blank(name)).restore(arrays, facts)
 
     def _blank(self, name: str) -> System:
         return self.blank[name]
@@ -158,7 +158,7 @@ class InTurn:
 
 def _with_records(part: System, records: list[dict[str, float]]) -> None:
     part.outcome_.records[:] = records
-    part._publish(part.model_, part.outcome_)
+    part._set_fitted(part.model_, part.outcome_)
 
 
 class Composite:
@@ -211,35 +211,35 @@ class Composite:
             self._replace(name, clone(named[name]).set_params(**values))
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+    def check_parameters(self) -> None:
+        super().check_parameters()  # type: ignore[misc]
         for name, system in self._named().items():
             if not NAME.match(name):
                 raise UserValueError(f"a member is called {name!r}", "members", "use lower case letters, digits and _")
             if is_classifier(system) != is_classifier(self):
                 kind = "classifier" if is_classifier(self) else "regression"
                 raise UserValueError(f"{system!r:.60} is no {kind}", name, f"give a {kind}")
-            system._check_parameters()
+            system.check_parameters()
 
-    def _procedure(self) -> InTurn:
+    def procedure(self, examples: Any) -> InTurn:
         return InTurn()
 
-    def _problem(self, model: Parts, table: Table, noise: Noise, group: Group) -> Problem:
+    def problem(self, model: Parts, table: Table, noise: Noise, group: Group) -> Problem:
         return Problem(model, table, noise, group)
 
     # --- a folder per member ------------------------------------------------------------------------------------
 
-    def _write(self, run: RunFolder, model: Parts, outcome: Outcome) -> None:
+    def _write(self, run: RunFolder, model: Parts, outcome: FitResult) -> None:
         for name, part in model.parts.items():
             inside = run.new_member(name, part._config("model") | {"seed": part.seed_})
             part._write(inside, part.model_, part.outcome_)
         # last, since it says that the run is finished
         run.write_model(model.own, self._facts(outcome) | {"parts": list(model.parts)})  # type: ignore[attr-defined]
 
-    def _restore(
+    def restore(
         self, arrays: Mapping[str, Array], facts: Mapping[str, Any], members: Mapping[str, System] | None = None
     ) -> Self:
-        super()._restore(arrays, facts)  # type: ignore[misc]
+        super().restore(arrays, facts)  # type: ignore[misc]
         if members is not None:
             self.model_.parts = {name: members[name] for name in facts["parts"]}
         return self

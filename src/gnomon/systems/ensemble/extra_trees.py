@@ -92,7 +92,7 @@ class ExtraTrees(_Forest, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> ExtraTreesClassifier:
+    def make_estimator(self, n_features: int) -> ExtraTreesClassifier:
         return ExtraTreesClassifier(criterion=self.criterion, **self._growth(n_features))
 
 
@@ -172,5 +172,5 @@ class ExtraTreesRegression(_Forest, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> ExtraTreesRegressor:
+    def make_estimator(self, n_features: int) -> ExtraTreesRegressor:
         return ExtraTreesRegressor(criterion=self.criterion, **self._growth(n_features))

@@ -109,7 +109,7 @@ class GradientBoosting(_Boosted, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> GradientBoostingClassifier:
+    def make_estimator(self, n_features: int) -> GradientBoostingClassifier:
         return GradientBoostingClassifier(**self._growth())
 
     def decision_function(self, X: Any) -> Array:
@@ -191,7 +191,7 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> GradientBoostingRegressor:
+    def make_estimator(self, n_features: int) -> GradientBoostingRegressor:
         return GradientBoostingRegressor(**self._growth())
 
     def staged_predict(self, X: Any) -> Iterator[Array]:

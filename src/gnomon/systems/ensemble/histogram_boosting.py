@@ -132,7 +132,7 @@ class HistogramBoosting(_Binned, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> HistGradientBoostingClassifier:
+    def make_estimator(self, n_features: int) -> HistGradientBoostingClassifier:
         return HistGradientBoostingClassifier(**self._growth())
 
     def decision_function(self, X: Any) -> Array:
@@ -225,7 +225,7 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> HistGradientBoostingRegressor:
+    def make_estimator(self, n_features: int) -> HistGradientBoostingRegressor:
         return HistGradientBoostingRegressor(**self._growth())
 
     def staged_predict(self, X: Any) -> Iterator[Array]:

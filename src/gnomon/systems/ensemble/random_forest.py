@@ -92,7 +92,7 @@ class RandomForest(_Forest, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> RandomForestClassifier:
+    def make_estimator(self, n_features: int) -> RandomForestClassifier:
         return RandomForestClassifier(criterion=self.criterion, **self._growth(n_features))
 
 
@@ -172,5 +172,5 @@ class RandomForestRegression(_Forest, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> RandomForestRegressor:
+    def make_estimator(self, n_features: int) -> RandomForestRegressor:
         return RandomForestRegressor(criterion=self.criterion, **self._growth(n_features))

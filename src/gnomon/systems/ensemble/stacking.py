@@ -143,14 +143,14 @@ class _Stacked(Composite):
         plan = {"folds": own["folds"], "layers": own["layers"], "apart": own["apart"], "average": own["average"]}
         return StackingModel(dict(listed(self.members)), member(self.final, "final"), classes, **plan)
 
-    def _finish(self, model: StackingModel) -> None:
+    def finish(self, model: StackingModel) -> None:
         # what members said of the training rows has served its turn
         model.own = {}
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if "final" in dict(listed(self.members)):
             raise UserValueError("a member is called 'final'", "members", "the combiner is; choose another name")
-        super()._check_parameters()
+        super().check_parameters()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -252,18 +252,18 @@ class Stacking(_Stacked, Classifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        return super()._arguments(table) | {"classes": self.classes_}
+    def arguments(self, table: Table) -> dict[str, Any]:
+        return super().arguments(table) | {"classes": self.classes_}
 
-    def _make(self, *_: Any, **arguments: Any) -> StackingModel:
+    def make(self, *_: Any, **arguments: Any) -> StackingModel:
         return self._model(arguments["classes"])
 
-    def _proba(self, rows: Array) -> Array:
+    def class_proba(self, rows: Array) -> Array:
         return self.model_.predict(rows).astype(rows.dtype)
 
-    def _log_proba(self, rows: Array) -> Array:
+    def class_log_proba(self, rows: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(self._proba(rows))
+            return np.log(self.class_proba(rows))
 
     def predict_layer(self, X: Any, layer: int) -> Array:
         """Probabilities by the combiner of one layer (from 0), shape (n, n_classes)."""
@@ -337,7 +337,7 @@ class StackingRegression(_Stacked, Regressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, *_: Any, **arguments: Any) -> StackingModel:
+    def make(self, *_: Any, **arguments: Any) -> StackingModel:
         return self._model(None)
 
     def predict_layer(self, X: Any, layer: int) -> Array:

@@ -17,7 +17,7 @@ from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Source
 from gnomon.system.base import System, Table
-from gnomon.training.driver import Outcome
+from gnomon.training.driver import FitResult
 from gnomon.training.em import EM, ClosedForm
 
 __all__ = ["PPCA", "PPCAModel"]
@@ -289,7 +289,7 @@ class PPCA(TransformerMixin, System):
             A first chunk with too few rows, missing values, ``method="em"``, or a model without sums: loaded or
             fitted by EM.
         """
-        self._check_parameters()
+        self.check_parameters()
         first = not hasattr(self, "model_")
         if self.method == "em":
             raise UserValueError("chunks need the closed form", "method", 'use method="closed" or "auto"')
@@ -308,9 +308,9 @@ class PPCA(TransformerMixin, System):
             raise UserValueError("NaN with the closed form", "X", "fit all rows at once by EM")
         table = Table(rows, None, row_weights(sample_weight, n, rows.dtype))
         if first:
-            self.arguments_, self.seed_, self.n_samples_seen_ = self._arguments(table) | {"closed": True}, 0, 0
+            self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(table) | {"closed": True}, 0, 0
             before = self._allocate(**self.arguments_)
-            self._initialize(before, table, Source(self.seed_, "initial"))
+            self.initialize(before, table, Source(self.seed_, "initial"))
         else:
             before = self.model_
         more, sums = before.moments(rows, table.weight), before.sums or {}
@@ -319,11 +319,11 @@ class PPCA(TransformerMixin, System):
         record = model.solve({name: sums.get(name, 0.0) + value for name, value in more.items()})
         self.n_samples_seen_ += n
         steps = 1 if first else self.n_steps_ + 1
-        self._publish(model, Outcome(steps, [{"step": steps, **record}]))
+        self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
         return self
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, None, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super().ingest(X, None, sample_weight)
         n, d = table.X.shape
         if self.n_components > d:
             raise UserValueError(
@@ -341,17 +341,17 @@ class PPCA(TransformerMixin, System):
             raise UserValueError("NaN with the closed form", "method", 'use method="em" or "auto"')
         return table
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
+    def arguments(self, table: Table) -> dict[str, Any]:
         closed = self.method == "closed" or (
             self.method == "auto" and table.X.shape[1] <= CLOSED_COLUMNS and not np.isnan(table.X).any()
         )
-        return super()._arguments(table) | {"closed": bool(closed)}
+        return super().arguments(table) | {"closed": bool(closed)}
 
-    def _make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
+    def make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
         self._closed = closed
         return PPCAModel(np.zeros((n_features, self.n_components)), np.zeros(n_features), 1.0)
 
-    def _initialize(self, model: PPCAModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: PPCAModel, table: Table, noise: Noise) -> None:
         X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)[:, None]
         observed = ~np.isnan(X)
         counts = np.maximum((observed * weight).sum(0), np.finfo(float).tiny)
@@ -363,13 +363,13 @@ class PPCA(TransformerMixin, System):
             scale = math.sqrt(model.noise_variance)
             model.components = scale * noise.normal(model.components.shape, like=model.mean)
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return ClosedForm() if self._closed else EM(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self.n_components + 1) ** 2))
 
-    def _finish(self, model: PPCAModel) -> None:
+    def finish(self, model: PPCAModel) -> None:
         model.canonicalize()
 
     @property

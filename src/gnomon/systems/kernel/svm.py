@@ -42,14 +42,14 @@ class _SupportVectors(Library):
     kernel: Any
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:
-        recipe: Kernel = self._recipe("kernel")  # type: ignore[attr-defined]
+        recipe: Kernel = self.recipe("kernel")  # type: ignore[attr-defined]
         estimator = kind(kernel=recipe.function, **recipe.options(), **options)
         return SVMModel(estimator, self.types)
 
     @property
     def kernel_(self) -> Kernel:
         """The kernel with the ``gamma`` that the fit used."""
-        recipe: Any = self._recipe("kernel")  # type: ignore[attr-defined]
+        recipe: Any = self.recipe("kernel")  # type: ignore[attr-defined]
         if "gamma" not in recipe.get_params():
             return recipe
         return replace(recipe, gamma=float(self.model_.estimator.gamma))
@@ -155,12 +155,12 @@ class SVM(_SupportVectors, Classifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, *_: Any, **arguments: Any) -> SVMModel:
+    def make(self, *_: Any, **arguments: Any) -> SVMModel:
         return self._made(
             SVC, C=self.C, tol=max(self.tol, SMALLEST), max_iter=self.max_iter, break_ties=arguments["n_classes"] > 2
         )
 
-    def _codes(self, rows: Array) -> Array:
+    def class_codes(self, rows: Array) -> Array:
         return self.model_.estimator.predict(rows)
 
     def decision_function(self, X: Any) -> Array:
@@ -226,5 +226,5 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, *_: Any, **arguments: Any) -> SVMModel:
+    def make(self, *_: Any, **arguments: Any) -> SVMModel:
         return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST), max_iter=self.max_iter)

@@ -14,7 +14,7 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.system.base import Table
 from gnomon.system.prediction import Regressor
 from gnomon.systems.linear._least_squares import LeastSquares, merge
-from gnomon.training.driver import Outcome
+from gnomon.training.driver import FitResult
 from gnomon.training.procedure import Problem
 
 __all__ = ["InChunks"]
@@ -26,13 +26,13 @@ ROWS = 16384
 class InChunks(Regressor):
     """Base of the regressions whose model has ``moments``, ``solve``, and after it ``whole``, ``origin`` and ``seen``.
 
-    `_procedure` gives a `LeastSquares`, whose arguments ``solve`` takes; ``origin`` holds the arrays that ``moments``
+    `procedure` gives a `LeastSquares`, whose arguments ``solve`` takes; ``origin`` holds the arrays that ``moments``
     were taken about, by their names in the model's state.
     """
 
-    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
-        if not isinstance(self._procedure(), LeastSquares):
-            return super()._problem(model, table, noise, group)
+    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+        if not isinstance(self.procedure(table), LeastSquares):
+            return super().problem(model, table, noise, group)
         batches = Batches(table.X, table.y, table.weight, batch_size=ROWS, shuffle=False)
         return Problem(model, batches.shard(group), noise, group)
 
@@ -47,7 +47,7 @@ class InChunks(Regressor):
         UserValueError
             A model without the factor: loaded.
         """
-        self._check_parameters()
+        self.check_parameters()
         first = not hasattr(self, "model_")
         if not first and not hasattr(self.model_, "whole"):
             raise UserValueError("the factor of the earlier rows was not kept", "partial_fit", "fit to all rows again")
@@ -60,7 +60,7 @@ class InChunks(Regressor):
         rows = self._rows(X, reset=first)
         target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
         table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
-        arguments = self._arguments(table)
+        arguments = self.arguments(table)
         if first:
             self.arguments_, self.seed_ = arguments, 0
         elif arguments.get("n_outputs") != self.arguments_.get("n_outputs"):
@@ -68,11 +68,11 @@ class InChunks(Regressor):
         return table
 
     def _take_in(self, table: Table, first: bool) -> Self:
-        procedure = self._procedure()
+        procedure = self.procedure(table)
         assert isinstance(procedure, LeastSquares)
         model = self._allocate(**self.arguments_)
         if first:
-            self._initialize(model, table, Stream(0, "initial"))
+            self.initialize(model, table, Stream(0, "initial"))
         else:
             for name, value in self.model_.origin.items():
                 model.state()[name][:] = value
@@ -83,5 +83,5 @@ class InChunks(Regressor):
         record = model.solve(whole, *procedure.arguments, seen)
         self.n_samples_seen_ = model.seen
         steps = 1 if first else self.n_steps_ + 1
-        self._publish(model, Outcome(steps, [{"step": steps, **record}]))
+        self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
         return self

@@ -256,21 +256,21 @@ class BayesianRegression(InChunks, DensityRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, n_features: int, dtype: str) -> BayesianRegressionModel:
+    def make(self, n_features: int, dtype: str) -> BayesianRegressionModel:
         return BayesianRegressionModel(n_features, self.intercept)
 
-    def _initialize(self, model: BayesianRegressionModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: BayesianRegressionModel, table: Table, noise: Noise) -> None:
         weight = table.weight.astype(np.float64)
         model.state()["shift"][:] = np.matmul(weight, table.X.astype(np.float64)) / weight.sum()
         model.state()["center"][:] = np.matmul(weight, np.asarray(table.y)) / weight.sum()
 
-    def _procedure(self) -> LeastSquares:
-        return LeastSquares(self._recipe("weight_prior"), self.standardize)
+    def procedure(self, examples: Any) -> LeastSquares:
+        return LeastSquares(self.recipe("weight_prior"), self.standardize)
 
-    def _law(self, rows: np.ndarray[Any, Any]) -> Normal | StudentT:
+    def target_distribution(self, rows: np.ndarray[Any, Any]) -> Normal | StudentT:
         return self.model_.law(rows)
 
-    def _draw(self, rows: np.ndarray[Any, Any], noise: Noise) -> Floats:
+    def draw_targets(self, rows: np.ndarray[Any, Any], noise: Noise) -> Floats:
         """The rows' targets share the weights that are drawn: they hang together as the posterior says."""
         return self.model_.draw(rows, noise)
 

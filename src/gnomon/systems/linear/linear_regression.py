@@ -129,20 +129,20 @@ class LinearRegression(InChunks, DensityRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not self.l1:
             return
         if self.solver == "closed":
             raise UserValueError("L1 has no closed form", "l1", 'use solver="gradient" and optimizer="sgd"')
-        if self._recipe("optimizer") != SGD():
+        if self.recipe("optimizer") != SGD():
             what = "the proximal step of L1 belongs to plain gradient steps"
             raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
 
-    def _make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:
+    def make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:
         return LinearRegressionModel(n_features, n_outputs or 1, getattr(torch, dtype))
 
-    def _initialize(self, model: LinearRegressionModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: LinearRegressionModel, table: Table, noise: Noise) -> None:
         if self.solver == "gradient" and not self.standardize:
             return
         assert table.y is not None
@@ -153,15 +153,15 @@ class LinearRegression(InChunks, DensityRegressor):
         if self.solver == "gradient":
             state["scale"][:], state["unit"][:] = scale, unit
 
-    def _objective(self) -> HalfSquares | None:
+    def make_objective(self) -> HalfSquares | None:
         return None if self.solver == "closed" else HalfSquares(self.l2)
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         if self.solver == "closed":
             return LeastSquares(self.l2, self.standardize)
-        return Descent(self._recipe("optimizer"), self.learning_rate, self.epochs, self.tol, l1=self.l1)
+        return Descent(self.recipe("optimizer"), self.learning_rate, self.epochs, self.tol, l1=self.l1)
 
-    def _finish(self, model: LinearRegressionModel) -> None:
+    def finish(self, model: LinearRegressionModel) -> None:
         if model.perfect and current_group().rank == 0:
             warnings.warn(
                 f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "
@@ -190,11 +190,11 @@ class LinearRegression(InChunks, DensityRegressor):
         """Without the axis of outputs where y had none."""
         return values[..., 0][()] if self.arguments_["n_outputs"] is None else values
 
-    def _predict(self, rows: np.ndarray[Any, Any]) -> Array:
+    def predict_rows(self, rows: np.ndarray[Any, Any]) -> Array:
         return self._squeezed(self.model_.predict(rows))
 
-    def _law(self, rows: np.ndarray[Any, Any]) -> Normal:
-        return Normal(self._predict(rows), np.sqrt(self.noise_variance_))
+    def target_distribution(self, rows: np.ndarray[Any, Any]) -> Normal:
+        return Normal(self.predict_rows(rows), np.sqrt(self.noise_variance_))
 
     @property
     def coef_(self) -> Array:

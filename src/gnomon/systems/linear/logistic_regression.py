@@ -134,7 +134,7 @@ class LogisticRegression(LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, *_: Any, **arguments: Any) -> LogisticRegressionModel:
+    def make(self, *_: Any, **arguments: Any) -> LogisticRegressionModel:
         few = (arguments["n_features"] + 1) * arguments["n_classes"] <= NEWTON_PARAMETERS
         method = self.method or ("newton" if few else "lbfgs")
         solver = {"newton": "newton-cholesky", "lbfgs": "lbfgs"}[method]

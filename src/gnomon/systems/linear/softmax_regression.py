@@ -123,10 +123,10 @@ class SoftmaxRegression(OnlineClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
+    def make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
         return SoftmaxRegressionModel(n_features, n_classes, getattr(torch, dtype))
 
-    def _initialize(self, model: SoftmaxRegressionModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: SoftmaxRegressionModel, table: Table, noise: Noise) -> None:
         if not self.standardize:
             return
         X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)
@@ -137,11 +137,11 @@ class SoftmaxRegression(OnlineClassifier):
         model.shift.copy_(torch.from_numpy(shift))
         model.scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
 
-    def _objective(self) -> CrossEntropy:
+    def make_objective(self) -> CrossEntropy:
         return CrossEntropy(self.l2)
 
-    def _procedure(self) -> Procedure:
-        return Gradient(self._recipe("optimizer"), self.learning_rate, self.epochs, self.tol)
+    def procedure(self, examples: Any) -> Procedure:
+        return Gradient(self.recipe("optimizer"), self.learning_rate, self.epochs, self.tol)
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, shape (n, n_classes); with two classes the second's minus the first's, shape (n,)."""
@@ -152,13 +152,13 @@ class SoftmaxRegression(OnlineClassifier):
         state = self.model_.state()
         return np.matmul((rows - state["shift"]) / state["scale"], state["weight"]) + state["bias"]
 
-    def _log_proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def class_log_proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return log_softmax(self._scores(rows), 1)
 
-    def _proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def class_proba(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return softmax(self._scores(rows), 1)
 
-    def _codes(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def class_codes(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.argmax(self._scores(rows), axis=1)
 
     @property

@@ -97,8 +97,8 @@ class Mixture(ClusterMixin, System):
 
     n_components: int
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, y, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super().ingest(X, y, sample_weight)
         distinct = distinct_rows(table.X[table.weight > 0], self.n_components)
         if distinct < self.n_components and current_group().rank == 0:
             warnings.warn(self._too_few(distinct), UserWarning, stacklevel=3)

@@ -168,17 +168,17 @@ class BernoulliMixture(Mixture):
         self.smoothing = smoothing
         self.random_state = random_state
 
-    def _make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
+    def make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components
         return BernoulliMixtureModel(np.full(k, 1 / k), np.full((k, n_features), 0.5), self.smoothing)
 
-    def _initialize(self, model: BernoulliMixtureModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: BernoulliMixtureModel, table: Table, noise: Noise) -> None:
         weight = table.weight.astype(np.float64)
         column = np.matmul(weight, table.X.astype(np.float64)) / weight.sum()
         u = noise.uniform(model.means.shape, like=model.means)
         model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return EM(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:

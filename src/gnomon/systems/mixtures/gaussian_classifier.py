@@ -176,12 +176,12 @@ class GaussianClassifier(Classifier):
         self.random_state = random_state
 
     def _form(self) -> Covariance:
-        form = self._recipe("covariance")
+        form = self.recipe("covariance")
         assert isinstance(form, Covariance)
         return form
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = System._ingest(self, X, None, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = System.ingest(self, X, None, sample_weight)
         found, codes = Labels().encode(y, n=len(table.X))
         if len(found) < 2:
             only = found.tolist()[0]
@@ -211,13 +211,13 @@ class GaussianClassifier(Classifier):
             what = f"priors {self.priors!r} are no probabilities"
             raise UserValueError(what, "priors", "give numbers >= 0 that sum to 1") from None
 
-    def _make(self, n_features: int, n_classes: int, dtype: str) -> GaussianClassifierModel:
+    def make(self, n_features: int, n_classes: int, dtype: str) -> GaussianClassifierModel:
         normals = self._form().build(np.zeros((n_classes, n_features)), np.ones(n_features))
         return GaussianClassifierModel(
             self._shares(n_classes), normals.means, normals.covariances, normals.form, fixed=self.priors is not None
         )
 
-    def _initialize(self, model: GaussianClassifierModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: GaussianClassifierModel, table: Table, noise: Noise) -> None:
         """Means of the labeled rows; where labels are missing, the covariance of all rows about the nearest mean."""
         assert table.y is not None
         form, k = self._form(), len(model.weights)
@@ -244,10 +244,10 @@ class GaussianClassifier(Classifier):
         weights = model.weights if model.fixed else rows / rows.sum()
         model.load({"weights": weights, "means": means + first + center, "covariances": covariances})
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return ClosedForm() if self._complete else EM(self.max_iter, self.tol)
 
-    def _finish(self, model: GaussianClassifierModel) -> None:
+    def finish(self, model: GaussianClassifierModel) -> None:
         held = int(model.normals.held(model.floor).sum()) if model.floor.any() else 0
         if held and current_group().rank == 0:
             warnings.warn(
@@ -269,7 +269,7 @@ class GaussianClassifier(Classifier):
         if y is None:
             raise UserValueError("the joint density is of rows and labels", "y", "marginal_log_prob(X) is that of rows")
         rows = self._rows(X)
-        return self.model_.log_joint(rows)[np.arange(len(rows)), self._known(y, rows)]
+        return self.model_.log_joint(rows)[np.arange(len(rows)), self.encode_target(y, rows)]
 
     def marginal_log_prob(self, X: Any) -> Array:
         """Log density of each row in nats, the class summed out, shape (n,)."""

@@ -192,16 +192,16 @@ class GaussianMixture(Mixture):
         return f"{self.n_components} components, {distinct} distinct rows; covariance floor used; use fewer components"
 
     def _form(self) -> Covariance:
-        form = self._recipe("covariance")
+        form = self.recipe("covariance")
         assert isinstance(form, Covariance)
         return form
 
-    def _make(self, n_features: int, dtype: str) -> GaussianMixtureModel:
+    def make(self, n_features: int, dtype: str) -> GaussianMixtureModel:
         k, form = self.n_components, self._form()
         normals = form.build(np.zeros((k, n_features)), np.ones(n_features))
         return GaussianMixtureModel(np.full(k, 1 / k), normals.means, normals.covariances, normals.form)
 
-    def _initialize(self, model: GaussianMixtureModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: GaussianMixtureModel, table: Table, noise: Noise) -> None:
         form = self._form()
         chosen = representative(table.weight, STARTING_ROWS, noise.child("rows"))
         X = (table.X if chosen is None else table.X[chosen]).astype(np.float64)
@@ -222,10 +222,10 @@ class GaussianMixture(Mixture):
             start["means"] += first + center
         model.load(model.starts[0])
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
-    def _finish(self, model: GaussianMixtureModel) -> None:
+    def finish(self, model: GaussianMixtureModel) -> None:
         held = int(model.normals.held(model.floor).sum()) if model.floor.any() else 0
         if held and current_group().rank == 0:
             warnings.warn(

@@ -172,8 +172,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         self.tol = tol
         self.random_state = random_state
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super()._ingest(X, None, sample_weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
+        table = super().ingest(X, None, sample_weight)
         n, k = len(table.X), self.n_clusters
         if n < k:
             raise UserValueError(f"n_samples={n} with n_clusters={k}", "n_clusters", f"use at most {n}")
@@ -186,14 +186,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
             )  # fmt: skip
         return table
 
-    def _make(self, n_features: int, dtype: str) -> KMeansModel:
+    def make(self, n_features: int, dtype: str) -> KMeansModel:
         return KMeansModel(np.zeros((self.n_clusters, n_features), dtype))
 
-    def _problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
         self._fitting = table
-        return super()._problem(model, table, noise, group)
+        return super().problem(model, table, noise, group)
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         table = self._fitting
         del self._fitting
         options = {name: getattr(self, name) for name in ("n_clusters", "n_init", "max_iter", "tol")}

@@ -92,10 +92,10 @@ class Network(System):
     clip: float | None
     standardize: bool
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         _check_hidden(self.hidden)
-        if not self._recipe("activation").trainable:
+        if not self.recipe("activation").trainable:
             remedy = "choose activation__straight_through=True, or another activation"
             raise UserValueError("no gradient passes this activation", "activation", remedy)
         if self.batch_norm and self.batch_size == 1:
@@ -103,36 +103,36 @@ class Network(System):
                 "a batch of one row has no spread", "batch_size", "give 2 or more, or batch_norm=False"
             )
 
-    def _arguments(self, table: Any) -> dict[str, Any]:
-        return super()._arguments(table) | {
-            "hidden": tuple(int(units) for units in self.hidden), "activation": self._recipe("activation"),
+    def arguments(self, table: Any) -> dict[str, Any]:
+        return super().arguments(table) | {
+            "hidden": tuple(int(units) for units in self.hidden), "activation": self.recipe("activation"),
             "dropout": float(self.dropout), "batch_norm": self.batch_norm,
         }  # fmt: skip
 
-    def _make(
+    def make(
         self, *, dtype: str, n_classes: int | None = None, n_outputs: int | None = None, **arguments: Any
     ) -> MLPModel:
         return MLPModel(n_outputs=n_classes or n_outputs or 1, dtype=getattr(torch, dtype), **arguments)
 
-    def _initialize(self, model: MLPModel, table: Any, noise: Noise) -> None:
+    def initialize(self, model: MLPModel, table: Any, noise: Noise) -> None:
         if self.batch_norm and len(table.X) < 2:
             remedy = "give 2 or more training rows, or batch_norm=False"
             raise UserValueError("one row has no spread", "batch_norm", remedy)
-        gain = self._recipe("activation").gain
+        gain = self.recipe("activation").gain
         gains = {f"layers.{k}": gain for k in range(len(model.units))}
-        initialize(model, self._recipe("initializer"), noise, gain=gains)
+        initialize(model, self.recipe("initializer"), noise, gain=gains)
         if self.standardize:
             shift, scale = standardization(table.X, table.weight)
             model.shift.copy_(torch.from_numpy(shift))
             model.scale.copy_(torch.from_numpy(scale))
 
-    def _least_batch(self) -> int:
+    def min_batch_size(self) -> int:
         return 2 if self.batch_norm else 1
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return Gradient(
-            self._recipe("optimizer"), self.learning_rate, self.epochs, schedule=self._recipe("schedule"),
-            stopping=self._recipe("early_stopping"), clip=self.clip,
+            self.recipe("optimizer"), self.learning_rate, self.epochs, schedule=self.recipe("schedule"),
+            stopping=self.recipe("early_stopping"), clip=self.clip,
         )  # fmt: skip
 
     @property

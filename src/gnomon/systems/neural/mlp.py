@@ -167,8 +167,8 @@ class MLP(OnlineClassifier, Network):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _objective(self) -> Fit:
+    def make_objective(self) -> Fit:
         return Fit(CrossEntropyLoss(), self.l1, self.l2)
 
-    def _log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
+    def class_log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
         return log_softmax(self.model_.outputs(rows), 1)

@@ -167,17 +167,17 @@ class MLPRegression(OnlineRegressor, Regressor, Network):
 
     several: ClassVar[bool] = True
 
-    def _initialize(self, model: MLPModel, table: Any, noise: Noise) -> None:
-        super()._initialize(model, table, noise)
+    def initialize(self, model: MLPModel, table: Any, noise: Noise) -> None:
+        super().initialize(model, table, noise)
         if not self.standardize:
             return
         shift, scale = standardization(table.y.reshape(len(table.y), -1), table.weight)
         model.out_shift.copy_(torch.from_numpy(shift))
         model.out_scale.copy_(torch.from_numpy(scale))
 
-    def _objective(self) -> Fit:
+    def make_objective(self) -> Fit:
         return Fit(SquaredError(), self.l1, self.l2, name="squared_error")
 
-    def _predict(self, rows: np.ndarray[Any, Any]) -> Array:
+    def predict_rows(self, rows: np.ndarray[Any, Any]) -> Array:
         out = self.model_.outputs(rows)
         return out[:, 0] if self.arguments_["n_outputs"] is None else out

@@ -135,9 +135,9 @@ class NGram(System):
         """
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        self._check_parameters()
+        self.check_parameters()
         with self._all_or_nothing():
-            corpus = self._ingest(X, validation)
+            corpus = self.ingest(X, validation)
             return self._fit(corpus, self._open(run, corpus))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -152,25 +152,25 @@ class NGram(System):
         self.model_.update(self._encoded(X))
         return self
 
-    def _ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Corpus:
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Corpus:
         text = self.domain.check(X)
         vocabulary = Vocabulary.fit(text, self.min_count)
         held_out = None if y is None else encode(self.domain.check(y), vocabulary)
         return Corpus(encode(text, vocabulary), vocabulary, held_out)
 
-    def _arguments(self, table: Corpus) -> dict[str, Any]:
+    def arguments(self, table: Corpus) -> dict[str, Any]:
         return {"vocabulary_size": len(table.vocabulary)}
 
-    def _make(self, **arguments: Any) -> NGramModel:
-        return NGramModel(self.n, arguments["vocabulary_size"], self._recipe("smoothing"), self.start)
+    def make(self, **arguments: Any) -> NGramModel:
+        return NGramModel(self.n, arguments["vocabulary_size"], self.recipe("smoothing"), self.start)
 
-    def _initialize(self, model: NGramModel, table: Corpus, noise: Noise) -> None:
+    def initialize(self, model: NGramModel, table: Corpus, noise: Noise) -> None:
         model.vocabulary = table.vocabulary
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return Counting()
 
-    def _problem(self, model: NGramModel, table: Corpus, noise: Noise, group: Group) -> Problem:
+    def problem(self, model: NGramModel, table: Corpus, noise: Noise, group: Group) -> Problem:
         return Problem(model, Pieces(table.pieces(group), table.held_out), noise, group)
 
     @property

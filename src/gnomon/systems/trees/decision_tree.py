@@ -123,7 +123,7 @@ class DecisionTree(_Tree, LibraryClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> DecisionTreeClassifier:
+    def make_estimator(self, n_features: int) -> DecisionTreeClassifier:
         return DecisionTreeClassifier(criterion=self.criterion, **growth(self, n_features))
 
 
@@ -201,7 +201,7 @@ class RegressionTree(_Tree, LibraryRegressor):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _estimator(self, n_features: int) -> DecisionTreeRegressor:
+    def make_estimator(self, n_features: int) -> DecisionTreeRegressor:
         return DecisionTreeRegressor(criterion=self.criterion, **growth(self, n_features))
 
 

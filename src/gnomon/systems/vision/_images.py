@@ -80,7 +80,7 @@ class Classification(Objective):
 
 
 class ImageClassifier(Classifier):
-    """Base of the classifiers of images; a subclass gives `_make` and `_initialize`.
+    """Base of the classifiers of images; a subclass gives `make` and `initialize`.
 
     `image_shape`, `optimizer`, `schedule`, `early_stopping`, `learning_rate`, `epochs` and `dtype` are parameters of
     the subclass.
@@ -96,8 +96,8 @@ class ImageClassifier(Classifier):
         """Images, flat rows of numbers among them where `image_shape` is given."""
         return Images(None if self.image_shape is None else tuple(self.image_shape))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         shape = self.image_shape
         if shape is not None:
             whole_numbers("image_shape", shape, (2, 3), "(rows, columns) or (rows, columns, channels)")
@@ -137,7 +137,7 @@ class ImageClassifier(Classifier):
         columns = shape[1] if len(shape) == 2 else math.prod(images.shape[1:])
         return np.broadcast_to(images.dtype.type(0), (len(images), columns))
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
+    def arguments(self, table: Table) -> dict[str, Any]:
         shape = [int(size) for size in table.X.shape[1:]]
         return {"shape": shape, "n_classes": len(self.classes_), "dtype": str(table.X.dtype)}
 
@@ -157,16 +157,16 @@ class ImageClassifier(Classifier):
 
     # --- fit and answers ----------------------------------------------------------------------------------------
 
-    def _objective(self) -> Classification:
+    def make_objective(self) -> Classification:
         return Classification()
 
-    def _procedure(self) -> Procedure:
+    def procedure(self, examples: Any) -> Procedure:
         return Gradient(
-            self._recipe("optimizer"), self.learning_rate, self.epochs, schedule=self._recipe("schedule"),
-            stopping=self._recipe("early_stopping"),
+            self.recipe("optimizer"), self.learning_rate, self.epochs, schedule=self.recipe("schedule"),
+            stopping=self.recipe("early_stopping"),
         )  # fmt: skip
 
-    def _log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
+    def class_log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
         step = max(1, AT_ONCE // math.prod(rows.shape[1:]))
         parts = [asked(self.model_.scores, rows[start : start + step]) for start in range(0, len(rows), step)]
         return log_softmax(np.concatenate(parts), 1)

@@ -254,27 +254,27 @@ class LeNet(ImageClassifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         whole_numbers("channels", self.channels, (2,), "two numbers")
         whole_numbers("hidden", self.hidden, (2,), "two numbers")
-        activation = self._recipe("activation")
+        activation = self.recipe("activation")
         if not activation.trainable:
             raise UserValueError(
                 f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
             )
 
-    def _arguments(self, table: Table) -> dict[str, Any]:
-        return super()._arguments(table) | {
+    def arguments(self, table: Table) -> dict[str, Any]:
+        return super().arguments(table) | {
             "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)),
-            "activation": self._recipe("activation"), "pooling": self._recipe("pooling"),
+            "activation": self.recipe("activation"), "pooling": self.recipe("pooling"),
             "dropout": float(self.dropout),
         }  # fmt: skip
 
-    def _make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> LeNetModel:
+    def make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> LeNetModel:
         rows, columns, depth = shape
         return LeNetModel((rows, columns, depth), n_classes, dtype=getattr(torch, dtype), **layers)
 
-    def _initialize(self, model: LeNetModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: LeNetModel, table: Table, noise: Noise) -> None:
         self._standardize(model, table)
-        model.initialize(self._recipe("initializer"), noise)
+        model.initialize(self.recipe("initializer"), noise)
