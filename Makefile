@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two cores: one pytest process per core, each with one thread in its numeric libraries.
 WORKERS ?= 2
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: demo test test-all lint format clean
 

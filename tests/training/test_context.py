@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -14,7 +15,7 @@ import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
-from gnomon.training.context import current
+from gnomon.training.context import context, current
 
 X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)
 
@@ -85,3 +86,17 @@ def test_a_fit_that_needs_no_torch_loads_none():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_compilation_is_announced_once_and_only_when_verbose(capfd):
+    def compiled():
+        numba.njit(lambda x: x + 1)(1)
+
+    with context(verbose=False):
+        compiled()
+    assert capfd.readouterr().err == ""
+    with context(verbose=True):
+        compiled()
+        with context(verbose=True, threads=1):
+            compiled()
+    assert capfd.readouterr().err == "compiling kernels (once on this machine) ...\n"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.training.progress import compilation_shown
 
 __all__ = ["Context", "context", "current", "limited"]
 
@@ -82,9 +83,11 @@ def context(**changes: Any) -> Iterator[Context]:
         if name not in known:
             close = nearest(name, known) or known
             raise UserTypeError(f"unknown circumstance {name!r}", "context", f"known: {', '.join(close)}")
+    before = current().verbose
     token = _current.set(replace(current(), **changes))
     try:
-        yield current()
+        with compilation_shown(enabled=current().verbose and not before):
+            yield current()
     finally:
         _current.reset(token)
 

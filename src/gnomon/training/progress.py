@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "compilation_shown"]
 
 SILENT_SECONDS = 1.0
 BETWEEN_SECONDS = {True: 0.2, False: 10.0}
@@ -47,3 +49,37 @@ class Progress:
         text = "  ".join(f"{name} {value:.6g}" for name, value in record.items())
         sys.stderr.write(f"\r\x1b[K{text}" if self.terminal else f"{text}\n")
         sys.stderr.flush()
+
+
+@contextmanager
+def compilation_shown(*, enabled: bool) -> Iterator[None]:
+    """Say once on standard error when numba compiles a kernel within the block.
+
+    A kernel is compiled once per machine and read from numba's cache afterwards, so a first fit may take ten seconds
+    longer than all others.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether anything is said at all.
+    """
+    if not enabled:
+        yield
+        return
+    import numba.core.event as events
+
+    class Notice(events.Listener):
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            """A compilation begins."""
+            if not self.said:
+                sys.stderr.write("compiling kernels (once on this machine) ...\n")
+                sys.stderr.flush()
+            self.said = True
+
+        def on_end(self, event: Any) -> None:
+            """A compilation has ended."""
+
+    with events.install_listener("numba:compile", Notice()):
+        yield
