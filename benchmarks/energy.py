@@ -92,7 +92,7 @@ def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     """Microseconds per update of the driver, the gradient procedure, batches, exchange and torch's SGD."""
     from gnomon.data.batches import Batches
     from gnomon.numeric.noise import Noise
-    from gnomon.training.driver import drive
+    from gnomon.training.driver import run_procedure
     from gnomon.training.gradient import Gradient
     from gnomon.training.group import Group
     from gnomon.training.optimizers import SGD
@@ -103,7 +103,7 @@ def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     noise = Noise(0, "fit")
     problem = Problem(RBMModel(d, hidden), Batches(X, batch_size=batch, noise=noise), noise, Group(), Nothing())
     with gnomon.context(callbacks=(lambda step, record: at.append(time.perf_counter()),)):
-        drive(Gradient(SGD(), 0.01, 8), problem)
+        run_procedure(Gradient(SGD(), 0.01, 8), problem)
     return float(np.diff(at).min()) / 2000 * 1e6
 
 

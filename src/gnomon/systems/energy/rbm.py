@@ -248,14 +248,17 @@ class RBM(TransformerMixin, System):
         return super().arguments(table) | {"mean": mean.tolist()}
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
-        self._mean = np.array(mean)
         return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
 
     def initialize(self, model: RBMModel, table: Table, noise: Noise) -> None:
-        share = np.clip(self._mean, 0.01, 0.99)
+        share = self._chance()
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
             model.visible_bias.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
+
+    def _chance(self) -> Array:
+        """Means of the training data, kept away from 0 and 1."""
+        return np.clip(np.array(self.arguments_["mean"]), 0.01, 0.99)
 
     def finish(self, model: RBMModel) -> None:
         largest = float(np.abs(model.views()["weight"]).max())
@@ -316,7 +319,7 @@ class RBM(TransformerMixin, System):
         check_is_fitted(self)
         n = how_many(n)
         seed = seed_of(random_state)
-        means = np.broadcast_to(np.clip(self._mean, 0.01, 0.99), (n, self.n_features_in_))
+        means = np.broadcast_to(self._chance(), (n, self.n_features_in_))
         start = Stream(seed, "sample/start").bernoulli(self.model_.place(means))
         return self.gibbs(start, steps, random_state=seed) if n else start
 
@@ -330,7 +333,12 @@ class RBM(TransformerMixin, System):
         if key not in self._memory:
             noise = Stream(self.seed_, "evaluate/log-partition")
             self._memory[key] = log_partition(
-                self.model_, method=method, noise=noise, limit=EXACT_UNITS, base_mean=self._mean, **options
+                self.model_,
+                method=method,
+                noise=noise,
+                limit=EXACT_UNITS,
+                base_mean=np.array(self.arguments_["mean"]),
+                **options,
             )
         return self._memory[key]
 
