@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 
 from gnomon.distributions.domains import Real
 from gnomon.distributions.images import Images
@@ -16,7 +17,7 @@ from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 
-__all__ = ["CHECKS", "CheckFailed", "Mapped", "check_system"]
+__all__ = ["CHECKS", "Case", "CheckFailed", "Mapped", "check_system"]
 
 
 class CheckFailed(AssertionError):
@@ -57,25 +58,50 @@ def check_system(
     CheckFailed
         The first check that does not hold, with what was seen.
     """
-    make = _maker(system, parameters)
-    X, y = example(make()) if data is None else data
+    case = Case(system, data, **parameters)
     names = list(CHECKS) if checks is None else list(checks)
     for name in names:
-        if name == "processes_agree" and not processes:
-            continue
-        CHECKS[name](make, X, y)
+        if name != "processes_agree" or processes:
+            case.check(name)
     return names
 
 
-def _maker(system: type[System] | System, parameters: dict[str, Any]) -> Callable[..., System]:
-    def make(**changes: Any) -> System:
-        if isinstance(system, type):
-            return system(**{"random_state": 0, **parameters, **changes})
-        from sklearn.base import clone
+class Case:
+    """A System and data for it: what the checks run on, with one fit that they share.
 
-        return clone(system).set_params(**{**parameters, **changes})
+    Parameters
+    ----------
+    system : class or instance
+        As in `check_system`.
+    data : tuple (X, y) or None
+    **parameters
+        For the constructor.
+    """
 
-    return make
+    def __init__(self, system: type[System] | System, data: Any = None, **parameters: Any) -> None:
+        self._system, self._parameters = system, parameters
+        self.X, self.y = example(self.make()) if data is None else data
+
+    def make(self, **changes: Any) -> System:
+        """An unfitted copy, with some hyper-parameters changed."""
+        if isinstance(self._system, type):
+            return self._system(**{"random_state": 0, **self._parameters, **changes})
+        return clone(self._system).set_params(**{**self._parameters, **changes})
+
+    @cached_property
+    def fitted(self) -> System:
+        """The System fitted to the data; checks look at it and leave it as it is."""
+        return self.make().fit(self.X, self.y)
+
+    def check(self, name: str) -> None:
+        """Run one of the checks.
+
+        Raises
+        ------
+        CheckFailed
+            The contract does not hold, with what was seen.
+        """
+        CHECKS[name](self)
 
 
 def example(system: System) -> tuple[Any, Any]:
@@ -118,14 +144,14 @@ def _same(a: System, b: System, tolerance: float = 0.0) -> bool:
     return all(left[k].dtype == right[k].dtype and np.array_equal(left[k], right[k]) for k in left)
 
 
-def improves(make: Callable[..., System], X: Any, y: Any) -> None:
+def improves(case: Case) -> None:
     """The loss falls from first to last record, and the fit scores better than one to data without structure."""
-    fitted = make().fit(X, y)
+    fitted, X, y = case.fitted, case.X, case.y
     values = np.asarray(_trace(fitted))
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
-    learned, blind = fitted.score(X, y), make().fit(*_destroyed(X, y)).score(X, y)
+    learned, blind = fitted.score(X, y), case.make().fit(*_destroyed(X, y)).score(X, y)
     _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
 
 
@@ -147,12 +173,12 @@ def _trace(system: System) -> list[float]:
     return []
 
 
-def repeats(make: Callable[..., System], X: Any, y: Any) -> None:
+def repeats(case: Case) -> None:
     """The same seed gives the same fit to the bit; the global random state is left as found."""
     before = _global_states()
-    first, second = make().fit(X, y), make().fit(X, y)
+    again = case.make().fit(case.X, case.y)
     after = _global_states()
-    _require(_same(first, second), "two fits with one seed differ")
+    _require(_same(case.fitted, again), "two fits with one seed differ")
     _require(before == after, "the fit moved a global random generator")
 
 
@@ -166,8 +192,9 @@ def _global_states() -> tuple[object, ...]:
     return numbers.tobytes(), random.getstate(), torch.get_rng_state().numpy().tobytes()
 
 
-def input_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
+def input_untouched(case: Case) -> None:
     """Neither X nor y changes, and both may be read-only."""
+    make, X, y = case.make, case.X, case.y
     if not isinstance(X, np.ndarray):
         before = [str(item) for item in X]
         make().fit(X, y)
@@ -186,23 +213,18 @@ def input_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
     fitted.score(frozen, labels)
 
 
-def parameters_untouched(make: Callable[..., System], X: Any, y: Any) -> None:
-    """Fitting changes no hyper-parameter, and a clone fits alike."""
-    from sklearn.base import clone
-
-    system = make()
-    before = repr(sorted(system.get_params().items(), key=lambda item: item[0]))
-    system.fit(X, y)
-    after = repr(sorted(system.get_params().items(), key=lambda item: item[0]))
+def parameters_untouched(case: Case) -> None:
+    """Fitting changes no hyper-parameter, and a clone of what was fitted fits alike."""
+    before, after = (repr(sorted(one.get_params().items())) for one in (case.make(), case.fitted))
     _require(before == after, f"hyper-parameters changed: {before} -> {after}")
-    _require(_same(clone(system).fit(X, y), system), "a clone fits differently")
+    _require(_same(clone(case.fitted).fit(case.X, case.y), case.fitted), "a clone fits differently")
 
 
-def saves(make: Callable[..., System], X: Any, y: Any) -> None:
+def saves(case: Case) -> None:
     """A saved system loads as it was: arrays to the bit, and the same score."""
     from gnomon.system.saving import load
 
-    fitted = make().fit(X, y)
+    fitted, X, y = case.fitted, case.X, case.y
     with tempfile.TemporaryDirectory() as parent:
         folder = fitted.save(Path(parent) / "model")
         again = load(folder)
@@ -211,9 +233,12 @@ def saves(make: Callable[..., System], X: Any, y: Any) -> None:
     _require(fitted.score(X, y) == again.score(X, y), "the score changed between save and load")
 
 
-def resumes(make: Callable[..., System], X: Any, y: Any) -> None:
-    """A fit stopped after each of its first steps and reloaded from disk ends as one that was not, to the bit."""
-    whole = make().fit(X, y)
+def resumes(case: Case) -> None:
+    """A fit stopped after its first, a middle and its last step but one, reloaded from disk, ends as the whole one.
+
+    To the bit.
+    """
+    make, X, y, whole = case.make, case.X, case.y, case.fitted
     for stop in sorted({1, max(1, whole.n_steps_ // 2), max(1, whole.n_steps_ - 1)}):
         with tempfile.TemporaryDirectory() as parent:
             begun = make()
@@ -229,35 +254,36 @@ def resumes(make: Callable[..., System], X: Any, y: Any) -> None:
         _require(whole.history_ == fresh.history_, f"resumed after step {stop}, the history differs")
 
 
-def refuses(make: Callable[..., System], X: Any, y: Any) -> None:
+def refuses(case: Case) -> None:
     """Bad input is refused by an error of gnomon's (or the ValueError of scikit-learn's checks) in one line."""
+    make, X, y = case.make, case.X, case.y
     if not isinstance(X, np.ndarray):
         bad: list[Any] = [[], 3]
     else:
         infinite, text = X.astype(np.float64), X.astype(object)
         infinite[1, 1], text[1, 1] = np.inf, "x"
         bad = [X[:0], X[0], infinite, text]
-    for case in bad:
+    for spoiled in bad:
         try:
-            make().fit(case, None if y is None else y[: len(case) if hasattr(case, "__len__") else 1])
+            make().fit(spoiled, None if y is None else y[: len(spoiled) if hasattr(spoiled, "__len__") else 1])
         except (UserError, ValueError, TypeError) as error:
             _require(bool(str(error)), "an error without words")
         else:
-            raise CheckFailed(f"bad input was accepted: {case!r:.80}")
+            raise CheckFailed(f"bad input was accepted: {spoiled!r:.80}")
 
 
-def stays_finite(make: Callable[..., System], X: Any, y: Any) -> None:
+def stays_finite(case: Case) -> None:
     """No parameter and no score is NaN or infinite after the fit."""
-    fitted = make().fit(X, y)
-    for name, value in arrays_of(fitted).items():
+    for name, value in arrays_of(case.fitted).items():
         _require(value.dtype.kind != "f" or bool(np.isfinite(value).all()), f"{name} is not finite")
-    _require(bool(np.isfinite(fitted.score(X, y))), "the score is not finite")
+    _require(bool(np.isfinite(case.fitted.score(case.X, case.y))), "the score is not finite")
 
 
-def processes_agree(make: Callable[..., System], X: Any, y: Any) -> None:
+def processes_agree(case: Case) -> None:
     """One and two processes fit the same model in float64 to 1e-9, ragged batches and sample weights included."""
     from gnomon.training.launch import launch
 
+    make, X, y = case.make, case.X, case.y
     if isinstance(X, np.ndarray):
         X = X[:37].astype(np.float64)
         weight: Any = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
@@ -280,7 +306,7 @@ def fit_alone(system: System, X: Any, y: Any, weight: Any) -> dict[str, np.ndarr
     return arrays_of(system.fit(X, y) if weight is None else system.fit(X, y, sample_weight=weight))
 
 
-CHECKS: dict[str, Callable[[Callable[..., System], Any, Any], None]] = {
+CHECKS: dict[str, Callable[[Case], None]] = {
     check.__name__: check
     for check in (
         improves, repeats, input_untouched, parameters_untouched, saves, resumes, refuses, stays_finite,

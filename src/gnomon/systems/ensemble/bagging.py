@@ -239,6 +239,7 @@ class Bagging(_Bagged, Classifier):
     """
 
     name: ClassVar[str] = "bagging"
+    resamples_rows: ClassVar[bool] = True
     model_class: ClassVar[type] = BaggingModel
     domain = Real()
 
@@ -331,6 +332,7 @@ class BaggingRegression(_Bagged, Regressor):
     """
 
     name: ClassVar[str] = "bagging-regression"
+    resamples_rows: ClassVar[bool] = True
     model_class: ClassVar[type] = BaggingModel
     domain = Real()
 

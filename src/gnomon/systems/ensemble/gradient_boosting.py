@@ -83,6 +83,7 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     """
 
     name: ClassVar[str] = "gradient-boosting"
+    resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._gb.GradientBoostingClassifier", "sklearn.dummy.DummyClassifier", *TREES,
         f"{LOSS}._loss.CyHalfMultinomialLoss", f"{LOSS}.link.MultinomialLogit", f"{LOSS}.loss.HalfMultinomialLoss",
@@ -166,6 +167,7 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
     """
 
     name: ClassVar[str] = "gradient-boosting-regression"
+    resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._gb.GradientBoostingRegressor", "sklearn.dummy.DummyRegressor", *TREES,
         f"{LOSS}._loss.CyHalfSquaredError", f"{LOSS}.link.IdentityLink", f"{LOSS}.loss.HalfSquaredError",

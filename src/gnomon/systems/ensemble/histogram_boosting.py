@@ -97,6 +97,7 @@ class HistogramBoosting(_Binned, LibraryClassifier):
     """
 
     name: ClassVar[str] = "histogram-boosting"
+    resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         f"{HERE}.gradient_boosting.HistGradientBoostingClassifier", "sklearn.preprocessing._label.LabelEncoder",
         *BINNED,

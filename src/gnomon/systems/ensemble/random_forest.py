@@ -63,6 +63,7 @@ class RandomForest(_Forest, LibraryClassifier):
     """
 
     name: ClassVar[str] = "random-forest"
+    resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._forest.RandomForestClassifier",
         "sklearn.tree._classes.DecisionTreeClassifier", "sklearn.tree._tree.Tree",
@@ -143,6 +144,7 @@ class RandomForestRegression(_Forest, LibraryRegressor):
     """
 
     name: ClassVar[str] = "random-forest-regression"
+    resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._forest.RandomForestRegressor",
         "sklearn.tree._classes.DecisionTreeRegressor", "sklearn.tree._tree.Tree",

@@ -228,6 +228,7 @@ class Stacking(_Stacked, Classifier):
     """
 
     name: ClassVar[str] = "stacking"
+    resamples_rows: ClassVar[bool] = True
     model_class: ClassVar[type] = StackingModel
     domain = Real(largest=1e100)
 
@@ -313,6 +314,7 @@ class StackingRegression(_Stacked, Regressor):
     """
 
     name: ClassVar[str] = "stacking-regression"
+    resamples_rows: ClassVar[bool] = True
     model_class: ClassVar[type] = StackingModel
     domain = Real(largest=1e100)
 

@@ -1,0 +1,27 @@
+"""scikit-learn's checks of estimators, for every system that takes rows of numbers."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from gnomon.catalog import entry
+from oracles.ways import TABLES, wide
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_scikit_learns_checks(name):
+    cls = wide(name)
+    state = np.random.get_state()  # some of its checks seed and draw from the global generator
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(cls(random_state=0, **entry(name).tiny), on_skip=None, on_fail=None)
+    np.random.set_state(state)
+    failed = [(r["check_name"], repr(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
+    if cls.resamples_rows:
+        failed = [one for one in failed if one[0] != "check_sample_weight_equivalence_on_dense_data"]
+    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
+    assert not failed
+    assert all(check.startswith("check_array_api") for check in skipped)
+    assert len(results) > 40

@@ -1,0 +1,116 @@
+"""Every system of the catalog in the ways of fitting that tests look at, and one fit of each that they share."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import gnomon
+from gnomon.catalog import entry, load_class
+from gnomon.distributions.domains import Domain
+from gnomon.objectives.contrastive import CD
+from gnomon.testing import Case, Mapped
+
+NAMES = [one.name for one in gnomon.catalog()]
+MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "linear-regression, gradient": (
+        "linear-regression",
+        {"solver": "gradient", "batch_size": 7, "epochs": 20, "learning_rate": 0.1, "l2": 0.1},
+    ),
+    "linear-regression, L1": (
+        "linear-regression",
+        {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
+    ),
+    "bayesian-regression, law of the noise": (
+        "bayesian-regression",
+        {"weight_prior": "normal-inverse-gamma", "intercept": "normal", "standardize": True},
+    ),
+    "bagging of softmax regressions": (
+        "bagging",
+        {"base": "softmax-regression", "base__epochs": 5, "max_samples": 0.7, "max_features": 0.5},
+    ),
+    "stacking, two layers apart": ("stacking", {"layers": 2, "apart": True, "average": True}),
+    "stacking regressions, two layers": ("stacking-regression", {"layers": 2}),
+    "svm, polynomial": ("svm", {"kernel": "polynomial"}),
+    "softmax-regression, mini-batches": ("softmax-regression", {"batch_size": 7, "epochs": 4, "optimizer": "sgd"}),
+    "mlp, everything on": (
+        "mlp",
+        {
+            "dropout": 0.3,
+            "batch_norm": True,
+            "early_stopping": "patience",
+            "batch_size": 7,
+            "epochs": 8,
+            "l1": 1e-4,
+            "schedule": "plateau",
+            "optimizer": "rmsprop",
+            "activation": "prelu",
+            "hidden": (8, 6),
+            "clip": 1.0,
+        },
+    ),
+    "mlp-regression, everything on": (
+        "mlp-regression",
+        {"dropout": 0.2, "batch_norm": True, "early_stopping": "patience", "batch_size": 6, "epochs": 30},
+    ),
+    "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
+    "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
+    "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
+    "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
+    "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
+}
+"""Ways to fit that the tiny arguments of the catalog do not take."""
+EVERY = {name: (name, {}) for name in NAMES} | MORE
+
+
+def made(way: str, **changes: Any) -> Any:
+    """The system of a way, unfitted, small and with a seed."""
+    name, own = EVERY[way]
+    return gnomon.make(name, **{"random_state": 0, **entry(name).tiny, **own, **changes})
+
+
+@functools.cache
+def case(way: str) -> Case:
+    """The system of a way with its data, and the one fit that the contract tests of this process share."""
+    return Case(made(way))
+
+
+def takes_table(name: str) -> bool:
+    """Whether a system takes rows of numbers."""
+    return isinstance(getattr(load_class(name)(), "domain", None), Domain)
+
+
+def takes_missing(name: str) -> bool:
+    """Whether a system takes NaN for a value that is not known."""
+    return bool(load_class(name)().domain.allow_missing)
+
+
+TABLES = [name for name in NAMES if takes_table(name)]
+
+
+@functools.cache
+def wide(name: str) -> Any:
+    """The class of a system whose domain, if it is narrow, maps any numbers into it."""
+    cls = load_class(name)
+    if takes_any_numbers(name):
+        return cls
+    mapped = type(f"Mapped{cls.__name__}", (cls,), {"domain": Mapped(cls.domain), "__doc__": cls.__doc__})
+    mapped.__module__ = __name__
+    globals()[mapped.__name__] = mapped  # where pickle looks for it
+    return mapped
+
+
+def one_per_domain() -> dict[str, str]:
+    """The first system of every domain of tables, by the domain's representation."""
+    return {repr(load_class(name)().domain): name for name in reversed(TABLES)}
+
+
+def takes_any_numbers(name: str) -> bool:
+    """Whether a table of negative fractions is in the system's domain."""
+    try:
+        load_class(name)().domain.check(np.full((2, 2), -0.5))
+    except ValueError:
+        return False
+    return True
