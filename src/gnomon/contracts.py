@@ -202,8 +202,8 @@ class HasExpectation(Protocol):
 class NextToken(Protocol):
     """A model of token sequences, one token at a time; every leaf of the state is batch first."""
 
-    def start(self, context: Array, n: int) -> State:
-        """State of n sequences after the context."""
+    def start(self, contexts: Sequence[Sequence[int]]) -> State:
+        """State of one sequence per context, after its ids; an empty context is the very beginning."""
 
     def step(self, tokens: Array, state: State) -> tuple[Array, State]:
         """Log probabilities of the next token, (n, vocabulary), after taking `tokens`; and the new state."""

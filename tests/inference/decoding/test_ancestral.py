@@ -32,8 +32,8 @@ def test_frequencies() -> None:
 class Cycle:
     """After token i comes i + 1 or, with probability 0.1, the end (0)."""
 
-    def start(self, context: Any, n: int) -> dict[str, Any]:
-        return {"seen": np.full((n, 1), len(context))}
+    def start(self, contexts: Any) -> dict[str, Any]:
+        return {"seen": np.array([[len(context)] for context in contexts])}
 
     def step(self, tokens: Any, state: Any) -> tuple[Any, Any]:
         rows = np.full((len(tokens), 50), -np.inf)
@@ -47,19 +47,19 @@ class Cycle:
 
 def test_any_model_of_the_contract_is_drawn_from_until_its_end(monkeypatch: Any) -> None:
     draw = {"max_length": 40, "vocabulary_size": 50, "end": 0}
-    drawn = ancestral(Cycle(), [5], 300, Noise(0, "sample"), **draw)
+    drawn = ancestral(Cycle(), [[5]] * 300, Noise(0, "sample"), **draw)
     for row in drawn:
         length = int((row >= 0).sum())
         ended = row[length - 1] == 0
         assert ended or length == 40
         assert row[: length - ended].tolist() == list(range(6, 6 + length - ended))
     monkeypatch.setattr(module, "_CELLS", 50 * 7)  # in batches of seven
-    assert np.array_equal(ancestral(Cycle(), [5], 300, Noise(0, "sample"), **draw), drawn)
-    part = ancestral(Cycle(), [5], 40, Noise(0, "sample").part(200, 240), **draw)
+    assert np.array_equal(ancestral(Cycle(), [[5]] * 300, Noise(0, "sample"), **draw), drawn)
+    part = ancestral(Cycle(), [[5]] * 40, Noise(0, "sample").part(200, 240), **draw)
     assert np.array_equal(part, drawn[200:240, : part.shape[1]])
 
 
 def test_without_an_end_every_sequence_is_of_full_length() -> None:
-    drawn = ancestral(Cycle(), [1], 5, Noise(0, "sample"), max_length=3, vocabulary_size=50, end=None)
+    drawn = ancestral(Cycle(), [[1]] * 5, Noise(0, "sample"), max_length=3, vocabulary_size=50, end=None)
     assert drawn.shape == (5, 3)
     assert (drawn >= 0).all()

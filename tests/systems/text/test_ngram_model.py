@@ -163,7 +163,7 @@ def test_contracts(start: Any) -> None:
         assert supports(model, contract)
     # step by step along sentences, all at once: the same numbers as the sentences' log probability
     sentences = [[A, B, C, A], [C, C, B, B]]
-    state = model.start([], 2)
+    state = model.start([[], []])
     tokens, total = np.array([1, 1]), np.zeros(2)
     for t in range(5 if start == "pad" else 4):
         rows, state = model.step(tokens, state)
@@ -175,9 +175,9 @@ def test_contracts(start: Any) -> None:
     assert np.array_equal(model.step([A, A, A], swapped)[0][:2], model.step([A, A], state)[0][::-1])
     # the beginning of a sentence forgets what stood before it; additive smoothing would see an unknown context there
     model = NGramModel(3, 9, Additive(1.0), start).fit(zipf(3, 9, 300, 30))
-    fresh, used = model.start([], 1), model.start([A, B, C], 1)
+    fresh, used = model.start([[]]), model.start([[A, B, C]])
     assert np.array_equal(model.step([1], fresh)[0], model.step([1], used)[0])
-    row = np.exp(model.step([C], model.start([A, B], 1))[0])
+    row = np.exp(model.step([C], model.start([[A, B]]))[0])
     np.testing.assert_allclose(row, model.next_distribution([[B, C]]), rtol=1e-14)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import NextToken, Noise
+from gnomon.inference.decoding.filters import check_filters, filtered
 
 __all__ = ["ancestral", "categorical"]
 
@@ -39,22 +40,23 @@ def categorical(log_probs: NDArray[np.floating], u: NDArray[np.float64]) -> NDAr
 
 def ancestral(
     model: NextToken,
-    prompt: Sequence[int],
-    n: int,
+    prompts: Sequence[Sequence[int]],
     noise: Noise,
     *,
     max_length: int,
     vocabulary_size: int,
     end: int | None,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
 ) -> NDArray[np.int64]:
-    """Draw n continuations of a prompt.
+    """Draw a continuation of each prompt.
 
     Parameters
     ----------
     model : NextToken
-    prompt : sequence of at least one id
-        What stands before; usually begins with the symbol of a sentence's beginning.
-    n : int, at least 0
+    prompts : sequence of sequences of at least one id
+        What stands before each; usually begins with the symbol of a sentence's beginning.
     noise : Noise
         Sequence i uses position i, its token t the update t: more sequences or more tokens change none of the first.
     max_length : int, at least 0
@@ -63,35 +65,30 @@ def ancestral(
         Width of the model's rows; bounds the memory.
     end : int or None
         A token that ends its sequence; it is kept.
+    temperature, top_k, top_p
+        See `gnomon.inference.decoding.filters.filtered`.
 
     Returns
     -------
-    int64 array of shape (n, at most max_length)
+    int64 array of shape (prompts, at most max_length)
         Drawn tokens, -1 after the end. A sequence also ends where the model gives nothing any mass.
     """
-    drawn = np.full((n, max_length), -1, np.int64)
+    check_filters(temperature, top_k, top_p)
+    drawn = np.full((len(prompts), max_length), -1, np.int64)
     batch = max(1, _CELLS // max(vocabulary_size, 1))
-    for begin in range(0, n, batch):
-        _draw(model, prompt, drawn, np.arange(begin, min(begin + batch, n)), noise, end)
+    for begin in range(0, len(prompts), batch):
+        rows = np.arange(begin, min(begin + batch, len(prompts)))
+        some = prompts[begin : begin + batch]
+        state = model.start([prompt[:-1] for prompt in some])
+        tokens = np.array([prompt[-1] for prompt in some], np.int64)
+        for t in range(max_length):
+            log_probs, state = model.step(tokens, state)
+            values = filtered(np.asarray(log_probs), temperature=temperature, top_k=top_k, top_p=top_p)
+            u = noise.take(rows).at(t).uniform((rows.size,), like=np.zeros(1))
+            tokens = categorical(values, u)
+            drawn[rows, t] = tokens
+            goes_on = np.flatnonzero((tokens >= 0) & (tokens != (-1 if end is None else end)))
+            if not goes_on.size:
+                break
+            rows, tokens, state = rows[goes_on], tokens[goes_on], model.select(state, goes_on)
     return drawn[:, : int((drawn >= 0).sum(axis=1).max(initial=0))]
-
-
-def _draw(
-    model: NextToken,
-    prompt: Sequence[int],
-    drawn: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    noise: Noise,
-    end: int | None,
-) -> None:
-    state = model.start(np.asarray(prompt[:-1], np.int64), rows.size)
-    tokens = np.full(rows.size, prompt[-1], np.int64)
-    for t in range(drawn.shape[1]):
-        log_probs, state = model.step(tokens, state)
-        u = noise.take(rows).at(t).uniform((rows.size,), like=np.zeros(1))
-        tokens = categorical(log_probs, u)
-        drawn[rows, t] = tokens
-        goes_on = np.flatnonzero((tokens >= 0) & (tokens != (-1 if end is None else end)))
-        if not goes_on.size:
-            return
-        rows, tokens, state = rows[goes_on], tokens[goes_on], model.select(state, goes_on)

@@ -222,14 +222,15 @@ class NGramModel:
 
     # --- sequences ----------------------------------------------------------------------------------------------
 
-    def start(self, context: Array, n: int) -> State:
-        """State of n sequences after the same context; ``<s>`` forgets what stood before it."""
-        ids = [int(i) for i in np.asarray(context, np.int64).ravel()]
+    def start(self, contexts: Sequence[Sequence[int]]) -> State:
+        """State of one sequence per context; ``<s>`` forgets what stood before it."""
+        return {"history": stack([self._remembered(context) for context in contexts], self.n - 1)}
+
+    def _remembered(self, context: Sequence[int]) -> list[int]:
+        ids = [int(i) for i in context]
         if BOS in ids:
             ids = ids[len(ids) - 1 - ids[::-1].index(BOS) :]
-        if self.sentence_start == "lower_order":
-            ids = [i for i in ids if i != BOS]
-        return {"history": np.repeat(stack([ids], self.n - 1), n, axis=0)}
+        return [i for i in ids if i != BOS] if self.sentence_start == "lower_order" else ids
 
     def step(self, tokens: Array, state: State) -> tuple[Array, State]:
         """Log probabilities of the next token in nats, shape (n, V), after `tokens`; and the new state."""
@@ -255,7 +256,7 @@ class NGramModel:
         """
         end = EOS if self.sentence_start == "pad" else None
         return ancestral(
-            self, [BOS, *prompt], n, noise, max_length=max_length, vocabulary_size=self.vocabulary_size, end=end
+            self, [[BOS, *prompt]] * n, noise, max_length=max_length, vocabulary_size=self.vocabulary_size, end=end
         )
 
     # --- saving -------------------------------------------------------------------------------------------------

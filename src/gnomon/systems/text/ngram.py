@@ -239,7 +239,7 @@ class NGram(System):
             The sentence so far; empty for its first token.
         """
         ids = [BOS, *self._ids(context)]
-        row, _ = self.model_.step(ids[-1:], self.model_.start(ids[:-1], 1))
+        row, _ = self.model_.step(ids[-1:], self.model_.start([ids[:-1]]))
         return np.asarray(np.exp(row[0]))
 
     def next_tokens(self, context: str | Sequence[str] = "", k: int = 5) -> list[tuple[str, float]]:

@@ -1,0 +1,61 @@
+"""Greedy search: the most probable token at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import NextToken
+
+__all__ = ["greedy"]
+
+
+def greedy(
+    model: NextToken, prompts: Sequence[Sequence[int]], *, max_length: int, end: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The most probable next token after each prompt, over and over; it may miss the most probable sequence.
+
+    Parameters
+    ----------
+    model : NextToken
+    prompts : sequence of sequences of at least one id
+        What stands before, each usually beginning with the symbol of a sentence's beginning.
+    max_length : int, at least 0
+        Most tokens to add to each.
+    end : int or None
+        A token that ends its sequence; it is kept.
+
+    Returns
+    -------
+    tokens : int64 array of shape (prompts, at most max_length)
+        Of equally probable tokens that with the lowest id; -1 after the end. A sequence also ends where the model
+        gives nothing any mass.
+    log_prob : float64 array of shape (prompts,)
+        Sum of the log probabilities of its tokens, in nats.
+
+    Notes
+    -----
+    Finished sequences leave the batch, so that a step costs what is still going on.
+    """
+    n = len(prompts)
+    tokens, log_prob = np.full((n, max_length), -1, np.int64), np.zeros(n)
+    rows, last = np.arange(n), np.array([prompt[-1] for prompt in prompts], np.int64)
+    if not n:
+        return tokens[:, :0], log_prob
+    state = model.start([prompt[:-1] for prompt in prompts])
+    for t in range(max_length):
+        log_probs, state = model.step(last, state)
+        values = np.asarray(log_probs)
+        last = values.argmax(axis=1)
+        gain = values[np.arange(rows.size), last]
+        possible = gain > -np.inf
+        tokens[rows[possible], t] = last[possible]
+        log_prob[rows[possible]] += gain[possible]
+        goes_on = np.flatnonzero(possible & (last != (-1 if end is None else end)))
+        if not goes_on.size:
+            break
+        if goes_on.size < rows.size:
+            rows, last, state = rows[goes_on], last[goes_on], model.select(state, goes_on)
+    return tokens[:, : int((tokens >= 0).sum(axis=1).max(initial=0))], log_prob
