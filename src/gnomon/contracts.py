@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "Array", "Batches", "Climbs", "Distribution", "Group", "HasBlocks", "HasBridge", "HasEnergy",
-    "HasEnergyGradient", "HasExpectation", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient", "HasMoments",
-    "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "State", "supports",
+    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasEnergy",
+    "HasEnergyGradient", "HasExpectation", "HasLatents", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient",
+    "HasMoments", "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "State",
+    "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -70,6 +71,25 @@ class HasLogProb(Protocol):
 
     def log_prob(self, x: Array) -> Array:
         """Log p(x) in nats, shape (batch,)."""
+
+
+@runtime_checkable
+class HasLatents(Protocol):
+    """A normalized joint model of data x and latent variables z: an array, a named tuple of layers, anything."""
+
+    def log_joint(self, x: Array, z: Any) -> Array:
+        """Log p(x, z) in nats, shape (batch,)."""
+
+    def sample_prior(self, n: int, noise: Noise) -> Any:
+        """n draws of z from p(z)."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """An approximation q(z | x) of the posterior: amortized by a network, or any proposal for what is latent."""
+
+    def infer(self, x: Array, noise: Noise) -> tuple[Any, Array]:
+        """One draw of z for each row, and log q(z | x) of shape (batch,); row i depends on row i of the noise alone."""
 
 
 @runtime_checkable

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Encoder, HasLatents, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import is_tensor, to_numpy
@@ -23,20 +23,6 @@ _KEPT = 1000
 
 _LOOKED_AT = 64
 """Rows that a tail is fitted to."""
-
-
-class HasLogJoint(Protocol):
-    """A model of data and latent variables."""
-
-    def log_joint(self, x: Array, z: Any) -> Array:
-        """Log p(x, z) in nats, shape (batch,)."""
-
-
-class Infers(Protocol):
-    """A proposal for the latent variables of each row."""
-
-    def infer(self, x: Array, noise: Noise) -> tuple[Any, Array]:
-        """One draw of z for each row, and log q(z | x) of shape (batch,)."""
 
 
 class LatentEstimate(NamedTuple):
@@ -66,8 +52,8 @@ class LatentEstimate(NamedTuple):
 
 
 def latent_log_prob(
-    model: HasLogJoint,
-    proposal: Infers,
+    model: HasLatents,
+    proposal: Encoder,
     x: Array,
     n_samples: int,
     noise: Noise,
@@ -137,8 +123,8 @@ def latent_log_prob(
 
 
 def latent_score(
-    model: HasLogJoint,
-    proposal: Infers,
+    model: HasLatents,
+    proposal: Encoder,
     x: Array,
     n_samples: int,
     noise: Noise,
@@ -194,8 +180,8 @@ def latent_score(
 
 
 def _log_weights(
-    model: HasLogJoint,
-    proposal: Infers,
+    model: HasLatents,
+    proposal: Encoder,
     x: Array,
     units: NDArray[np.int64],
     draws: NDArray[np.int64],

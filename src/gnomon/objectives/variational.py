@@ -1,0 +1,354 @@
+r"""Bounds on the log-likelihood of a model with latent variables: the evidence lower bound and importance weighting.
+
+A model is asked for ``log_joint(x, z)`` and for ``encode(x)``: q(z | x), of `gnomon.distributions.latents`.
+With ``log w = log p(x, z) - log q(z | x)`` and z from q, ``E log w`` is the ELBO, ``E log mean_k w_k`` the tighter
+bound. How the gradient is estimated is a slot of its own: along the path of a draw, or by the score function.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+
+from gnomon.contracts import Group, Noise
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.recipes.parameters import check_parameters
+from gnomon.recipes.recipe import Recipe, resolve
+
+__all__ = ["ELBO", "IWAE", "DoublyReparametrized", "GradientEstimator", "Pathwise", "ScoreFunction",
+           "VariationalObjective", "log_weights"]  # fmt: skip
+
+MEMORY = 0.9
+"""Share of the running baseline that an update keeps."""
+
+
+def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
+    """Log p(x, z) - log q(z | x) of the draws of each row, shape (n, draws).
+
+    Parameters
+    ----------
+    model : object with ``log_joint(x, z)``
+    x : tensor of shape (n, ...)
+    z : tensor of shape (n * draws, ...)
+        The draws of a row beside each other.
+    codes : distribution q(z | x) of the n rows
+    """
+    log_w: torch.Tensor = model.log_joint(_repeated(x, len(z) // len(x)), z) - codes.log_prob(z)
+    return log_w.reshape(len(x), -1)
+
+
+def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
+    return x if draws == 1 else x.repeat_interleave(draws, 0)
+
+
+# --- estimators of the gradient -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GradientEstimator(Recipe):
+    """Base of the recipes of the slot ``estimator``: how the gradient with respect to q's parameters is estimated."""
+
+    slot: ClassVar[str] = "estimator"
+    sees_codes: ClassVar[bool] = True
+    """Whether log q(z | x) takes a gradient by its parameters as well as by z."""
+
+    def draw(self, codes: Any, noise: Noise, draws: int) -> torch.Tensor:
+        """z of each row, shape (n * draws, d)."""
+        if not codes.reparametrized:
+            raise UserTypeError(
+                f"draws of {type(codes).__name__} are discrete and have no gradient", "estimator", "use score"
+            )
+        z: torch.Tensor = codes.rsample(noise, draws=draws)
+        return z
+
+    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
+        """A tensor of shape (n,) with the value of the bound, whose gradient is the estimate."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Pathwise(GradientEstimator):
+    """Through the draw: z = g(e, x), and the chain rule (the reparametrization trick).
+
+    Source: Kingma and Welling (2014); Rezende, Mohamed and Wierstra (2014).
+    """
+
+    short: ClassVar[str] = "pathwise"
+
+    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
+        """The bound itself."""
+        return bound.combine(signal)
+
+
+@dataclass(frozen=True)
+class DoublyReparametrized(GradientEstimator):
+    r"""Through the draw alone: the term :math:`\nabla_\phi \log q(z)` at held z, of mean 0, is left out or rewritten.
+
+    For the ELBO it is "sticking the landing": no variance where q is the posterior (Roeder, Wu and Duvenaud 2017). For
+    k weighted draws the gradient along the path is multiplied by the normalized weight once more, which is unbiased and
+    keeps its signal as k grows (Tucker, Lawson, Gu and Maddison 2019).
+    """
+
+    short: ClassVar[str] = "dreg"
+    sees_codes: ClassVar[bool] = False
+
+    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
+        """The bound; gradients that come back to z are multiplied by its weight."""
+        factor = bound.path_factor(signal.detach())
+        if factor is not None and z.requires_grad:
+            z.register_hook(lambda gradient: gradient * factor.reshape(-1, 1))  # type: ignore[no-untyped-call]
+        return bound.combine(signal)
+
+
+@dataclass(frozen=True)
+class ScoreFunction(GradientEstimator):
+    r"""By :math:`E_q[(f(z) - b) \nabla_\phi \log q(z)]`: no gradient of f by z is asked for, so z may be discrete.
+
+    Parameters
+    ----------
+    baseline : {"leave-one-out", "running", "none"}, default "running"
+        b, which never depends on the draw that it is subtracted from: the other draws of the row (needs two or more),
+        or a mean over earlier batches.
+
+    Notes
+    -----
+    Source: Williams (1992); Mnih and Rezende (2016) for the baselines of importance-weighted draws.
+    """
+
+    short: ClassVar[str] = "score"
+    baseline: Literal["leave-one-out", "running", "none"] = "running"
+
+    def draw(self, codes: Any, noise: Noise, draws: int) -> torch.Tensor:
+        """Draws that no gradient passes."""
+        z: torch.Tensor = codes.sample(noise, draws=draws)
+        return z
+
+    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
+        """The bound, plus 0 with the gradient of the score function."""
+        credit = bound.credit(signal.detach(), self.baseline)
+        score = (credit * codes.log_prob(z).reshape(signal.shape)).sum(1)
+        return bound.combine(signal) + (score - score.detach())
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------------
+
+
+class _Bound(Objective):
+    """A bound on log p(x) of each row from the signals of its draws, and its loss.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+    draws : int
+    """
+
+    level: torch.Tensor
+    seen: torch.Tensor
+
+    def __init__(self, estimator: GradientEstimator, draws: int) -> None:
+        super().__init__()
+        self.estimator, self.draws = estimator, draws
+        self.running = isinstance(estimator, ScoreFunction) and estimator.baseline == "running"
+        if self.running:
+            self.register_buffer("level", torch.zeros((), dtype=torch.float64))
+            self.register_buffer("seen", torch.zeros((), dtype=torch.float64))
+
+    def combine(self, signal: torch.Tensor) -> torch.Tensor:
+        """The bound of each row from (n, draws)."""
+        raise NotImplementedError
+
+    def path_factor(self, signal: torch.Tensor) -> torch.Tensor | None:
+        """What multiplies the gradient of each draw's path once more; None for nothing."""
+        raise NotImplementedError
+
+    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
+        """What multiplies the score of each draw, (n, draws), less its baseline."""
+        raise NotImplementedError
+
+    def parts(self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any) -> tuple[Any, Any]:
+        """Signals of the draws, (n, draws), and what is added in closed form, (n,) or 0."""
+        return log_weights(model, x, z, seen), 0.0
+
+    def closed(self, closed: Any, noise: Noise) -> Any:
+        """What of the closed form is trained on."""
+        return closed
+
+    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """Minus the bound of a batch with data ``X``."""
+        x, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
+        codes = model.encode(x)
+        z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
+        signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
+        bound = self.estimator.surrogate(self, signal, z, codes) + self.closed(closed, noise)
+        if self.running and phase != "validation":
+            self._remember(signal.detach(), weight, group)
+        return Loss({"negative_bound": Term(-(bound * weight).sum(), float(batch.weight.sum()))})
+
+    def _running(self) -> torch.Tensor:
+        """Mean signal of earlier batches; 0 before there are any."""
+        return self.level / (1 - MEMORY**self.seen) if self.running and self.seen > 0 else torch.zeros(())
+
+    @torch.no_grad()
+    def _remember(self, signal: torch.Tensor, weight: torch.Tensor, group: Group) -> None:
+        value = self.combine(signal).double() * weight
+        total, count = group.sum((float(value.sum()), float(weight.sum())))
+        if count > 0:
+            self.level.mul_(MEMORY).add_((1 - MEMORY) * total / count)
+            self.seen.add_(1)
+
+
+class _EvidenceBound(_Bound):
+    def __init__(self, recipe: ELBO, estimator: GradientEstimator) -> None:
+        super().__init__(estimator, recipe.n_samples)
+        self.recipe = recipe
+
+    def combine(self, signal: torch.Tensor) -> torch.Tensor:
+        return signal.mean(1)
+
+    def path_factor(self, signal: torch.Tensor) -> torch.Tensor | None:
+        return None
+
+    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
+        if baseline == "leave-one-out":
+            return (signal - signal.mean(1, keepdim=True)) / (self.draws - 1)  # (s - mean of the others) / draws
+        return (signal - self._running().to(signal.dtype)) / self.draws
+
+    def parts(self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any) -> tuple[Any, Any]:
+        form = self.recipe.form
+        if form == "monte-carlo":
+            return super().parts(model, x, z, codes, seen)
+        rows = _repeated(x, self.draws)
+        if form == "entropy":
+            return model.log_joint(rows, z).reshape(len(x), -1), codes.entropy()
+        return model.log_likelihood(rows, z).reshape(len(x), -1), model.divergence(codes)
+
+    def closed(self, closed: Any, noise: Noise) -> Any:
+        if self.recipe.form != "kl":
+            return closed
+        held = closed if not self.recipe.free_bits else closed.clamp_min(self.recipe.free_bits)
+        warm = self.recipe.warm_up
+        return -self.recipe.beta * (min(1.0, (noise.update + 1) / warm) if warm else 1.0) * held.sum(1)  # type: ignore[attr-defined]
+
+
+class _ImportanceBound(_Bound):
+    def combine(self, signal: torch.Tensor) -> torch.Tensor:
+        return torch.logsumexp(signal, 1) - math.log(self.draws)
+
+    def path_factor(self, signal: torch.Tensor) -> torch.Tensor | None:
+        return torch.softmax(signal, 1)
+
+    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
+        value = self.combine(signal)[:, None]
+        if baseline != "leave-one-out":
+            return (value - self._running().to(signal.dtype)).expand(signal.shape)
+        k = self.draws
+        others = (signal.sum(1, keepdim=True) - signal) / (k - 1)  # log of the geometric mean of the other weights
+        eye = torch.eye(k, dtype=torch.bool)
+        return value - self.combine(torch.where(eye, others[:, :, None], signal[:, None, :]).reshape(-1, k)).reshape(
+            -1, k
+        )
+
+
+# --- recipes --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VariationalObjective(Recipe):
+    """Base of the recipes of the slot ``objective`` of models with latent variables: lower bounds on log p(x)."""
+
+    slot: ClassVar[str] = "objective"
+
+    def build(self) -> Objective:
+        """The objective."""
+        raise NotImplementedError
+
+
+def _estimator(value: str | Recipe, draws: int) -> GradientEstimator:
+    estimator = resolve(value, "estimator")
+    check_parameters(estimator, estimator.get_params())
+    assert isinstance(estimator, GradientEstimator)
+    if isinstance(estimator, ScoreFunction) and estimator.baseline == "leave-one-out" and draws < 2:
+        raise UserValueError(
+            "a leave-one-out baseline needs 2 or more draws per row, got 1", "estimator__baseline",
+            "raise the number of draws, or choose running",
+        )  # fmt: skip
+    return estimator
+
+
+@dataclass(frozen=True)
+class ELBO(VariationalObjective):
+    r"""The evidence lower bound, :math:`E_q \log p(x | z) - KL(q(z | x) \| p(z)) \le \log p(x)`.
+
+    Parameters
+    ----------
+    n_samples : int in [1, inf), default 1
+        Draws of z per row.
+    form : {"kl", "entropy", "monte-carlo"}, default "kl"
+        What is in closed form: the divergence from the prior, the entropy of q in E log p(x, z) + H(q), or nothing.
+        The mean is one; the last has no variance where q is the posterior.
+    beta : float in (0, inf), default 1
+        Factor of the divergence; other than 1 it is no bound on log p(x) of this model for beta < 1, and a looser one
+        for beta > 1 (Higgins et al. 2017).
+    warm_up : int in [0, inf), default 0
+        Updates over which the factor of the divergence rises evenly from 0 to `beta`.
+    free_bits : float in [0, inf), default 0
+        Nats of divergence per latent variable and row that cost no more than these (Kingma et al. 2016, per row here).
+    estimator : str or recipe, default "pathwise"
+        Of the gradient.
+
+    Notes
+    -----
+    Source: Kingma and Welling (2014); Goodfellow, Bengio and Courville (2016), section 20.10.3.
+    """
+
+    short: ClassVar[str] = "elbo"
+    n_samples: Annotated[int, "[1, inf)"] = 1
+    form: Literal["kl", "entropy", "monte-carlo"] = "kl"
+    beta: Annotated[float, "(0, inf)"] = 1.0
+    warm_up: Annotated[int, "[0, inf)"] = 0
+    free_bits: Annotated[float, "[0, inf)"] = 0.0
+    estimator: str | Recipe = "pathwise"
+
+    def build(self) -> Objective:
+        """The objective."""
+        estimator = _estimator(self.estimator, self.n_samples)
+        if not estimator.sees_codes and self.form != "monte-carlo":
+            raise UserValueError(
+                f"form must be 'monte-carlo' with the estimator {estimator.short!r}, got {self.form!r}",
+                "objective__form", "set it, or choose pathwise",
+            )  # fmt: skip
+        shaped = self.beta != 1 or self.warm_up or self.free_bits
+        if shaped and self.form != "kl":
+            raise UserValueError(
+                f"form must be 'kl' with beta, warm_up or free_bits, got {self.form!r}", "objective__form", "set it"
+            )
+        return _EvidenceBound(self, estimator)
+
+
+@dataclass(frozen=True)
+class IWAE(VariationalObjective):
+    r"""The importance-weighted bound :math:`E \log \frac1k \sum_i p(x, z_i) / q(z_i | x)`: tighter as k grows.
+
+    Parameters
+    ----------
+    k : int in [1, inf), default 5
+        Draws of z per row; 1 gives the ELBO.
+    estimator : str or recipe, default "dreg"
+        Of the gradient; the signal of ``pathwise`` for the encoder fades as k grows (Rainforth et al. 2018).
+
+    Notes
+    -----
+    k times the cost of the ELBO. Source: Burda, Grosse and Salakhutdinov (2016).
+    """
+
+    short: ClassVar[str] = "iwae"
+    k: Annotated[int, "[1, inf)"] = 5
+    estimator: str | Recipe = "dreg"
+
+    def build(self) -> Objective:
+        """The objective."""
+        return _ImportanceBound(_estimator(self.estimator, self.k), self.k)
