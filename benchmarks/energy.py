@@ -93,7 +93,7 @@ def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     from gnomon.data.batches import Batches
     from gnomon.numeric.noise import Noise
     from gnomon.training.driver import run_procedure
-    from gnomon.training.gradient import Gradient
+    from gnomon.training.gradient import Budget, Gradient
     from gnomon.training.group import Group
     from gnomon.training.optimizers import SGD
     from gnomon.training.procedure import Problem
@@ -103,7 +103,7 @@ def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     noise = Noise(0, "fit")
     problem = Problem(RBMModel(d, hidden), Batches(X, batch_size=batch, noise=noise), noise, Group(), Nothing())
     with gnomon.context(callbacks=(lambda step, record: at.append(time.perf_counter()),)):
-        run_procedure(Gradient(SGD(), 0.01, 8), problem)
+        run_procedure(Gradient(SGD(), 0.01, Budget(epochs=8)), problem)
     return float(np.diff(at).min()) / 2000 * 1e6
 
 

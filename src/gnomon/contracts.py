@@ -275,11 +275,14 @@ class Noise(Protocol):
 class Objective(Protocol):
     """How a model is scored while it learns; critics and baselines are its parameters, chains its buffers."""
 
-    def phases(self, model: Any) -> dict[str, list[Any]]:
-        """Parameters by phase; each phase has its own optimizer and update."""
+    def phases(self, model: Any) -> Mapping[str, Any]:
+        """What a step consists of, by name and in turn: parameters, number of updates, optimizer, rows."""
 
     def __call__(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Any:
         """The Loss of this batch: sums over examples, never means."""
+
+    def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Any:
+        """The Loss of rows that do not train: it leaves no trace in model and objective."""
 
 
 class Procedure(Protocol):

@@ -384,7 +384,7 @@ def test_the_objective_weighs_the_rows_of_a_batch():
     term.sum.backward()
     expected = ((torch.sigmoid(2 * SCORES) - LABELS) * SCORES).sum(1) @ WEIGHT
     assert model.factor.grad.item() == pytest.approx(expected.item(), rel=1e-12)
-    assert objective.phases(model)["fit"] == [model.factor]
+    assert objective.phases(model)["fit"].parameters == [model.factor]
 
 
 def test_every_recipe_has_a_short_name():

@@ -10,7 +10,7 @@ import torch
 from gnomon.data.batches import Batches
 from gnomon.nn.module import Module
 from gnomon.numeric.noise import Noise
-from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.objectives.base import Loss, Objective, Phase, Term
 from gnomon.training.group import Group
 from gnomon.training.procedure import Info, Problem
 
@@ -59,8 +59,8 @@ class Duel(Objective):
         self.critic = torch.nn.Parameter(torch.full((1,), 0.5, dtype=torch.float64))
         self.seen: list[tuple[str, float]] = []
 
-    def phases(self, model: Line) -> dict[str, list[Any]]:
-        return {"up": [self.critic], "down": [model.a]}
+    def phases(self, model: Line) -> dict[str, Phase]:
+        return {"up": Phase([self.critic]), "down": Phase([model.a])}
 
     def forward(self, model: Line, batch: Any, *, noise: Any, phase: str, group: Any) -> Loss:
         n = len(batch)

@@ -15,7 +15,7 @@ from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context
 from gnomon.training.driver import run_procedure
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import Group, current
 from gnomon.training.launch import launch
 from gnomon.training.optimizers import Adam
@@ -75,7 +75,7 @@ def line(group: Group, folder: str | None, limit: int | None = None) -> tuple[np
         group.sum(0)
         run = RunFolder.open(folder)
     task = problem(Squares(0.3), group=group)
-    outcome = run_procedure(Gradient(Adam(), 0.1, 4), task, run, limit=limit)
+    outcome = run_procedure(Gradient(Adam(), 0.1, Budget(epochs=4)), task, run, limit=limit)
     return np.concatenate([task.model.a.detach().numpy(), task.model.b.detach().numpy()]), outcome.steps
 
 

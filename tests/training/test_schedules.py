@@ -13,7 +13,7 @@ import torch
 from gnomon.recipes.recipe import named, shorts
 from gnomon.training import schedules
 from gnomon.training.driver import run_procedure
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD
 from gnomon.training.schedules import (
     Constant,
@@ -146,7 +146,7 @@ def test_a_fit_moves_at_the_scheduled_rate(per: Any) -> None:
     """Ten updates of two epochs by hand, the schedule's t counted in epochs or in updates."""
     schedule = Exponential(gamma=0.5, per=per)
     task = problem(Squares())
-    outcome = run_procedure(Gradient(SGD(), 0.1, 2, schedule=schedule), task)
+    outcome = run_procedure(Gradient(SGD(), 0.1, Budget(epochs=2), schedule=schedule), task)
     other = problem(Squares())
     model = other.model
     for update in range(10):
@@ -167,5 +167,6 @@ def test_a_fit_moves_at_the_scheduled_rate(per: Any) -> None:
 def test_a_plateau_without_validation_rows_watches_the_training_loss() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        outcome = run_procedure(Gradient(SGD(), 1e-12, 6, schedule=Plateau(patience=2)), problem(Squares()))
+        procedure = Gradient(SGD(), 1e-12, Budget(epochs=6), schedule=Plateau(patience=2))
+        outcome = run_procedure(procedure, problem(Squares()))
     assert outcome.history["learning_rate"] == [1e-12, 1e-12, 1e-12, 5e-13, 5e-13, 2.5e-13]

@@ -17,7 +17,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.objectives.base import Loss, Term
 from gnomon.runs.folder import RunFolder
 from gnomon.training.driver import run_procedure
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam
 from gnomon.training.schedules import Plateau
 from gnomon.training.stopping import EarlyStopping, Off, Watch, held_out
@@ -47,7 +47,7 @@ def watched(objective: Squares, model: Line | None = None) -> Any:
 
 def fit(objective: Squares, stopping: Any, epochs: int = 9, limit: int | None = None, run: Any = None) -> Any:
     task = watched(objective)
-    return task, run_procedure(Gradient(SGD(), 0.1, epochs, stopping=stopping), task, run, limit=limit)
+    return task, run_procedure(Gradient(SGD(), 0.1, Budget(epochs=epochs), stopping=stopping), task, run, limit=limit)
 
 
 @pytest.mark.spec("PRA-062")
@@ -94,7 +94,7 @@ def test_a_monitor_that_is_no_number_stops_the_fit(bad: float) -> None:
 def test_the_loss_that_is_watched_is_the_mean_over_the_validation_rows() -> None:
     """A slope and an offset that do not move: (a x + b - y)^2 with a = 0, b = 1 over rows (0.5, 1), (1, -1)."""
     task = watched(Squares(penalty=3.0))
-    outcome = run_procedure(Gradient(SGD(), 1e-300, 1, stopping=EarlyStopping()), task)
+    outcome = run_procedure(Gradient(SGD(), 1e-300, Budget(epochs=1), stopping=EarlyStopping()), task)
     assert outcome.records[0]["validation_error"] == pytest.approx((0.0 + 4.0) / 2, rel=1e-12)
 
 
@@ -105,15 +105,15 @@ def test_stopped_anywhere_it_ends_the_same(stop: int, tmp_path: Path) -> None:
     script = [3.0, 1.0, 2.0, 2.0, 2.5, 2.0, 2.0]
     options: dict[str, Any] = {"stopping": EarlyStopping(patience=4), "schedule": Plateau(patience=2)}
     task = watched(Scripted(script))
-    outcome = run_procedure(Gradient(Adam(), 0.1, 7, **options), task)
+    outcome = run_procedure(Gradient(Adam(), 0.1, Budget(epochs=7), **options), task)
     assert outcome.history["best_epoch"][-1] == 2 and len(outcome.records) == 6
     assert outcome.history["learning_rate"] == [0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
     run = RunFolder.create(tmp_path / "run", CONFIG)
-    run_procedure(Gradient(Adam(), 0.1, 7, **options), watched(Scripted(script)), run, limit=stop)
+    run_procedure(Gradient(Adam(), 0.1, Budget(epochs=7), **options), watched(Scripted(script)), run, limit=stop)
     strange = Line()
     strange.a.data.fill_(77.0)
     again = watched(Scripted(script), strange)
-    ended = run_procedure(Gradient(Adam(), 0.1, 7, **options), again, RunFolder.open(run.path))
+    ended = run_procedure(Gradient(Adam(), 0.1, Budget(epochs=7), **options), again, RunFolder.open(run.path))
     assert ended.records == outcome.records
     for name, value in task.model.state().items():
         assert value.tobytes() == again.model.state()[name].tobytes()
@@ -121,7 +121,7 @@ def test_stopped_anywhere_it_ends_the_same(stop: int, tmp_path: Path) -> None:
 
 def test_early_stopping_without_rows_to_judge_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(TypeError, match="validation rows"):
-        run_procedure(Gradient(SGD(), 0.1, 2, stopping=EarlyStopping()), problem(Squares()))
+        run_procedure(Gradient(SGD(), 0.1, Budget(epochs=2), stopping=EarlyStopping()), problem(Squares()))
 
 
 def noise() -> Noise:

@@ -334,11 +334,11 @@ def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | 
     batch = problem.batches.step(0, 0)
     parts = []
     phases = problem.objective.phases(model)
-    for phase, parameters in phases.items():
+    for name, phase in phases.items():
         named = [*model.named_parameters(), *((f"objective/{n}", p) for n, p in problem.objective.named_parameters())]
-        mine = {name: p for name, p in named if any(p is one for one in parameters)}
-        prefix = f"{phase}: " if len(phases) > 1 else ""
-        parts.append(_of_phase(problem, batch, phase, mine, noise, prefix))
+        mine = {name: p for name, p in named if any(p is one for one in phase.parameters)}
+        prefix = f"{name}: " if len(phases) > 1 else ""
+        parts.append(_of_phase(problem, batch, name, mine, noise, prefix))
     return parts
 
 
@@ -351,23 +351,16 @@ def _of_phase(problem: Any, batch: Any, phase: str, named: dict[str, Any], noise
 
     def loss() -> float:
         with _as_found(model, objective):
-            value = _total(answer())
+            value = answer().total()
             return float(value.detach() if hasattr(value, "detach") else value)
 
     with _as_found(model, objective):
         analytic = _closed_form(answer, named)
     if analytic is None:
         with _as_found(model, objective):
-            analytic = _automatic(_total(answer()), named)
+            analytic = _automatic(answer().total(), named)
     point = {prefix + name: p.detach().numpy() for name, p in named.items()}
     return loss, point, {prefix + name: value for name, value in analytic.items()}
-
-
-def _total(loss: Any) -> Any:
-    """sum_k scale_k sum_k / W_k."""
-    values = [(t.sum() if callable(t.sum) else t.sum, t) for t in loss.terms.values()]
-    shares = [term.scale / term.weight * value for value, term in values]
-    return sum(shares[1:], start=shares[0])
 
 
 def _closed_form(answer: Callable[..., Any], named: Mapping[str, Any]) -> dict[str, Any] | None:

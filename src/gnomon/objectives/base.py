@@ -1,17 +1,20 @@
-"""Terms, losses, and the base of all objectives."""
+"""Terms, losses, phases, and the base of all objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from torch import nn
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.nn.module import Module
+from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Loss", "Objective", "Term", "shard"]
+__all__ = ["Loss", "Objective", "Phase", "Term", "as_found", "shard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +43,74 @@ class Loss:
     Parameters
     ----------
     terms : dict of str to Term
+        Without `gradients` the total is that of the tensors among them; numbers and callables are recorded only.
     gradients : dict of str to array, optional
-        Closed-form gradients by parameter name, as sums over examples; then no backward pass runs.
+        Closed-form gradients by parameter name, as sums over examples; then no backward pass runs. Parameters of the
+        objective have names that begin with ``objective/``.
     per : str, optional
         The term whose weight divides the gradients.
+    watch : str, optional
+        The term that schedules and early stopping judge by, and that stands first in the history; the first where left
+        out.
     """
 
     terms: dict[str, Term]
     gradients: dict[str, Array] | None = None
     per: str | None = None
+    watch: str | None = None
+
+    @property
+    def watched(self) -> str:
+        """Name of the term that is judged by."""
+        return self.watch or next(iter(self.terms))
+
+    def total(self, weights: Mapping[str, float] | None = None) -> Any:
+        """sum_k scale_k * sum_k / W_k.
+
+        Parameters
+        ----------
+        weights : mapping of str to float, optional
+            W_k by term; those of the terms, as of one process, where left out. A term of weight 0 is 0.
+
+        Examples
+        --------
+        >>> Loss({"a": Term(6.0, 3.0), "b": Term(1.0, 2.0, scale=4.0)}, gradients={}).total()
+        4.0
+        """
+        total: Any = None
+        for name, term in self.terms.items():
+            if self.gradients is None and not isinstance(term.sum, torch.Tensor):
+                continue
+            value = term.sum() if callable(term.sum) else term.sum
+            weight = term.weight if weights is None else weights[name]
+            share = (term.scale / weight if weight else 0.0) * value
+            total = share if total is None else total + share
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of every step that moves some of the parameters.
+
+    Parameters
+    ----------
+    parameters : sequence of nn.Parameter
+        Of the model or of the objective.
+    steps : int, default 1
+        Updates in a step, each on a batch of its own.
+    optimizer : Recipe, optional
+        How a gradient becomes an update; the system's where left out.
+    rate : float, default 1
+        Factor of the system's learning rate.
+    data : {"train", "validation"}, default "train"
+        Which rows the batches are made of.
+    """
+
+    parameters: Sequence[nn.Parameter]
+    steps: int = 1
+    optimizer: Recipe | None = None
+    rate: float = 1.0
+    data: Literal["train", "validation"] = "train"
 
 
 class Objective(Module):
@@ -57,12 +119,21 @@ class Objective(Module):
     sharded: tuple[str, ...] = ()
     default_phase = "fit"
 
-    def phases(self, model: Any) -> dict[str, list[nn.Parameter]]:
-        """Parameters by phase: one phase with everything."""
-        return {self.default_phase: [*model.parameters(), *self.parameters()]}
+    def phases(self, model: Any) -> dict[str, Phase]:
+        """What a step consists of, in turn: here one phase with everything."""
+        return {self.default_phase: Phase([*model.parameters(), *self.parameters()])}
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Make what needs the model's or the batch's size (chains); called once before the first update."""
+
+    def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
+        """The loss of rows that do not train; its watched term is looked at. Nothing is changed by it.
+
+        Here it is `forward` in the phase ``validation``, without gradients and with the buffers put back.
+        """
+        with torch.no_grad(), as_found(self):
+            loss: Loss = self(model, batch, noise=noise, phase="validation", group=group)
+        return loss
 
     def collect(self, group: Group) -> dict[str, Array]:
         """`state` with the buffers of all processes joined on axis 0."""
@@ -71,6 +142,21 @@ class Objective(Module):
     def distribute(self, state: Mapping[str, Array], group: Group) -> None:
         """Take over what `collect` joined: every process its own part."""
         self.load({name: v[shard(len(v), group)] if name in self.sharded else v for name, v in state.items()})
+
+
+@contextmanager
+def as_found(*modules: nn.Module) -> Iterator[None]:
+    """Put the buffers of modules back, be they changed in place or replaced."""
+    owners = [part for module in modules for part in module.modules() if part._buffers]
+    before = [(part, name, b, b.clone()) for part in owners for name, b in part._buffers.items() if b is not None]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for part, name, buffer, values in before:
+                buffer.copy_(values)
+                if part._buffers[name] is not buffer:
+                    setattr(part, name, buffer)
 
 
 def shard(n: int, group: Group) -> slice:

@@ -17,7 +17,7 @@ from gnomon.system.prediction import Classifier
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
 from gnomon.training.driver import FitResult
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem, diverged
 from gnomon.training.schedules import Constant
@@ -67,10 +67,11 @@ class _Online(System):
         noise = Stream(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
         problem: Problem = self.problem(self.model_, table, noise, current_group())
         procedure: Any = self.procedure(table)
+        procedure.budget = Budget(epochs=1)
         state = procedure.start(problem)
         recipe = self.recipe("optimizer")
         if self._stream is not None and self._stream[0] is self.model_ and self._stream[2] == recipe:
-            state.optimizers, state.rate = self._stream[1], math.nan  # the learning rate may have been changed since
+            state.adopt(self._stream[1])  # the learning rate may have been changed since
         with limited(current_context().threads, torch_alone=self.numpy_products):
             for _ in range(problem.batches.steps):
                 state, info = procedure.step(state)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
 
 import numba
 import numpy as np
@@ -28,35 +27,55 @@ class Exchange:
         self.group = group
 
     def prepare(self, model: torch.nn.Module, objective: torch.nn.Module) -> None:
-        """Take note of the parameters, by the names that closed-form gradients use."""
+        """Take note of the parameters: the model's by their names, the objective's with ``objective/`` before them."""
         self.named = dict(model.named_parameters())
-        self.parameters = [*self.named.values(), *objective.parameters()]
+        self.named |= {f"objective/{name}": parameter for name, parameter in objective.named_parameters()}
+        self.learned = sum(parameter.requires_grad for parameter in self.named.values())
 
-    def backward(self, loss: Loss) -> None:
-        """Gradients of the total into the parameters, as this process's share; replaces what was there."""
+    def choose(self, parameters: Sequence[torch.nn.Parameter]) -> dict[str, torch.nn.Parameter]:
+        """The parameters of a phase by name, without those that are not to be learned.
+
+        Raises
+        ------
+        TypeError
+            A parameter of neither the model nor the objective.
+        """
+        wanted = {id(parameter): parameter.requires_grad for parameter in parameters}
+        chosen = {name: parameter for name, parameter in self.named.items() if id(parameter) in wanted}
+        if len(chosen) < len(wanted):
+            raise TypeError("a phase names parameters that are neither the model's nor the objective's")
+        return {name: parameter for name, parameter in chosen.items() if parameter.requires_grad}
+
+    def backward(self, loss: Loss, parameters: Mapping[str, torch.nn.Parameter]) -> None:
+        """Gradients of the total into these parameters, as this process's share; replaces what was there.
+
+        Parameters
+        ----------
+        loss : Loss
+        parameters : mapping of str to nn.Parameter
+            What `choose` gave; no gradient of others is computed or changed.
+        """
         weights = {name: term.weight for name, term in loss.terms.items()}
         if self.group.size > 1:
             weights = self.group.sum(weights)
         if loss.gradients is not None:
             self.divisor = weights[loss.per or next(iter(weights))]
-            self._place(loss.gradients)
+            self._place(loss.gradients, parameters)
             return
         self.divisor = 1.0
-        for parameter in self.parameters:
+        for parameter in parameters.values():
             parameter.grad = None
-        # rows whose weights are all 0 ask for no step
-        factors = {name: term.scale / weights[name] if weights[name] else 0.0 for name, term in loss.terms.items()}
-        shares: list[Any] = [factors[name] * cast(Any, term.sum) for name, term in loss.terms.items()]
-        sum(shares[1:], start=shares[0]).backward()
+        everything = len(parameters) == self.learned
+        loss.total(weights).backward(inputs=None if everything else list(parameters.values()))
         self.arrays = []
-        for parameter in self.parameters:
+        for parameter in parameters.values():
             if parameter.grad is not None:
                 parameter.grad = parameter.grad.contiguous()
                 self.arrays.append(parameter.grad.numpy())
 
-    def _place(self, gradients: Mapping[str, Array]) -> None:
+    def _place(self, gradients: Mapping[str, Array], parameters: Mapping[str, torch.nn.Parameter]) -> None:
         self.arrays = []
-        for name, parameter in self.named.items():
+        for name, parameter in parameters.items():
             if name not in gradients:
                 parameter.grad = None
                 continue

@@ -1,4 +1,4 @@
-"""Gradient descent on an objective, in phases: one step is one update of every phase."""
+"""Gradient descent on an objective, in phases: in one step every phase makes its updates, in turn."""
 
 from __future__ import annotations
 
@@ -9,29 +9,104 @@ from typing import Any, ClassVar
 
 import torch
 
-from gnomon.contracts import Array
-from gnomon.objectives.base import Loss
+from gnomon.contracts import Array, Batches, Noise
+from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
 from gnomon.training.exchange import Exchange
 from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.schedules import Clock, Constant, Schedule
 from gnomon.training.stopping import Off, Stopping, Watch
 
-__all__ = ["Gradient"]
+__all__ = ["Budget", "Gradient"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a fit goes on: so many passes over the data, or so many steps.
+
+    Parameters
+    ----------
+    epochs : int, optional
+    updates : int, optional
+        Steps; where there are several phases each of them makes its updates in a step.
+
+    Raises
+    ------
+    TypeError
+        Both, or neither.
+    """
+
+    epochs: int | None = None
+    updates: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.updates is None):
+            raise TypeError("a budget has epochs or updates")
+
+    def amounts(self, per_epoch: int, batches: int = 1) -> tuple[int, int]:
+        """Epochs and updates of the whole fit.
+
+        Parameters
+        ----------
+        per_epoch : int >= 1
+            Batches of an epoch.
+        batches : int >= 1, default 1
+            Batches that a step takes.
+
+        Examples
+        --------
+        >>> Budget(epochs=3).amounts(10), Budget(updates=25).amounts(10), Budget(epochs=1).amounts(10, batches=6)
+        ((3, 30), (3, 25), (1, 2))
+        """
+        if self.updates is not None:
+            return -(-self.updates * batches // per_epoch), self.updates
+        epochs = self.epochs or 0
+        return epochs, -(-epochs * per_epoch // batches)
+
+
+@dataclass
+class _Part:
+    """A phase within a fit."""
+
+    phase: str
+    parameters: Mapping[str, torch.nn.Parameter]
+    optimizer: torch.optim.Optimizer
+    noise: Noise
+    steps: int
+    rate: float
+    batches: Batches
+    """What its batches are taken from: `taken` of them in a step by all phases, from `first` on by this one."""
+    first: int
+    taken: int = 1
 
 
 @dataclass
 class _State:
     problem: Problem
     exchange: Exchange
-    optimizers: dict[str, torch.optim.Optimizer]
-    noises: dict[str, Any]
+    parts: list[_Part]
     clock: Clock
     watch: Watch | None
+    epochs: int
+    updates: int
+    taken: int
+    """Batches of the training rows that a step takes."""
     rate: float
     update: int = 0
+    watched: str = ""
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """By phase."""
+        return {part.phase: part.optimizer for part in self.parts}
+
+    def adopt(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
+        """Go on with the optimizers of an earlier fit to the same parameters; their rate is set anew."""
+        for part in self.parts:
+            part.optimizer = optimizers[part.phase]
+        self.rate = math.nan
 
 
 class Gradient:
@@ -40,23 +115,23 @@ class Gradient:
     Parameters
     ----------
     optimizer : Recipe
-        Built once per phase.
+        Of every phase that has none of its own.
     learning_rate : float
-    epochs : int
-        Passes over the data.
+    budget : Budget
     tol : float, default 0
-        End when the gradient's norm is at most this after an epoch; 0 runs all epochs.
+        End when the gradient's norm is at most this after an epoch; 0 goes on until the budget is spent.
     schedule : Schedule, default Constant()
         What the learning rate is multiplied by in the course of the fit.
     stopping : Stopping, default Off()
-        When to end before the last epoch, by the loss on the problem's validation rows, and whose weights to keep.
+        When to end before the budget is spent, by the loss on the problem's validation rows, and whose weights to keep.
     clip : float, optional
         Gradients are shortened to this norm, one phase at a time.
 
     Notes
     -----
-    The loss on validation rows is the mean of the objective's first term, without its penalties; the objective is
-    asked for it with ``phase="validation"`` and under ``torch.no_grad``.
+    Batch number k of a fit is batch k mod m of epoch k div m, where m is the number of batches of an epoch; step u
+    takes the numbers u b, ..., u b + b - 1 for the b updates of its phases. Where an epoch ends within a step, that
+    step closes the record. The loss on validation rows is the mean of the watched term of ``Objective.validate``.
     """
 
     iterates: ClassVar[bool] = True
@@ -65,14 +140,14 @@ class Gradient:
         self,
         optimizer: Recipe,
         learning_rate: float,
-        epochs: int,
+        budget: Budget,
         tol: float = 0.0,
         *,
         schedule: Schedule | None = None,
         stopping: Stopping | None = None,
         clip: float | None = None,
     ) -> None:
-        self.optimizer, self.learning_rate, self.epochs, self.tol = optimizer, learning_rate, epochs, tol
+        self.optimizer, self.learning_rate, self.budget, self.tol = optimizer, learning_rate, budget, tol
         self.schedule, self.stopping, self.clip = schedule or Constant(), stopping or Off(), clip
 
     def start(self, problem: Problem) -> _State:
@@ -83,45 +158,59 @@ class Gradient:
     def _assemble(self, problem: Problem) -> _State:
         exchange = Exchange(problem.group)
         exchange.prepare(problem.model, problem.objective)
-        phases = problem.objective.phases(problem.model)
-        optimizers = {
-            phase: self.optimizer.build(parameters, self.learning_rate)  # type: ignore[attr-defined]
-            for phase, parameters in phases.items()
-        }
-        noises = {phase: problem.noise.child(phase) for phase in phases}
+        parts: list[_Part] = []
+        taken = {"train": 0, "validation": 0}
+        for name, phase in problem.objective.phases(problem.model).items():
+            parts.append(self._part(name, phase, exchange, problem, taken[phase.data]))
+            taken[phase.data] += phase.steps
+        for part in parts:
+            part.taken = taken["train" if part.batches is problem.batches else "validation"]
         clock, watch = self.schedule.build(), self.stopping.build()
         if watch is not None and problem.validation is None:
             raise TypeError("early stopping needs validation rows")
-        return _State(problem, exchange, optimizers, noises, clock, watch, self.learning_rate)
+        per_step = max(1, taken["train"])
+        epochs, updates = self.budget.amounts(problem.batches.steps, per_step)
+        return _State(problem, exchange, parts, clock, watch, epochs, updates, per_step, self.learning_rate)
+
+    def _part(self, name: str, phase: Phase, exchange: Exchange, problem: Problem, first: int) -> _Part:
+        batches = problem.batches if phase.data == "train" else problem.validation
+        if batches is None:
+            raise TypeError(f"the phase {name!r} needs validation rows")
+        parameters = exchange.choose(phase.parameters)
+        recipe: Any = phase.optimizer or self.optimizer
+        optimizer = recipe.build(list(parameters.values()), self.learning_rate * phase.rate)
+        noise = problem.noise.child(name)
+        return _Part(name, parameters, optimizer, noise, phase.steps, phase.rate, batches, first)
 
     def step(self, state: _State) -> tuple[_State, Info]:
-        """One update of each phase on the next batch."""
-        problem = state.problem
-        epoch, place = divmod(state.update, problem.batches.steps)
-        batch = problem.batches.step(epoch, place)
+        """The updates of each phase, in turn."""
+        problem, exchange = state.problem, state.exchange
+        epoch, place = divmod(state.update * state.taken, problem.batches.steps)
+        ends = place + state.taken >= problem.batches.steps or state.update + 1 >= state.updates
         self._set_rate(state, epoch)
         norm = 0.0
-        for phase, optimizer in state.optimizers.items():
-            noise = state.noises[phase].at(state.update)
-            loss = problem.objective(problem.model, batch, noise=noise, phase=phase, group=problem.group)
-            self._add(state, loss, last=place + 1 == problem.batches.steps)
-            state.exchange.backward(loss)
-            norm += state.exchange.finish(self.clip)
-            self._move(optimizer, state.update + 1)
+        for part in state.parts:
+            for number in range(part.steps):
+                batch = part.batches.step(*divmod(state.update * part.taken + part.first + number, part.batches.steps))
+                noise = part.noise.at(state.update * part.steps + number)
+                loss = problem.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
+                self._add(state, loss, last=ends and number + 1 == part.steps)
+                exchange.backward(loss, part.parameters)
+                norm += exchange.finish(self.clip)
+                self._move(part.optimizer, state.update + 1)
         state.update += 1
-        if place + 1 < problem.batches.steps:
+        if not ends:
             return state, Info(monitored=norm)
-        return state, self._epoch_done(state, epoch, norm)
+        return state, self._epoch_done(state, norm)
 
     def _set_rate(self, state: _State, epoch: int) -> None:
-        updates = self.epochs * state.problem.batches.steps
-        rate = self.learning_rate * state.clock.factor(epoch, self.epochs, state.update, updates)
+        rate = self.learning_rate * state.clock.factor(epoch, state.epochs, state.update, state.updates)
         if rate == state.rate:
             return
         state.rate = rate
-        for optimizer in state.optimizers.values():
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+        for part in state.parts:
+            for group in part.optimizer.param_groups:
+                group["lr"] = rate * part.rate
 
     @staticmethod
     def _move(optimizer: torch.optim.Optimizer, step: int) -> None:
@@ -134,6 +223,8 @@ class Gradient:
 
     def _add(self, state: _State, loss: Loss, *, last: bool) -> None:
         """Add the terms to the epoch's sums; one that costs a computation of its own is seen on the last batch only."""
+        if loss.watch or not state.watched:
+            state.watched = loss.watched
         for name, term in loss.terms.items():
             if callable(term.sum) and not last:
                 continue
@@ -141,21 +232,23 @@ class Gradient:
             state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
             state.weights[name] = state.weights.get(name, 0.0) + term.weight
 
-    def _epoch_done(self, state: _State, epoch: int, norm: float) -> Info:
+    def _epoch_done(self, state: _State, norm: float) -> Info:
         sums, weights = state.problem.group.sum((state.sums, state.weights))
         state.sums, state.weights = {}, {}
-        means = {name: _mean(sums[name], weights[name]) for name in sums}
-        record = {"epoch": epoch + 1, **means, "gradient_norm": norm}
+        means = {name: _mean(sums[name], weights[name]) for name in sorted(sums, key=lambda n: n != state.watched)}
+        spent = state.update >= state.updates
+        epoch = state.epochs if spent else state.update * state.taken // state.problem.batches.steps
+        record = {"epoch": epoch, **means, "gradient_norm": norm}
         if not isinstance(self.schedule, Constant) or self.schedule.warmup:
             record["learning_rate"] = state.rate
-        loss = next(iter(means.values()))
+        loss = means[state.watched]
         if state.problem.validation is not None:
             name, loss = self._judge(state)
             record[f"validation_{name}"] = loss
             if not math.isfinite(loss):
                 raise diverged(f"validation_{name}", loss, state.update)
         state.clock.observe(loss)
-        done = epoch + 1 >= self.epochs or (self.tol > 0 and norm <= self.tol)
+        done = spent or (self.tol > 0 and norm <= self.tol)
         if state.watch is not None:
             done = state.watch.update(loss, state.problem.model.state()) or done
             record["best_epoch"] = state.watch.epoch
@@ -165,15 +258,14 @@ class Gradient:
 
     @staticmethod
     def _judge(state: _State) -> tuple[str, float]:
-        """Name and mean of the objective's first term on the validation rows."""
+        """Name and mean of the objective's watched term on the validation rows."""
         problem, name, total, weight = state.problem, "", 0.0, 0.0
         noise = problem.noise.child("validation").at(state.update)
-        with torch.no_grad():
-            for batch in problem.validation.epoch(0):
-                loss = problem.objective(problem.model, batch, noise=noise, phase="validation", group=problem.group)
-                name, term = next(iter(loss.terms.items()))
-                total += term.scale * (term.sum() if callable(term.sum) else _number(term.sum))
-                weight += term.weight
+        for batch in problem.validation.epoch(0):
+            loss = problem.objective.validate(problem.model, batch, noise=noise, group=problem.group)
+            name, term = loss.watched, loss.terms[loss.watched]
+            total += term.scale * (term.sum() if callable(term.sum) else _number(term.sum))
+            weight += term.weight
         total, weight = problem.group.sum((total, weight))
         return name, _mean(total, weight)
 

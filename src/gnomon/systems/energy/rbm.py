@@ -32,7 +32,7 @@ from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the rec
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System, Table
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["RBM", "RBMModel"]
@@ -273,7 +273,7 @@ class RBM(TransformerMixin, System):
         return self.recipe("objective").build()
 
     def procedure(self, examples: Any) -> Procedure:
-        return Gradient(self.recipe("optimizer"), self.learning_rate, self.epochs)
+        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs))
 
     def _outcomes(self, X: Any) -> Array:
         """Rows of 0 and 1, the only ones that have a probability."""

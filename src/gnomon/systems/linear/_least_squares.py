@@ -235,17 +235,17 @@ class Descent(Gradient):
         state, info = super().step(state)
         if self.l1:
             model.shrink(state.rate * self.l1)
-            info = self._settled(info, float((before - model.weight.detach()).norm()) / state.rate)
+            info = self._settled(state, info, float((before - model.weight.detach()).norm()) / state.rate)
         if info.done:
             self._measure(state.problem)
         return state, info
 
-    def _settled(self, info: Info, norm: float) -> Info:
+    def _settled(self, state: Any, info: Info, norm: float) -> Info:
         """At the end of an epoch, judge by the step that the weights took: L1 balances a gradient that is not 0."""
         if info.record is None:
             return info
         record: Mapping[str, float] = info.record | {"gradient_norm": norm}
-        last = record["epoch"] >= self.epochs
+        last = state.update >= state.updates
         return replace(info, done=last or 0 < norm <= self.tol, record=dict(record))
 
     @staticmethod

@@ -23,6 +23,7 @@ from gnomon.systems.linear._least_squares import (
     LinearRegressionModel,
     weighted_moments,
 )
+from gnomon.training.gradient import Budget
 from gnomon.training.group import current as current_group
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
@@ -159,7 +160,7 @@ class LinearRegression(InChunks, DensityRegressor):
     def procedure(self, examples: Any) -> Procedure:
         if self.solver == "closed":
             return LeastSquares(self.l2, self.standardize)
-        return Descent(self.recipe("optimizer"), self.learning_rate, self.epochs, self.tol, l1=self.l1)
+        return Descent(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), self.tol, l1=self.l1)
 
     def finish(self, model: LinearRegressionModel) -> None:
         if model.perfect and current_group().rank == 0:

@@ -16,7 +16,7 @@ from gnomon.objectives.likelihood import CrossEntropy
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import Table
 from gnomon.system.partial_fit import OnlineClassifier
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["SoftmaxRegression", "SoftmaxRegressionModel"]
@@ -141,7 +141,7 @@ class SoftmaxRegression(OnlineClassifier):
         return CrossEntropy(self.l2)
 
     def procedure(self, examples: Any) -> Procedure:
-        return Gradient(self.recipe("optimizer"), self.learning_rate, self.epochs, self.tol)
+        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), self.tol)
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, shape (n, n_classes); with two classes the second's minus the first's, shape (n,)."""

@@ -17,7 +17,7 @@ from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.criterion import Criterion
 from gnomon.system.base import System
 from gnomon.systems.neural._model import MLPModel
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 
 __all__ = ["Fit", "Network", "standardization"]
 
@@ -131,7 +131,7 @@ class Network(System):
 
     def procedure(self, examples: Any) -> Procedure:
         return Gradient(
-            self.recipe("optimizer"), self.learning_rate, self.epochs, schedule=self.recipe("schedule"),
+            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
             stopping=self.recipe("early_stopping"), clip=self.clip,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.system.base import Table
 from gnomon.system.prediction import Classifier, asked
-from gnomon.training.gradient import Gradient
+from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
 
 __all__ = ["ImageClassifier", "ImageModel"]
@@ -162,7 +162,7 @@ class ImageClassifier(Classifier):
 
     def procedure(self, examples: Any) -> Procedure:
         return Gradient(
-            self.recipe("optimizer"), self.learning_rate, self.epochs, schedule=self.recipe("schedule"),
+            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
             stopping=self.recipe("early_stopping"),
         )  # fmt: skip
 
