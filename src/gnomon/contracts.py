@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 __all__ = [
     "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasEnergy",
     "HasEnergyGradient", "HasExpectation", "HasLatents", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient",
-    "HasMoments", "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "State",
-    "supports",
+    "HasMoments", "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples",
+    "ScoresPairs", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -238,6 +238,14 @@ class Samples(Protocol):
 
     def sample(self, n: int, noise: Noise) -> Array:
         """n rows."""
+
+
+@runtime_checkable
+class ScoresPairs(Protocol):
+    """A model that scores pairs, of users and items say; the higher, the better they go together."""
+
+    def score(self, users: Array, items: Array) -> Array:
+        """Score of each pair of codes, shape (n,); the code -1 stands for one that the fit has not seen."""
 
 
 @runtime_checkable
