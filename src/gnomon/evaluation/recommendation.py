@@ -172,7 +172,8 @@ class Placements:
         return counts[counts > 0]
 
     def _sum(self, values: NDArray[Any], users: Ints) -> NDArray[np.float64]:
-        return np.bincount(users, values, len(self.n_others))[self._there()]
+        totals = np.bincount(users, values, len(self.n_others))
+        return totals[self._there()].astype(np.float64)
 
     def _hits(self, k: int, ties: Ties) -> NDArray[np.float64]:
         return self._sum((self.ranks(ties) <= _cut(k)).astype(np.float64), self.users)
