@@ -1,7 +1,7 @@
 """Cards: a system's parameters, verbs and documentation, read from its source text without importing it.
 
-What a card knows of a parameter comes from the constructor's signature (type, ``Annotated`` interval, ``Literal``
-choices, default) and from the class's numpydoc section ``Parameters`` (description; the types of an ``Any``).
+What a card knows of a parameter comes from the fields that the class and its bases declare (type, interval, choices,
+sentence, default); of a class that writes its constructor from the signature and the numpydoc section ``Parameters``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -180,24 +181,63 @@ def read(entry: Entry) -> Card:
         raise ValueError(f"{entry.where}: {module.path} defines no class {name}")
     doc = ast.get_docstring(node) or ""
     slots = module.attribute(node, "slots") or ()
-    return Card(entry, doc, _constructor(node, doc, slots), _verbs(module, node), module)
+    return Card(entry, doc, _parameters(module, node, slots), _verbs(module, node), module)
 
 
 # --- parameters -----------------------------------------------------------------------------------------------------
 
 
-def _constructor(node: ast.ClassDef, doc: str, slots: tuple[str, ...]) -> tuple[Parameter, ...]:
-    documented = _documented(doc)
-    function = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
-    if function is None:
-        return ()
+def _parameters(module: Module, node: ast.ClassDef, slots: tuple[str, ...]) -> tuple[Parameter, ...]:
+    """Those of the constructor that stands in the source, or those that the lineage declares as fields."""
+    written = _written_constructor(module, node)
+    found = _constructor(*written) if written else _fields(module, node)
+    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in found)
+
+
+def _written_constructor(module: Module, node: ast.ClassDef) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
+    for one in module.lineage(node):
+        for line in one.body:
+            if isinstance(line, ast.FunctionDef) and line.name == "__init__":
+                return one, line
+    return None
+
+
+def _constructor(owner: ast.ClassDef, function: ast.FunctionDef) -> tuple[Parameter, ...]:
+    documented = _documented(ast.get_docstring(owner) or "")
     given = function.args
     places = [*given.posonlyargs, *given.args][1:]
     defaults = [REQUIRED] * (len(places) - len(given.defaults)) + [_literal(d) for d in given.defaults]
     named = [REQUIRED if d is None else _literal(d) for d in given.kw_defaults]
     pairs = zip([*places, *given.kwonlyargs], [*defaults, *named], strict=True)
-    read = (_parameter(a.arg, a.annotation, default, documented) for a, default in pairs)
-    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in read)
+    return tuple(_parameter(a.arg, a.annotation, default, documented) for a, default in pairs)
+
+
+def _fields(module: Module, node: ast.ClassDef) -> tuple[Parameter, ...]:
+    """Declared fields: the class's own, then those of its bases (`gnomon.recipes.fields.declarations`)."""
+    found: dict[str, list[ast.AnnAssign]] = {}
+    for one in module.lineage(node):
+        for name, line in _declared(one):
+            if line.value is not None and not name.startswith("_") and not name.endswith("_"):
+                found.setdefault(name, []).append(line)
+    return tuple(_merged(name, lines) for name, lines in found.items())
+
+
+def _merged(name: str, lines: list[ast.AnnAssign]) -> Parameter:
+    """The nearest default; the nearest type with an interval or sentence; the nearest sentence."""
+    stated = [line.annotation for line in lines if ast.unparse(line.annotation).startswith("Annotated[")]
+    doc = next((doc for doc in map(_doc, stated) if doc), ("", ""))
+    assert lines[0].value is not None
+    annotation = stated[0] if stated else lines[0].annotation
+    return _parameter(name, annotation, _literal(lines[0].value), {name: doc})
+
+
+def _doc(annotation: ast.expr) -> tuple[str, str] | None:
+    """Type and sentence of ``Doc("sentence", type="type")``."""
+    for call in ast.walk(annotation):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Doc":
+            kind = next((ast.literal_eval(one.value) for one in call.keywords), "")
+            return kind, ast.literal_eval(call.args[0])
+    return None
 
 
 def _recipe(module: Module, node: ast.ClassDef, slot: str, short: str) -> RecipeCard:
@@ -205,11 +245,16 @@ def _recipe(module: Module, node: ast.ClassDef, slot: str, short: str) -> Recipe
     documented = _documented(doc)
     fields: dict[str, Parameter] = {}
     for one in reversed(module.lineage(node)):
-        for line in one.body:
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and not _is_class_variable(line):
-                default = REQUIRED if line.value is None else _literal(line.value)
-                fields[line.target.id] = _parameter(line.target.id, line.annotation, default, documented)
+        for name, line in _declared(one):
+            default = REQUIRED if line.value is None else _literal(line.value)
+            fields[name] = _parameter(name, line.annotation, default, documented)
     return RecipeCard(slot, short, node.name, doc.partition("\n")[0], tuple(fields.values()))
+
+
+def _declared(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign]]:
+    for line in node.body:
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and not _is_class_variable(line):
+            yield line.target.id, line
 
 
 def _is_class_variable(line: ast.AnnAssign) -> bool:
@@ -247,7 +292,10 @@ def _generic(node: ast.Subscript) -> list[Kind]:
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if head == "Annotated":
         interval = next((n.value for n in inner[1:] if isinstance(n, ast.Constant) and isinstance(n.value, str)), "")
-        return [Kind(kind.name, interval, kind.choices, kind.items, kind.many) for kind in _kinds(inner[0])]
+        return [
+            replace(kind, interval=interval) if interval and kind.name in ("int", "float") else kind
+            for kind in _kinds(inner[0])
+        ]
     if head == "Literal":
         return [Kind("choice", choices=tuple(str(ast.literal_eval(n)) for n in inner))]
     if head == "Optional":

@@ -115,17 +115,23 @@ class Module:
                     yield found
 
     def lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
-        """The class and its ancestors, as far as they can be read, nearest first."""
-        return [one for _, one in self._lineage(node)]
+        """The class and its ancestors, as far as they can be read, in the order of method resolution."""
+        return [one for _, one in self.ancestry(node)]
 
-    def _lineage(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+    def ancestry(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+        """The lineage, each class with its module; a base of several bases stands after all of them."""
+        family = self._walk(node)
+        last = {id(one): place for place, (_, one) in enumerate(family)}
+        return [(home, one) for place, (home, one) in enumerate(family) if last[id(one)] == place]
+
+    def _walk(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
         found = self.resolve(node.name)
         home = found[0] if found else self
         family = [(home, node)]
         for base in node.bases:
             parent = home.resolve(base.id) if isinstance(base, ast.Name) else None
             if parent:
-                family += parent[0]._lineage(parent[1])
+                family += parent[0]._walk(parent[1])
         return family
 
     def attribute(self, node: ast.ClassDef, name: str) -> Any:

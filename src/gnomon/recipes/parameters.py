@@ -6,6 +6,8 @@ import math
 import numbers
 import operator
 import re
+import types
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -58,11 +60,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _check(where: str, value: Any, hint: Any) -> None:
-    choices = [hint] if get_origin(hint) is not Union and not _is_union(hint) else list(get_args(hint))
-    if value is None and type(None) in choices:
+    kinds = list(_alternatives(hint))
+    if value is None and type(None) in kinds:
         return
-    kinds = [choice for choice in choices if choice is not type(None)]
-    problems = [_problem(value, kind) for kind in kinds]
+    problems = [_problem(value, kind) for kind in kinds if kind is not type(None)]
     if any(problem is None for problem in problems):
         return
     remedy = next((p for p in problems if p), "")
@@ -70,10 +71,18 @@ def _check(where: str, value: Any, hint: Any) -> None:
     raise (UserTypeError if wrong_type else UserValueError)(f"{value!r} is not allowed", where, remedy)
 
 
-def _is_union(hint: Any) -> bool:
-    import types
-
-    return isinstance(hint, types.UnionType)
+def _alternatives(hint: Any) -> Iterator[Any]:
+    """The types of a union, each with what is annotated to the whole."""
+    if get_origin(hint) is Annotated:
+        base, *stated = get_args(hint)
+        intervals = [one for one in stated if type(one) is str]
+        for one in _alternatives(base):
+            yield Annotated[(one, *intervals)] if intervals and one is not type(None) else one
+    elif get_origin(hint) in (Union, types.UnionType):
+        for one in get_args(hint):
+            yield from _alternatives(one)
+    else:
+        yield hint
 
 
 def _problem(value: Any, kind: Any) -> str | None:
@@ -81,7 +90,7 @@ def _problem(value: Any, kind: Any) -> str | None:
     if get_origin(kind) is Annotated:
         base, interval = get_args(kind)[:2]
         problem = _problem(value, base)
-        if problem or not isinstance(interval, str):
+        if problem:
             return problem
         return None if in_interval(float(value), interval) else f"choose a value in {interval}"
     if get_origin(kind) is Literal:

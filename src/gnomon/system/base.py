@@ -28,6 +28,7 @@ from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, replace, resolve
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
+from gnomon.system.fields import Seeded
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
 from gnomon.training.driver import FitResult, run_procedure
@@ -86,7 +87,7 @@ def _has_columns(system: Any) -> bool:
     return isinstance(system.domain, Domain) and _model_supports(HasLogProb)(system)
 
 
-class System(BaseEstimator):
+class System(Seeded, BaseEstimator):
     """Base of every system. A subclass names its model class, domain and slots, and says how to build each part.
 
     Verbs follow from the contracts of the model: ``log_prob`` where it is normalized, ``energy`` where it has one,
@@ -95,14 +96,13 @@ class System(BaseEstimator):
 
     name: ClassVar[str] = ""
     model_class: ClassVar[type] = object
-    domain: Any = Real()
+    domain: ClassVar[Any] = Real()
     slots: ClassVar[tuple[str, ...]] = ()
     primary: ClassVar[str] = "log_likelihood"
     numpy_products: ClassVar[bool] = False
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
     resamples_rows: ClassVar[bool] = False
     """Whether the fit draws rows, deals them into folds or counts them, so that a weight of 2 is not two rows."""
-    random_state: Any
 
     # --- hyper-parameters ---------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Classifier(ClassifierMixin, System):
     """
 
     primary: ClassVar[str] = "accuracy"
-    has_probabilities: bool = True
+    has_probabilities: ClassVar[bool] = True
     """Whether the system has probabilities; one without them says `class_codes`."""
     classes_: np.ndarray[Any, Any]
 

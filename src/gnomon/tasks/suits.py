@@ -105,7 +105,7 @@ def domain_of(one: Entry, attribute: str = "domain") -> str | None:
         return None
     if found is None:
         return None
-    for home, node in found[0]._lineage(found[1]):
+    for home, node in found[0].ancestry(found[1]):
         value = _assigned(node.body, attribute)
         if isinstance(value, ast.Name):
             value = _assigned(home.tree.body, value.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,9 +29,11 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import sigmoid, softplus
 from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System, Table
+from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
@@ -166,31 +168,12 @@ def _affine(x: Array, W: Array, bias: Array) -> Array:
     return field
 
 
-class RBM(TransformerMixin, System):
+class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
     log-likelihood, mean energy of the data against mean energy under the model; the objective says where the model's
     side comes from.
-
-    Parameters
-    ----------
-    n_hidden : int in [1, inf), default 64
-        Hidden units.
-    objective : {"pcd", "cd", "exact"} or recipe, default "pcd"
-        Training principle: persistent chains, contrastive divergence, exact gradient of a small machine.
-    epochs : int in [1, inf), default 100
-        Passes over the data.
-    batch_size : int in [1, inf) or None, default 20
-        Rows per update over all processes; None takes all rows.
-    learning_rate : float in (0, inf), default 0.02
-        Step size.
-    optimizer : {"sgd", "adam"} or recipe, default "sgd"
-        How a gradient becomes a step.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of initial weights, order of rows and chains.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -222,26 +205,15 @@ class RBM(TransformerMixin, System):
     slots: ClassVar[tuple[str, ...]] = ("objective", "optimizer")
     numpy_products: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        n_hidden: Annotated[int, "[1, inf)"] = 64,
-        objective: str | Recipe = "pcd",
-        epochs: Annotated[int, "[1, inf)"] = 100,
-        batch_size: Annotated[int, "[1, inf)"] | None = 20,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.02,
-        optimizer: str | Recipe = "sgd",
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.objective = objective
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.random_state = random_state
-        self.dtype = dtype
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
+    objective: Annotated[
+        str | Recipe,
+        Doc("Training principle: persistent chains, contrastive divergence, exact gradient of a small machine."),
+    ] = "pcd"
+    epochs: int = 100
+    batch_size: int | None = 20
+    learning_rate: float = 0.02
+    optimizer: str | Recipe = "sgd"
 
     def arguments(self, table: Table) -> dict[str, Any]:
         mean = np.average(table.X.astype(np.float64), axis=0, weights=table.weight.astype(np.float64))

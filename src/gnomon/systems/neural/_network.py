@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.initializers import initialize
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.criterion import Criterion
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
+from gnomon.system.fields import HasDtype, Standardized, TrainedByGradient
 from gnomon.systems.neural._model import MLPModel
 from gnomon.training.gradient import Budget, Gradient
 
@@ -76,21 +79,30 @@ def _total(parts: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack(parts).sum()
 
 
-class Network(System):
+class Network(TrainedByGradient, Standardized, HasDtype, System):
     """Base of systems around an `MLPModel`; a subclass says its loss and how many outputs there are."""
 
     model_class: ClassVar[type] = MLPModel
     domain = Real(largest=1e100)
     slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
 
-    hidden: Any
-    dropout: float
-    batch_norm: bool
-    batch_size: int | None
-    epochs: int
-    learning_rate: float
-    clip: float | None
-    standardize: bool
+    hidden: Annotated[
+        tuple[Annotated[int, "[1, inf)"], ...],
+        Doc("Units of the hidden layers, ``256x128`` on the command line; () is a linear model."),
+    ] = (128,)
+    activation: Annotated[str | Recipe, Doc("Between the layers; see `gnomon.nn.activations`.")] = "relu"
+    dropout: Annotated[float, "[0, 1)", Doc("Probability to drop an output of a hidden layer during training.")] = 0.0
+    batch_norm: Annotated[
+        bool, Doc("Whether every hidden layer is normalized over the batch before its activation.")
+    ] = False
+    l1: Annotated[
+        float, "[0, inf)", Doc("Factor of ``sum |W|`` over the weights of all layers, which adds to the mean loss.")
+    ] = 0.0
+    l2: Annotated[float, "[0, inf)", Doc("Factor of ``sum W^2 / 2`` over the same weights.")] = 1e-4
+    initializer: Annotated[str | Recipe, Doc("First weights; see `gnomon.nn.initializers`. Biases begin at 0.")] = (
+        "he-uniform"
+    )
+    batch_size: int | None = 32
 
     def check_parameters(self) -> None:
         super().check_parameters()

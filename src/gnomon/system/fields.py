@@ -1,0 +1,88 @@
+"""Hyper-parameters that systems share, each with its one sentence; a system inherits those that it has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from gnomon.recipes.fields import Doc, Fields
+from gnomon.recipes.recipe import Recipe
+
+__all__ = [
+    "Clipped", "GradientSteps", "HasDtype", "Iterated", "Scheduled", "Seeded", "Standardized", "StoppedEarly",
+    "TrainedByGradient",
+]  # fmt: skip
+
+
+class Seeded(Fields):
+    """What is random."""
+
+    random_state: Annotated[
+        Any,
+        Doc("Seed of everything random in the fit.", type="int, Generator, RandomState or None"),
+    ] = None
+
+
+class HasDtype(Fields):
+    """Precision."""
+
+    dtype: Annotated[
+        Literal["float32", "float64"] | None, Doc("None follows float32 and float64 input, else float32.")
+    ] = None
+
+
+class Standardized(Fields):
+    """Columns of one scale."""
+
+    standardize: Annotated[
+        bool,
+        Doc("Whether columns are brought to mean 0 and standard deviation 1; the numbers are saved with the model."),
+    ] = True
+
+
+class Iterated(Fields):
+    """A fit in iterations that ends when it has converged."""
+
+    max_iter: Annotated[int, "[1, inf)", Doc("Iterations at most.")] = 200
+    tol: Annotated[float, "[0, inf)", Doc("End when an iteration gains less.")] = 1e-5
+
+
+class GradientSteps(Fields):
+    """A fit by steps along the gradient."""
+
+    epochs: Annotated[int, "[1, inf)", Doc("Passes over the training rows at most.")] = 100
+    batch_size: Annotated[int | None, "[1, inf)", Doc("Rows per update, over all processes; None takes all rows.")] = (
+        None
+    )
+    learning_rate: Annotated[float, "(0, inf)", Doc("Step size.")] = 1e-3
+    optimizer: Annotated[str | Recipe, Doc("How a gradient becomes a step; see `gnomon.training.optimizers`.")] = "adam"
+
+
+class Scheduled(Fields):
+    """A step size that changes."""
+
+    schedule: Annotated[
+        str | Recipe,
+        Doc("What the step size is multiplied by in the course of the fit; see `gnomon.training.schedules`."),
+    ] = "constant"
+
+
+class StoppedEarly(Fields):
+    """A fit that may end before its last epoch."""
+
+    early_stopping: Annotated[
+        str | Recipe,
+        Doc(
+            "``patience``: end when the loss on validation rows (given to ``fit``, or held out) has stopped falling, "
+            "and keep the weights of its best epoch."
+        ),
+    ] = "off"
+
+
+class Clipped(Fields):
+    """Gradients of bounded length."""
+
+    clip: Annotated[float | None, "(0, inf)", Doc("Gradients are shortened to this norm.")] = None
+
+
+class TrainedByGradient(GradientSteps, Scheduled, StoppedEarly, Clipped):
+    """A fit by gradient with everything that it can be told."""
