@@ -91,6 +91,8 @@ class Nothing(Objective):
 def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     """Microseconds per update of the driver, the gradient procedure, batches, exchange and torch's SGD."""
     from gnomon.data.batches import Batches
+    from gnomon.data.examples import Examples
+    from gnomon.data.layouts import Rows
     from gnomon.numeric.noise import Noise
     from gnomon.training.driver import run_procedure
     from gnomon.training.gradient import Budget, Gradient
@@ -101,7 +103,9 @@ def driver_cost(d: int, hidden: int, batch: int = 100) -> float:
     X = np.zeros((batch * 2000, d), "f4")
     at: list[float] = []
     noise = Noise(0, "fit")
-    problem = Problem(RBMModel(d, hidden), Batches(X, batch_size=batch, noise=noise), noise, Group(), Nothing())
+    problem = Problem(
+        RBMModel(d, hidden), Batches(Examples({"X": X}), Rows(batch), noise=noise), noise, Group(), Nothing()
+    )
     with gnomon.context(callbacks=(lambda step, record: at.append(time.perf_counter()),)):
         run_procedure(Gradient(SGD(), 0.01, Budget(epochs=8)), problem)
     return float(np.diff(at).min()) / 2000 * 1e6

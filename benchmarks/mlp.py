@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from gnomon.numeric.noise import Noise
-from gnomon.system.base import Table
 from gnomon.systems.neural.mlp import MLP
 from gnomon.training.group import Group
 
@@ -24,11 +23,10 @@ ROWS, UPDATES, BLOCKS = 6400, 50, 12
 def ours(X: np.ndarray, y: np.ndarray):
     """A function that takes the next updates of our fit."""
     system = MLP(hidden=(256, 128), batch_size=128, l2=0.0, epochs=10**6, random_state=0)
-    table = system._ingest(X, y)
-    assert isinstance(table, Table)
-    model, noise = system._make(**system._arguments(table)), Noise(0, "fit")
-    system._initialize(model, table, noise.child("initial"))
-    procedure, problem = system._procedure(), system._problem(model, table, noise, Group())
+    table = system.ingest(X, y)
+    model, noise = system.make(**system.arguments(table)), Noise(0, "fit")
+    system.initialize(model, table, noise.child("initial"))
+    procedure, problem = system.procedure(table), system.problem(model, table, noise, Group())
     state = procedure.start(problem)
 
     def run() -> None:

@@ -323,9 +323,12 @@ class Group(Protocol):
 
 
 class Batches(Protocol):
-    """The data of a fit in an order that is a function of seed and epoch."""
+    """The data of a fit in an order that is a function of seed and epoch: rows, batches an epoch, rows a batch."""
 
+    n: int
     steps: int
+    batch_size: int
+    total_weight: float
 
     def step(self, e: int, i: int) -> Any:
         """Batch i of epoch e."""

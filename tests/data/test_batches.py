@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.training.group import Group
@@ -16,8 +18,12 @@ Y = np.arange(N)
 W = np.linspace(0.5, 2, N, dtype=np.float32)
 
 
-def make(**options):
-    return Batches(X, Y, W, **{"batch_size": 10, "noise": Noise(3, "fit"), **options})
+def make(noise=None, **options):
+    return Batches(Examples({"X": X, "y": Y}, W), Rows(**{"batch_size": 10, **options}), noise=noise or Noise(3, "fit"))
+
+
+def table(X, **options):
+    return Batches(Examples({"X": X}), Rows(**options), noise=Noise(0, "fit"))
 
 
 def test_every_row_once_and_everything_goes_together():
@@ -65,10 +71,10 @@ def test_shards_are_a_partition_of_every_global_batch(size, shuffle, batch_size)
 
 
 def test_a_full_batch_is_the_data_itself():
-    batch = Batches(X, shuffle=False).step(7, 0)
+    batch = table(X, shuffle=False).step(7, 0)
     assert batch.data["X"] is X
     assert batch.weight.dtype == np.float32 and np.all(batch.weight == 1)
-    assert Batches(X, batch_size=1000, shuffle=False).steps == 1
+    assert table(X, batch_size=1000, shuffle=False).steps == 1
 
 
 def test_shuffled_batches_are_fresh_arrays():
@@ -83,9 +89,9 @@ def test_mistakes():
     with pytest.raises(UserValueError, match="batch_size"):
         make(batch_size=0)
     with pytest.raises(UserValueError, match="53 rows"):
-        Batches(X, Y[:5], shuffle=False)
+        Examples({"X": X, "y": Y[:5]})
     with pytest.raises(TypeError, match="noise"):
-        Batches(X, batch_size=5)
+        Batches(Examples({"X": X}), Rows(5))
     with pytest.raises(IndexError):
         make().step(0, 6)
 
@@ -93,7 +99,7 @@ def test_mistakes():
 @pytest.mark.spec("DLN-89")
 def test_an_epoch_with_replacement_draws_every_row_alike():
     """6 rows, 3,000 epochs: each row 18,000 / 6 times within 5 standard errors (a false alarm once in 300,000 runs)."""
-    batches = Batches(np.arange(6.0)[:, None], batch_size=2, noise=Noise(0, "fit"), replace=True)
+    batches = table(np.arange(6.0)[:, None], batch_size=2, replace=True)
     epochs = [np.concatenate([batch.rows for batch in batches.epoch(e)]) for e in range(3000)]
     counts = np.bincount(np.concatenate(epochs), minlength=6)
     assert np.abs(counts - 3000).max() < 5 * np.sqrt(18_000 * 5 / 36)
@@ -103,14 +109,14 @@ def test_an_epoch_with_replacement_draws_every_row_alike():
     means = np.array([rows.reshape(3, 2).mean(1) for rows in epochs])
     spread = np.arange(6.0).var()
     assert means.var() == pytest.approx(spread / 2, rel=0.06)
-    apart = Batches(np.arange(6.0)[:, None], batch_size=2, noise=Noise(0, "fit"))
+    apart = table(np.arange(6.0)[:, None], batch_size=2)
     means = np.array([[batch.rows.mean() for batch in apart.epoch(e)] for e in range(3000)])
     assert means.var() == pytest.approx(spread / 2 * 4 / 5, rel=0.06)
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(9, [4, 5]), (10, [4, 4, 2]), (8, [4, 4]), (1, [1]), (5, [5])])
 def test_a_batch_that_is_too_small_joins_the_one_before(n, sizes):
-    batches = Batches(np.arange(float(n))[:, None], batch_size=4, noise=Noise(0, "fit"), least=2)
+    batches = table(np.arange(float(n))[:, None], batch_size=4, least=2)
     found = list(batches.epoch(3))
     assert [len(batch) for batch in found] == sizes and batches.steps == len(sizes)
     assert sorted(np.concatenate([batch.rows for batch in found])) == list(range(n))

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.nn.module import Module
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.base import Loss, Objective, Phase, Term
@@ -88,7 +90,7 @@ def problem(
     """The line's fit."""
     X, weight = table()
     noise, group = Noise(seed, "fit"), group or Group()
-    batches = Batches(X, None, weight, batch_size=batch_size, noise=noise, shuffle=batch_size is not None)
+    batches = Batches(Examples({"X": X}, weight), Rows(batch_size, shuffle=batch_size is not None), noise=noise)
     return Problem(model or Line(), batches.shard(group), noise, group, objective)
 
 

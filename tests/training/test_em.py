@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.runs.folder import RunFolder
@@ -55,7 +57,7 @@ class Center:
 
 def problem(batch_size: int | None = None) -> Problem:
     noise = Noise(0, "fit")
-    batches = Batches(X, None, WEIGHT, batch_size=batch_size, noise=noise, shuffle=False)
+    batches = Batches(Examples({"X": X}, WEIGHT), Rows(batch_size, shuffle=False), noise=noise)
     return Problem(Center(), batches, noise, Group())
 
 

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.errors import Diverged, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.base import Loss, Term
@@ -42,7 +44,7 @@ class Scripted(Squares):
 
 def watched(objective: Squares, model: Line | None = None) -> Any:
     task = problem(objective, model=model)
-    return replace(task, validation=Batches(np.array([[0.5, 1.0], [1.0, -1.0]]), shuffle=False))
+    return replace(task, validation=Batches(Examples({"X": np.array([[0.5, 1.0], [1.0, -1.0]])}), Rows(shuffle=False)))
 
 
 def fit(objective: Squares, stopping: Any, epochs: int = 9, limit: int | None = None, run: Any = None) -> Any:

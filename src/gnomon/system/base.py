@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedure, Samples, supports
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Layout, Rows
 from gnomon.distributions.arrays import column_names, row_weights
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
@@ -36,41 +38,10 @@ from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 from gnomon.training.stopping import held_out
 
-__all__ = ["System", "Table", "agreed"]
+__all__ = ["System", "agreed"]
 
 VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
-
-
-class Table:
-    """Rows of numbers as a fit takes them: X, codes of y, weights.
-
-    Parameters
-    ----------
-    X : array of shape (n, d), float32 or float64
-    y : int64 array of shape (n,) or None
-    weight : array of shape (n,) in the dtype of X
-    validation : Table, optional
-        Rows that judge the epochs of a fit and do not train.
-    """
-
-    def __init__(
-        self,
-        X: np.ndarray[Any, Any],
-        y: np.ndarray[Any, Any] | None,
-        weight: np.ndarray[Any, Any],
-        validation: Table | None = None,
-    ) -> None:
-        self.X, self.y, self.weight, self.validation = X, y, weight, validation
-
-    def fingerprint(self) -> str:
-        """BLAKE2b over everything the fit sees."""
-        own = fingerprint(self.X, self.y, self.weight)
-        return own if self.validation is None else fingerprint(own, self.validation.fingerprint())
-
-    def take(self, chosen: np.ndarray[Any, Any]) -> Table:
-        """The chosen rows, by a mask or by indices, in a table without validation rows."""
-        return Table(self.X[chosen], None if self.y is None else self.y[chosen], self.weight[chosen])
 
 
 def _model_supports(contract: type) -> Callable[[Any], bool]:
@@ -140,15 +111,15 @@ class System(Seeded, BaseEstimator):
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
-    def arguments(self, table: Any) -> dict[str, Any]:
+    def arguments(self, examples: Any) -> dict[str, Any]:
         """What `make` needs to know of the data, as JSON values."""
-        return {"n_features": table.X.shape[1], "dtype": str(table.X.dtype)}
+        return {"n_features": examples.X.shape[1], "dtype": str(examples.X.dtype)}
 
     def make(self, *_: Any, **arguments: Any) -> Any:
         """The model, before any fit."""
         raise NotImplementedError
 
-    def initialize(self, model: Any, table: Any, noise: Noise) -> None:
+    def initialize(self, model: Any, examples: Any, noise: Noise) -> None:
         """Give the model its values before the first step; the same on every process."""
 
     def finish(self, model: Any) -> None:
@@ -169,17 +140,17 @@ class System(Seeded, BaseEstimator):
         """Rows of the smallest batch that the model can learn from."""
         return 1
 
-    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
+    def layout(self, examples: Any) -> Layout:
+        """How the examples become batches."""
         shuffle = getattr(self, "batch_size", None) is not None
-        batches = Batches(
-            table.X, table.y, table.weight, batch_size=self._batch_size(), noise=noise, shuffle=shuffle,
-            least=self.min_batch_size(),
-        )  # fmt: skip
-        rows = getattr(table, "validation", None)
+        return Rows(self._batch_size(), shuffle=shuffle, least=self.min_batch_size())
+
+    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        batches = Batches(examples, self.layout(examples), noise=noise).shard(group)
         judges = None
-        if rows is not None:
-            judges = Batches(rows.X, rows.y, rows.weight, batch_size=VALIDATION_ROWS, shuffle=False).shard(group)
-        return Problem(model, batches.shard(group), noise, group, self.make_objective(), judges)
+        if validation is not None:
+            judges = Batches(validation, self.layout(validation).in_order(VALIDATION_ROWS)).shard(group)
+        return Problem(model, batches, noise, group, self.make_objective(), judges)
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
@@ -221,10 +192,9 @@ class System(Seeded, BaseEstimator):
         """
         self.check_parameters()
         with self._all_or_nothing():
-            table = self.ingest(X, y, sample_weight)
-            if validation is not None:
-                table.validation = self._validation_rows(validation, table)
-            return self._fit(table, self._open(run, table))
+            examples = self.ingest(X, y, sample_weight)
+            judges = None if validation is None else self._validation_rows(validation, examples)
+            return self._fit(examples, self._open(run, examples, judges), judges)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -237,53 +207,52 @@ class System(Seeded, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _validation_rows(self, validation: Any, table: Any) -> Table:
+    def _validation_rows(self, validation: Any, examples: Any) -> Examples:
         """Validation rows, in the columns and classes of the training rows."""
         if "early_stopping" not in self.slots:
             raise UserValueError(f"{self.name} takes no validation rows", "validation", "leave them out")
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise UserTypeError("validation is no pair", "validation", "give (X, y)")
-        self.arguments_ = self.arguments(table)
+        self.arguments_ = self.arguments(examples)
         try:
             rows = self._rows(validation[0])
-            return Table(rows, self.encode_target(validation[1], rows), row_weights(None, len(rows), rows.dtype))
+            return Examples({"X": rows, "y": self.encode_target(validation[1], rows)})
         except UserError as error:
             raise type(error)(error.what, f"validation: {error.where}", error.remedy) from None
 
     def encode_target(self, y: Any, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-        """What the system predicts, of rows that came after the training rows, in the form of ``Table.y``."""
+        """What the system predicts, of rows that came after the training rows, in the form of ``Examples.y``."""
         return None
 
-    def _split_validation(self, table: Any, noise: Noise) -> Any:
-        """Hold out the share of the rows that early stopping asks for, unless validation rows were given."""
-        if "early_stopping" not in self.slots or table.validation is not None:
-            return table
-        share = self.recipe("early_stopping").share
+    def _split_validation(self, examples: Any, noise: Noise) -> tuple[Any, Any]:
+        """The examples that train, and those that early stopping holds out, None where it asks for none."""
+        share = self.recipe("early_stopping").share if "early_stopping" in self.slots else 0.0
         if not share:
-            return table
-        codes = table.y if table.y is not None and table.y.dtype.kind == "i" else None
-        chosen = held_out(len(table.X), share, noise, codes, table.weight)
-        train = table.take(~chosen)
-        train.validation = table.take(chosen)
-        return train
+            return examples, None
+        codes = examples.y if examples.y is not None and examples.y.dtype.kind == "i" else None
+        chosen = held_out(len(examples), share, noise, codes, examples.weight)
+        return examples.take(~chosen), examples.take(chosen)
 
     def check_parameters(self) -> None:
         check_parameters(self, self.get_params(deep=False))
         for slot in self.slots:
             self.recipe(slot)
 
-    def _fit(self, table: Any, run: RunFolder | None = None, *, limit: int | None = None) -> Self:
+    def _fit(
+        self, examples: Any, run: RunFolder | None = None, validation: Any = None, *, limit: int | None = None
+    ) -> Self:
         group = current_group()
         seed = run.config["seed"] if run else seed_of(self.random_state)
         seed = agreed(seed, group)
         noise = Stream(seed, "fit")
-        table = self._split_validation(table, noise.child("validation"))
-        self.arguments_, self.seed_ = self.arguments(table), seed
+        if validation is None:
+            examples, validation = self._split_validation(examples, noise.child("validation"))
+        self.arguments_, self.seed_ = self.arguments(examples), seed
         model = self._allocate(**self.arguments_)
-        self.initialize(model, table, noise.child("initial"))
-        problem = self.problem(model, table, noise, group)
+        self.initialize(model, examples, noise.child("initial"))
+        problem = self.problem(model, examples, noise, group, validation)
         with limited(current_context().threads, torch_alone=self.numpy_products):
-            outcome = run_procedure(self.procedure(table), problem, run, limit=limit, describe=self._facts)
+            outcome = run_procedure(self.procedure(examples), problem, run, limit=limit, describe=self._facts)
         self.finish(model)
         self._set_fitted(model, outcome)
         finished = limit is None or outcome.steps < limit
@@ -309,7 +278,9 @@ class System(Seeded, BaseEstimator):
         self.n_iter_ = max(1, len(outcome.records))
         self._memory: dict[str, Any] = {}
 
-    def _open(self, run: str | os.PathLike[str] | RunFolder | None, table: Any) -> RunFolder | None:
+    def _open(
+        self, run: str | os.PathLike[str] | RunFolder | None, examples: Any, validation: Any = None
+    ) -> RunFolder | None:
         if run is None:
             return None
         group = current_group()
@@ -319,7 +290,9 @@ class System(Seeded, BaseEstimator):
                 run = RunFolder.create(run, config)
             group.sum(0)
             run = run if isinstance(run, RunFolder) else RunFolder.open(run)
-        mark = table.fingerprint()
+        mark = examples.fingerprint()
+        if validation is not None:
+            mark = fingerprint(mark, validation.fingerprint())
         known = run.config["data"].get("fingerprint")
         if known is not None and known != mark:
             raise UserValueError(
@@ -336,7 +309,7 @@ class System(Seeded, BaseEstimator):
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         X = self._rows(X, reset=True)
-        return Table(X, None, row_weights(sample_weight, len(X), X.dtype))
+        return Examples({"X": X}, row_weights(sample_weight, len(X), X.dtype))
 
     def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
         """Rows that keep the system's domain, as a C-ordered float array."""

@@ -136,7 +136,7 @@ def _tell(told: list[warnings.WarningMessage]) -> None:
 class OneFit:
     """The procedure of a library: one step, done by the first process, whose result the others take over.
 
-    The problem's batches are the whole `Table` on every process. A fit that was stopped before its step ended is
+    The problem's batches are the whole `Examples` on every process. A fit that was stopped before its step ended is
     repeated from its seed.
     """
 
@@ -147,11 +147,11 @@ class OneFit:
     def step(self, problem: Problem) -> tuple[Problem, Info]:
         """The whole fit."""
         model, group = problem.model, problem.group
-        table: Any = problem.batches
+        examples: Any = problem.batches
         failure: BaseException | None = None
         if group.rank == 0:
             try:
-                model.fit(table.X, table.y, table.weight, seed_for(problem.noise))
+                model.fit(examples.X, examples.y, examples.weight, seed_for(problem.noise))
             except Exception as error:
                 failure = error
         _share(model, group, failure)
@@ -206,8 +206,10 @@ class Library:
     def procedure(self, examples: Any) -> OneFit:
         return OneFit()
 
-    def problem(self, model: LibraryModel, table: Any, noise: Noise, group: Group) -> Problem:
-        return Problem(model, table, noise, group)
+    def problem(
+        self, model: LibraryModel, examples: Any, noise: Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        return Problem(model, examples, noise, group)
 
 
 class LibraryClassifier(Library, Classifier):

@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.system.base import System, Table, agreed
+from gnomon.system.base import System, agreed
 from gnomon.system.prediction import Classifier
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
@@ -32,21 +33,21 @@ class _Online(System):
     _stream: Any = None
     """Model, optimizers and their recipe of the last chunk; not saved."""
 
-    def _learn(self, table: Table) -> Self:
-        self._refuse_clocks(table)
+    def _learn(self, examples: Examples) -> Self:
+        self._refuse_clocks(examples)
         if not hasattr(self, "model_"):
-            self._begin(table)
+            self._begin(examples)
         before = self.model_.state()
         kept = {name: np.array(value) for name, value in before.items()}
         try:
-            return self._pass(table)
+            return self._pass(examples)
         except BaseException:
             self.model_.load(kept)
             self._stream = None
             raise
 
-    def _refuse_clocks(self, table: Table) -> None:
-        procedure: Any = self.procedure(table)
+    def _refuse_clocks(self, examples: Examples) -> None:
+        procedure: Any = self.procedure(examples)
         if not isinstance(procedure, Gradient):
             raise UserTypeError(f"{self.name} is not trained by gradient", "partial_fit", "use fit")
         if not isinstance(procedure.schedule, Constant) or procedure.schedule.warmup:
@@ -54,19 +55,19 @@ class _Online(System):
         if not isinstance(procedure.stopping, Off):
             raise UserValueError("a stream has no epochs to stop between", "early_stopping", 'use "off", or fit')
 
-    def _begin(self, table: Table) -> None:
+    def _begin(self, examples: Examples) -> None:
         """The model before its first update; columns are standardized by the first chunk."""
         self.seed_ = agreed(seed_of(self.random_state), current_group())
-        self.arguments_ = self.arguments(table)
+        self.arguments_ = self.arguments(examples)
         model = self._allocate(**self.arguments_)
-        self.initialize(model, table, Stream(self.seed_, "fit").child("initial"))
+        self.initialize(model, examples, Stream(self.seed_, "fit").child("initial"))
         self._set_fitted(model, FitResult(0, []))
 
-    def _pass(self, table: Table) -> Self:
+    def _pass(self, examples: Examples) -> Self:
         # every chunk has an address of its own: the updates made so far
         noise = Stream(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
-        problem: Problem = self.problem(self.model_, table, noise, current_group())
-        procedure: Any = self.procedure(table)
+        problem: Problem = self.problem(self.model_, examples, noise, current_group())
+        procedure: Any = self.procedure(examples)
         procedure.budget = Budget(epochs=1)
         state = procedure.start(problem)
         recipe = self.recipe("optimizer")
@@ -116,7 +117,7 @@ class OnlineClassifier(Classifier, _Online):
         with self._all_or_nothing():
             return self._learn(self._chunk(X, y, classes, sample_weight))
 
-    def _chunk(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Table:
+    def _chunk(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Examples:
         first = not hasattr(self, "model_")
         rows = self._rows(X, reset=first)
         given = None if classes is None else Labels().encode(classes, name="classes")[0]
@@ -127,7 +128,8 @@ class OnlineClassifier(Classifier, _Online):
                 raise UserValueError(what, "y", "name all classes of the stream: partial_fit(X, y, classes=...)")
         elif given is not None and given.tolist() != self.classes_.tolist():
             raise UserValueError("the classes are not those of the first chunk", "classes", "leave them out")
-        return Table(rows, self.encode_target(y, rows), row_weights(sample_weight, len(rows), rows.dtype))
+        y = self.encode_target(y, rows)
+        return Examples({"X": rows, "y": y}, row_weights(sample_weight, len(rows), rows.dtype))
 
 
 class OnlineRegressor(_Online):
@@ -163,7 +165,7 @@ class OnlineRegressor(_Online):
         with self._all_or_nothing():
             rows = self._rows(X, reset=first)
             target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
-            table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
-            if not first and self.arguments(table).get("n_outputs") != self.arguments_.get("n_outputs"):
+            examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
+            if not first and self.arguments(examples).get("n_outputs") != self.arguments_.get("n_outputs"):
                 raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
-            return self._learn(table)
+            return self._learn(examples)

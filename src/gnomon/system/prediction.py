@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels, Real
 from gnomon.distributions.targets import Target
@@ -22,7 +23,7 @@ from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import log_softmax
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 
 __all__ = ["Classifier", "DensityRegressor", "Regressor", "asked", "regression_scores"]
 
@@ -63,7 +64,7 @@ def _has_probabilities(system: Any) -> bool:
 
 
 class Classifier(ClassifierMixin, System):
-    """Base of the systems that predict a class. ``Table.y`` holds the place of each label in ``classes_``.
+    """Base of the systems that predict a class. ``Examples.y`` holds the place of each label in ``classes_``.
 
     A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities; or the subclass
     gives `class_log_proba` (and `class_proba`, `class_codes` where these are not its exponential and its arg max).
@@ -97,17 +98,17 @@ class Classifier(ClassifierMixin, System):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super().ingest(X, None, sample_weight)
-        self.classes_, codes = Labels().encode(y, n=len(table.X))
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, None, sample_weight)
+        self.classes_, codes = Labels().encode(y, n=len(examples.X))
         if len(self.classes_) < 2:
             raise UserValueError(
                 f"only one class, {self.classes_.tolist()[0]!r}", "y", "a classifier needs at least 2 classes"
             )
-        return Table(table.X, codes, table.weight)
+        return examples.replace(y=codes)
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        return super().arguments(table) | {"n_classes": len(self.classes_)}
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"n_classes": len(self.classes_)}
 
     def encode_target(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
@@ -189,7 +190,7 @@ def _first_label(y: Any, known: np.ndarray[Any, Any]) -> tuple[Any, int]:
 
 
 class Regressor(RegressorMixin, System):
-    """Base of the systems that predict numbers. ``Table.y`` holds them in float64, shape (n,) or (n, t).
+    """Base of the systems that predict numbers. ``Examples.y`` holds them in float64, shape (n,) or (n, t).
 
     A subclass's model has ``predict(x)``, shape (n,) or (n, t); or the subclass gives `predict_rows`. One that takes
     several outputs sets `several`; its `make` is given ``n_outputs``, None where y has shape (n,).
@@ -204,16 +205,16 @@ class Regressor(RegressorMixin, System):
         """Predicted numbers, shape (n,) or (n, t)."""
         return asked(self.model_.predict, rows)
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super().ingest(X, None, sample_weight)
-        y = self.target.check(y, n=len(table.X), dtype=table.X.dtype, several=self.several)
-        return Table(table.X, y, table.weight)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, None, sample_weight)
+        y = self.target.check(y, n=len(examples.X), dtype=examples.X.dtype, several=self.several)
+        return examples.replace(y=y)
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        arguments = super().arguments(table)
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        arguments = super().arguments(examples)
         if self.several:
-            assert table.y is not None
-            arguments["n_outputs"] = None if table.y.ndim == 1 else table.y.shape[1]
+            assert examples.y is not None
+            arguments["n_outputs"] = None if examples.y.ndim == 1 else examples.y.shape[1]
         return arguments
 
     def encode_target(self, y: Any, rows: Floats) -> Floats:

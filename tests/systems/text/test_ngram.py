@@ -220,7 +220,7 @@ def test_a_fit_in_pieces_resumes_to_the_bit(smoothing: str, monkeypatch: Any, tm
     text = some_text(100)
     whole = NGram(smoothing=smoothing).fit(text)
     assert whole.n_steps_ == 1
-    monkeypatch.setattr(_corpus, "PIECE_TOKENS", 90)
+    monkeypatch.setattr(_corpus, "BLOCK_TOKENS", 90)
     pieces = NGram(smoothing=smoothing).fit(text)
     assert pieces.n_steps_ > 4
     for stop in range(pieces.n_steps_ + 1):
@@ -241,7 +241,7 @@ TEXTS = ((3, some_text(41)), (2, ["a"]))
 
 def counted(folder: str) -> list[dict[str, Any]]:
     """Fits in pieces, in the group of this process; the last one stopped, left at once, and resumed."""
-    _corpus.PIECE_TOKENS = 50
+    _corpus.BLOCK_TOKENS = 50
     warnings.simplefilter("ignore", UserWarning)
     models = [NGram(n=n).fit(text) for n, text in TEXTS]
     begun = NGram(n=3)

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Path, Procedure, State
+from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.evaluation.likelihood import log_likelihood, pseudo_log_likelihood
@@ -32,7 +33,7 @@ from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the rec
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
@@ -215,14 +216,14 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     learning_rate: float = 0.02
     optimizer: str | Recipe = "sgd"
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        mean = np.average(table.X.astype(np.float64), axis=0, weights=table.weight.astype(np.float64))
-        return super().arguments(table) | {"mean": mean.tolist()}
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        mean = np.average(examples.X.astype(np.float64), axis=0, weights=examples.weight.astype(np.float64))
+        return super().arguments(examples) | {"mean": mean.tolist()}
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
         return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
 
-    def initialize(self, model: RBMModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: RBMModel, examples: Examples, noise: Noise) -> None:
         share = self._chance()
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))

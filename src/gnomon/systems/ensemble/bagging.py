@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, member, outputs
 
@@ -101,21 +102,21 @@ class BaggingModel(Parts):
         drawn = bootstrap(self.n_features, size, noise.child("columns").at(i), replace=self.replace_columns)
         return np.sort(drawn)
 
-    def turn(self, i: int, table: Table, noise: Noise) -> dict[str, float] | None:
+    def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
         """Fit member i, and ask it about the rows that it has not seen."""
-        assert table.y is not None
-        rows, columns = self.drawn_rows(i, table.y, table.weight, noise), self.drawn_columns(i, noise)
+        assert examples.y is not None
+        rows, columns = self.drawn_rows(i, examples.y, examples.weight, noise), self.drawn_columns(i, noise)
         if not i:
-            n, k = len(table.X), 1 if self.classes is None else len(self.classes)
+            n, k = len(examples.X), 1 if self.classes is None else len(self.classes)
             self.own = {
-                "columns": np.zeros((self.turns, len(columns)), np.int64), "y": table.y,
+                "columns": np.zeros((self.turns, len(columns)), np.int64), "y": examples.y,
                 "said": np.zeros((n, k)), "asked": np.zeros(n, np.int64),
             }  # fmt: skip
         self.own["columns"][i] = columns
         seed = int(noise.child("member").at(i).integers(SEEDS, (1,))[0])
-        target = table.y if self.classes is None else self.classes[table.y]
-        X = table.X[:, columns]
-        part = self.fit_part(self.base, X[rows], target[rows], table.weight[rows], seed, always=True)
+        target = examples.y if self.classes is None else self.classes[examples.y]
+        X = examples.X[:, columns]
+        part = self.fit_part(self.base, X[rows], target[rows], examples.weight[rows], seed, always=True)
         self.parts[str(i)] = part
         out = np.ones(len(X), bool)
         out[rows] = False
@@ -264,8 +265,8 @@ class Bagging(_Bagged, Classifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        return super().arguments(table) | {"classes": self.classes_}
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"classes": self.classes_}
 
     def make(self, *_: Any, **arguments: Any) -> BaggingModel:
         return self._model(arguments["n_features"], arguments["classes"])

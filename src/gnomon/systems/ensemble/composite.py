@@ -12,11 +12,12 @@ from sklearn.base import clone, is_classifier
 
 from gnomon.catalog import make
 from gnomon.contracts import Array, Group, Noise
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.runs.codecs import decode, encode
 from gnomon.runs.folder import RunFolder
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.training.context import context
 from gnomon.training.driver import FitResult
 from gnomon.training.procedure import Info, Problem
@@ -85,7 +86,7 @@ class Parts:
         """Unfitted member by the name of the part that is made of it."""
         self.own: dict[str, Array] = {}
 
-    def turn(self, i: int, table: Table, noise: Noise) -> dict[str, float] | None:
+    def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
         """Step i of the fit; a line of the history, if there is something to tell."""
         raise NotImplementedError
 
@@ -128,8 +129,8 @@ class Parts:
 class InTurn:
     """The procedure of a model made of members: each step is one `Parts.turn`, on all processes together.
 
-    The problem's batches are the whole `Table`; a member shares its rows among the processes by itself. A fit that was
-    stopped repeats the turn that had not ended.
+    The problem's batches are the whole `Examples`; a member shares its rows among the processes by itself. A fit that
+    was stopped repeats the turn that had not ended.
     """
 
     def start(self, problem: Problem) -> tuple[Problem, int]:
@@ -224,8 +225,8 @@ class Composite:
     def procedure(self, examples: Any) -> InTurn:
         return InTurn()
 
-    def problem(self, model: Parts, table: Table, noise: Noise, group: Group) -> Problem:
-        return Problem(model, table, noise, group)
+    def problem(self, model: Parts, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        return Problem(model, examples, noise, group)
 
     # --- a folder per member ------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.utils import Tags, TransformerTags
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, listed, member, outputs
 from gnomon.systems.ensemble.folds import assign
@@ -49,25 +50,25 @@ class StackingModel(Parts):
     def _blank(self, name: str) -> System:
         return {**self.members, "final": self.final}[name.partition("-")[2]]
 
-    def layer_rows(self, layer: int, table: Table, noise: Noise) -> Array:
+    def layer_rows(self, layer: int, examples: Examples, noise: Noise) -> Array:
         """Rows that a layer is fitted to: all of them, or a part that no other layer has."""
         if not self.apart or self.layers == 1:
-            return np.arange(len(table.X))
-        codes = None if self.classes is None else table.y
-        part = assign(len(table.X), self.layers, noise.child("parts"), codes=codes)
+            return np.arange(len(examples.X))
+        codes = None if self.classes is None else examples.y
+        part = assign(len(examples.X), self.layers, noise.child("parts"), codes=codes)
         return np.flatnonzero(part == layer)
 
-    def turn(self, i: int, table: Table, noise: Noise) -> dict[str, float] | None:
+    def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
         """Step i: a member on all folds but one, on all folds, or a combiner."""
-        assert table.y is not None
+        assert examples.y is not None
         layer, place = divmod(i, self.each)
-        rows = self.layer_rows(layer, table, noise)
-        y = table.y[rows] if self.classes is None else self.classes[table.y[rows]]
-        weight = table.weight[rows]
+        rows = self.layer_rows(layer, examples, noise)
+        y = examples.y[rows] if self.classes is None else self.classes[examples.y[rows]]
+        weight = examples.weight[rows]
         if place == self.each - 1:
             self._combine(layer, y, weight, noise)
             return None
-        X = self._inputs(layer, table.X, rows)
+        X = self._inputs(layer, examples.X, rows)
         which, fold = divmod(place, self.folds + 1)
         name = list(self.members)[which]
         stream = noise.child(f"{layer}/{name}").at(fold)
@@ -75,7 +76,7 @@ class StackingModel(Parts):
         if fold == self.folds:
             self.parts[f"{layer}-{name}"] = self.fit_part(self.members[name], X, y, weight, seed, always=False)
             return None
-        codes = None if self.classes is None else table.y[rows]
+        codes = None if self.classes is None else examples.y[rows]
         inside = assign(len(rows), self.folds, noise.child(f"folds/{layer}"), codes=codes) == fold
         part = self.fit_part(self.members[name], X[~inside], y[~inside], weight[~inside], seed, always=False)
         said = self._columns(outputs(part, X[inside], self.classes))
@@ -253,8 +254,8 @@ class Stacking(_Stacked, Classifier):
         self.random_state = random_state
         self.dtype = dtype
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        return super().arguments(table) | {"classes": self.classes_}
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"classes": self.classes_}
 
     def make(self, *_: Any, **arguments: Any) -> StackingModel:
         return self._model(arguments["classes"])

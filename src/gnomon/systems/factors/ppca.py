@@ -12,11 +12,12 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Source
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.training.driver import FitResult
 from gnomon.training.em import EM, ClosedForm
 
@@ -306,14 +307,14 @@ class PPCA(TransformerMixin, System):
             raise UserValueError(f"first chunk has {n} rows, {k} components need at least {k + 1}", "X", "join chunks")
         if np.isnan(rows).any():
             raise UserValueError("NaN with the closed form", "X", "fit all rows at once by EM")
-        table = Table(rows, None, row_weights(sample_weight, n, rows.dtype))
+        examples = Examples({"X": rows}, row_weights(sample_weight, n, rows.dtype))
         if first:
-            self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(table) | {"closed": True}, 0, 0
+            self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(examples) | {"closed": True}, 0, 0
             before = self._allocate(**self.arguments_)
-            self.initialize(before, table, Source(self.seed_, "initial"))
+            self.initialize(before, examples, Source(self.seed_, "initial"))
         else:
             before = self.model_
-        more, sums = before.moments(rows, table.weight), before.sums or {}
+        more, sums = before.moments(rows, examples.weight), before.sums or {}
         model = self._allocate(**self.arguments_)
         model.pivot = before.pivot
         record = model.solve({name: sums.get(name, 0.0) + value for name, value in more.items()})
@@ -322,9 +323,9 @@ class PPCA(TransformerMixin, System):
         self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
         return self
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super().ingest(X, None, sample_weight)
-        n, d = table.X.shape
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, None, sample_weight)
+        n, d = examples.X.shape
         if self.n_components > d:
             raise UserValueError(
                 f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}"
@@ -332,27 +333,27 @@ class PPCA(TransformerMixin, System):
         if n < 2:
             raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
         self.n_samples_seen_ = n
-        missing = np.isnan(table.X)
+        missing = np.isnan(examples.X)
         if missing.all(0).any():
             raise UserValueError(
                 "no value is observed", f"column {int(missing.all(0).argmax())}", "leave the column out"
             )
         if missing.any() and self.method == "closed":
             raise UserValueError("NaN with the closed form", "method", 'use method="em" or "auto"')
-        return table
+        return examples
 
-    def arguments(self, table: Table) -> dict[str, Any]:
+    def arguments(self, examples: Examples) -> dict[str, Any]:
         closed = self.method == "closed" or (
-            self.method == "auto" and table.X.shape[1] <= CLOSED_COLUMNS and not np.isnan(table.X).any()
+            self.method == "auto" and examples.X.shape[1] <= CLOSED_COLUMNS and not np.isnan(examples.X).any()
         )
-        return super().arguments(table) | {"closed": bool(closed)}
+        return super().arguments(examples) | {"closed": bool(closed)}
 
     def make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
         self._closed = closed
         return PPCAModel(np.zeros((n_features, self.n_components)), np.zeros(n_features), 1.0)
 
-    def initialize(self, model: PPCAModel, table: Table, noise: Noise) -> None:
-        X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)[:, None]
+    def initialize(self, model: PPCAModel, examples: Examples, noise: Noise) -> None:
+        X, weight = examples.X.astype(np.float64), examples.weight.astype(np.float64)[:, None]
         observed = ~np.isnan(X)
         counts = np.maximum((observed * weight).sum(0), np.finfo(float).tiny)
         model.pivot = (np.where(observed, X, 0.0) * weight).sum(0) / counts

@@ -8,10 +8,11 @@ import numpy as np
 
 from gnomon.contracts import Group, Noise
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.system.base import Table
 from gnomon.system.prediction import Regressor
 from gnomon.systems.linear._least_squares import LeastSquares, merge
 from gnomon.training.driver import FitResult
@@ -30,10 +31,10 @@ class InChunks(Regressor):
     were taken about, by their names in the model's state.
     """
 
-    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
-        if not isinstance(self.procedure(table), LeastSquares):
-            return super().problem(model, table, noise, group)
-        batches = Batches(table.X, table.y, table.weight, batch_size=ROWS, shuffle=False)
+    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        if not isinstance(self.procedure(examples), LeastSquares):
+            return super().problem(model, examples, noise, group, validation)
+        batches = Batches(examples, Rows(ROWS, shuffle=False))
         return Problem(model, batches.shard(group), noise, group)
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -56,28 +57,28 @@ class InChunks(Regressor):
         with self._all_or_nothing():
             return self._take_in(self._chunk(X, y, sample_weight, first), first)
 
-    def _chunk(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Table:
+    def _chunk(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Examples:
         rows = self._rows(X, reset=first)
         target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
-        table = Table(rows, target, row_weights(sample_weight, len(rows), rows.dtype))
-        arguments = self.arguments(table)
+        examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
+        arguments = self.arguments(examples)
         if first:
             self.arguments_, self.seed_ = arguments, 0
         elif arguments.get("n_outputs") != self.arguments_.get("n_outputs"):
             raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
-        return table
+        return examples
 
-    def _take_in(self, table: Table, first: bool) -> Self:
-        procedure = self.procedure(table)
+    def _take_in(self, examples: Examples, first: bool) -> Self:
+        procedure = self.procedure(examples)
         assert isinstance(procedure, LeastSquares)
         model = self._allocate(**self.arguments_)
         if first:
-            self.initialize(model, table, Stream(0, "initial"))
+            self.initialize(model, examples, Stream(0, "initial"))
         else:
             for name, value in self.model_.origin.items():
                 model.state()[name][:] = value
-        whole = model.moments(table.X, np.asarray(table.y), table.weight)
-        seen = len(table.X)
+        whole = model.moments(examples.X, np.asarray(examples.y), examples.weight)
+        seen = len(examples.X)
         if not first:
             whole, seen = merge(self.model_.whole, whole), seen + self.model_.seen
         record = model.solve(whole, *procedure.arguments, seen)

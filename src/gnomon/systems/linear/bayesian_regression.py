@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.positive import InverseGamma
 from gnomon.distributions.real import Normal, StudentT
 from gnomon.distributions.targets import Target
 from gnomon.distributions.vectors import MultivariateNormal, MultivariateStudentT
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import Table
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import LeastSquares, factor_of
@@ -259,10 +259,10 @@ class BayesianRegression(InChunks, DensityRegressor):
     def make(self, n_features: int, dtype: str) -> BayesianRegressionModel:
         return BayesianRegressionModel(n_features, self.intercept)
 
-    def initialize(self, model: BayesianRegressionModel, table: Table, noise: Noise) -> None:
-        weight = table.weight.astype(np.float64)
-        model.state()["shift"][:] = np.matmul(weight, table.X.astype(np.float64)) / weight.sum()
-        model.state()["center"][:] = np.matmul(weight, np.asarray(table.y)) / weight.sum()
+    def initialize(self, model: BayesianRegressionModel, examples: Examples, noise: Noise) -> None:
+        weight = examples.weight.astype(np.float64)
+        model.state()["shift"][:] = np.matmul(weight, examples.X.astype(np.float64)) / weight.sum()
+        model.state()["center"][:] = np.matmul(weight, np.asarray(examples.y)) / weight.sum()
 
     def procedure(self, examples: Any) -> LeastSquares:
         return LeastSquares(self.recipe("weight_prior"), self.standardize)

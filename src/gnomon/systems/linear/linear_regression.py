@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import Table
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import (
@@ -143,13 +143,13 @@ class LinearRegression(InChunks, DensityRegressor):
     def make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:
         return LinearRegressionModel(n_features, n_outputs or 1, getattr(torch, dtype))
 
-    def initialize(self, model: LinearRegressionModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: LinearRegressionModel, examples: Examples, noise: Noise) -> None:
         if self.solver == "gradient" and not self.standardize:
             return
-        assert table.y is not None
+        assert examples.y is not None
         state = model.state()
-        shift, scale = weighted_moments(table.X, table.weight)
-        center, unit = weighted_moments(table.y.reshape(len(table.y), -1), table.weight)
+        shift, scale = weighted_moments(examples.X, examples.weight)
+        center, unit = weighted_moments(examples.y.reshape(len(examples.y), -1), examples.weight)
         state["shift"][:], state["center"][:] = shift, center
         if self.solver == "gradient":
             state["scale"][:], state["unit"][:] = scale, unit

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
 from gnomon.objectives.likelihood import CrossEntropy
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import Table
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
@@ -126,14 +126,16 @@ class SoftmaxRegression(OnlineClassifier):
     def make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
         return SoftmaxRegressionModel(n_features, n_classes, getattr(torch, dtype))
 
-    def initialize(self, model: SoftmaxRegressionModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: SoftmaxRegressionModel, examples: Examples, noise: Noise) -> None:
         if not self.standardize:
             return
-        X, weight = table.X.astype(np.float64), table.weight.astype(np.float64)
+        X, weight = examples.X.astype(np.float64), examples.weight.astype(np.float64)
         shift = np.matmul(weight, X) / weight.sum()
         spread = np.sqrt(np.matmul(weight, (X - shift) ** 2) / weight.sum())
         scale = np.where(spread > 1e-12 * np.abs(shift), spread, 1.0)
-        _warn_of_lost_values(table.X, ((table.X - shift.astype(table.X.dtype)) / scale.astype(table.X.dtype)))
+        _warn_of_lost_values(
+            examples.X, ((examples.X - shift.astype(examples.X.dtype)) / scale.astype(examples.X.dtype))
+        )
         model.shift.copy_(torch.from_numpy(shift))
         model.scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
 

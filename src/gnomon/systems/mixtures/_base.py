@@ -10,8 +10,9 @@ from scipy.special import logsumexp
 from sklearn.base import ClusterMixin
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.training.group import current as current_group
 
 __all__ = ["Mixture", "MixtureModel", "distinct_rows", "shares"]
@@ -97,12 +98,12 @@ class Mixture(ClusterMixin, System):
 
     n_components: int
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super().ingest(X, y, sample_weight)
-        distinct = distinct_rows(table.X[table.weight > 0], self.n_components)
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, y, sample_weight)
+        distinct = distinct_rows(examples.X[examples.weight > 0], self.n_components)
         if distinct < self.n_components and current_group().rank == 0:
             warnings.warn(self._too_few(distinct), UserWarning, stacklevel=3)
-        return table
+        return examples
 
     def _too_few(self, distinct: int) -> str:
         return (

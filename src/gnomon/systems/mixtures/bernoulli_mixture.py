@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
-from gnomon.system.base import Table
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
 
@@ -172,9 +172,9 @@ class BernoulliMixture(Mixture):
         k = self.n_components
         return BernoulliMixtureModel(np.full(k, 1 / k), np.full((k, n_features), 0.5), self.smoothing)
 
-    def initialize(self, model: BernoulliMixtureModel, table: Table, noise: Noise) -> None:
-        weight = table.weight.astype(np.float64)
-        column = np.matmul(weight, table.X.astype(np.float64)) / weight.sum()
+    def initialize(self, model: BernoulliMixtureModel, examples: Examples, noise: Noise) -> None:
+        weight = examples.weight.astype(np.float64)
+        column = np.matmul(weight, examples.X.astype(np.float64)) / weight.sum()
         u = noise.uniform(model.means.shape, like=model.means)
         model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
 

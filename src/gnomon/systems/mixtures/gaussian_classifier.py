@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels, Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -17,7 +18,7 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.system.prediction import Classifier
 from gnomon.systems.mixtures._base import shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
@@ -180,9 +181,9 @@ class GaussianClassifier(Classifier):
         assert isinstance(form, Covariance)
         return form
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = System.ingest(self, X, None, sample_weight)
-        found, codes = Labels().encode(y, n=len(table.X))
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = System.ingest(self, X, None, sample_weight)
+        found, codes = Labels().encode(y, n=len(examples.X))
         if len(found) < 2:
             only = found.tolist()[0]
             what = "no row has a label (-1 means not known)" if only == UNLABELED else f"only one class, {only!r}"
@@ -194,10 +195,10 @@ class GaussianClassifier(Classifier):
         known = codes != UNLABELED
         self._complete = bool(known.all())
         self._shares(len(self.classes_))
-        weight = np.where(known, table.weight, self.unlabeled_weight * table.weight).astype(table.weight.dtype)
+        weight = np.where(known, examples.weight, self.unlabeled_weight * examples.weight).astype(examples.weight.dtype)
         if not weight[known].any():
             raise UserValueError("no labeled row has a weight", "sample_weight", "give labeled rows some weight")
-        return Table(table.X, codes, weight)
+        return examples.replace(y=codes, weight=weight)
 
     def _shares(self, k: int) -> Array:
         """The classes' probabilities as they were given, or equal ones."""
@@ -217,13 +218,13 @@ class GaussianClassifier(Classifier):
             self._shares(n_classes), normals.means, normals.covariances, normals.form, fixed=self.priors is not None
         )
 
-    def initialize(self, model: GaussianClassifierModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: GaussianClassifierModel, examples: Examples, noise: Noise) -> None:
         """Means of the labeled rows; where labels are missing, the covariance of all rows about the nearest mean."""
-        assert table.y is not None
+        assert examples.y is not None
         form, k = self._form(), len(model.weights)
-        kept = table.weight > 0
-        X, codes = table.X[kept].astype(np.float64), table.y[kept]
-        weight = table.weight[kept].astype(np.float64)
+        kept = examples.weight > 0
+        X, codes = examples.X[kept].astype(np.float64), examples.y[kept]
+        weight = examples.weight[kept].astype(np.float64)
         first = X[0].copy()
         X -= first  # a constant column becomes 0 to the last bit
         center = np.matmul(weight, X) / weight.sum()

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import Table
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
     Covariance,
@@ -201,11 +201,11 @@ class GaussianMixture(Mixture):
         normals = form.build(np.zeros((k, n_features)), np.ones(n_features))
         return GaussianMixtureModel(np.full(k, 1 / k), normals.means, normals.covariances, normals.form)
 
-    def initialize(self, model: GaussianMixtureModel, table: Table, noise: Noise) -> None:
+    def initialize(self, model: GaussianMixtureModel, examples: Examples, noise: Noise) -> None:
         form = self._form()
-        chosen = representative(table.weight, STARTING_ROWS, noise.child("rows"))
-        X = (table.X if chosen is None else table.X[chosen]).astype(np.float64)
-        weight = table.weight.astype(np.float64) if chosen is None else np.ones(len(X))
+        chosen = representative(examples.weight, STARTING_ROWS, noise.child("rows"))
+        X = (examples.X if chosen is None else examples.X[chosen]).astype(np.float64)
+        weight = examples.weight.astype(np.float64) if chosen is None else np.ones(len(X))
         X, weight = X[weight > 0], weight[weight > 0]
         first = X[0].copy()
         X -= first  # a constant column becomes 0 to the last bit

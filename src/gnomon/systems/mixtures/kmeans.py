@@ -14,10 +14,11 @@ from sklearn.cluster import KMeans as Library
 from sklearn.metrics import euclidean_distances, pairwise_distances_argmin
 
 from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.system.base import System, Table
+from gnomon.system.base import System
 from gnomon.systems.mixtures._base import distinct_rows
 from gnomon.systems.mixtures.seeding import far_apart
 from gnomon.training.em import ClosedForm
@@ -68,12 +69,12 @@ class KMeansModel:
 class _Library(ClosedForm):
     """scikit-learn's whole fit as one step, on the first process; the others are told the centers."""
 
-    def __init__(self, table: Table, n_clusters: int, **options: Any) -> None:
-        self.table, self.n_clusters, self.options = table, n_clusters, options
+    def __init__(self, examples: Examples, n_clusters: int, **options: Any) -> None:
+        self.examples, self.n_clusters, self.options = examples, n_clusters, options
 
     def step(self, state: Any) -> tuple[Any, Info]:
         """The fit."""
-        problem, X, weight = state.problem, self.table.X, self.table.weight
+        problem, X, weight = state.problem, self.examples.X, self.examples.weight
         model = problem.model
         centers, inertia = np.zeros_like(model.centers), 0.0
         if problem.group.rank == 0:
@@ -87,7 +88,7 @@ class _Library(ClosedForm):
     def _fitted(self, noise: Noise) -> Library:
         """scikit-learn's fit, which asks for the seeds of each start."""
         start = count()
-        weight = self.table.weight.astype(np.float64)
+        weight = self.examples.weight.astype(np.float64)
 
         def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
             return X[far_apart(X.astype(np.float64), weight, n_clusters, noise.child("seeds").at(next(start)))]
@@ -95,7 +96,7 @@ class _Library(ClosedForm):
         library = Library(self.n_clusters, init=seeds, random_state=0, **self.options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the system itself tells
-            return library.fit(self.table.X, sample_weight=self.table.weight)
+            return library.fit(self.examples.X, sample_weight=self.examples.weight)
 
 
 def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
@@ -172,32 +173,32 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         self.tol = tol
         self.random_state = random_state
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Table:
-        table = super().ingest(X, None, sample_weight)
-        n, k = len(table.X), self.n_clusters
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, None, sample_weight)
+        n, k = len(examples.X), self.n_clusters
         if n < k:
             raise UserValueError(f"n_samples={n} with n_clusters={k}", "n_clusters", f"use at most {n}")
-        distinct = distinct_rows(table.X[table.weight > 0], k)
+        distinct = distinct_rows(examples.X[examples.weight > 0], k)
         if distinct < k and current_group().rank == 0:
             warnings.warn(
                 f"{k} clusters, {distinct} distinct rows: some clusters stay empty; use fewer",
                 UserWarning,
                 stacklevel=3,
             )  # fmt: skip
-        return table
+        return examples
 
     def make(self, n_features: int, dtype: str) -> KMeansModel:
         return KMeansModel(np.zeros((self.n_clusters, n_features), dtype))
 
-    def problem(self, model: Any, table: Any, noise: Noise, group: Group) -> Problem:
-        self._fitting = table
-        return super().problem(model, table, noise, group)
+    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        self._fitting = examples
+        return super().problem(model, examples, noise, group, validation)
 
     def procedure(self, examples: Any) -> Procedure:
-        table = self._fitting
+        examples = self._fitting
         del self._fitting
         options = {name: getattr(self, name) for name in ("n_clusters", "n_init", "max_iter", "tol")}
-        return _Library(table, **options)
+        return _Library(examples, **options)
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
         """Fit to rows; see `System.fit`."""

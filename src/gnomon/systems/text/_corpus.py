@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Group
-from gnomon.data.dataset import fingerprint
 from gnomon.data.text import Unit, Vocabulary, sentences
 
-__all__ = ["Corpus", "Tokens", "encode"]
+__all__ = ["Tokens", "encode"]
 
-PIECE_TOKENS = 1 << 22
+BLOCK_TOKENS = 1 << 22
 """Tokens that one step of a fit counts: a hundred megabytes or so of keys."""
 
 Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -57,41 +55,3 @@ def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Encoded:
     """Ids of all sentences and the offsets that cut them."""
     offsets = np.cumsum([0, *map(len, text)], dtype=np.int64)
     return vocabulary.encode(list(chain.from_iterable(text))), offsets
-
-
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """An encoded text with its vocabulary.
-
-    Parameters
-    ----------
-    text : pair (ids, offsets)
-    vocabulary : Vocabulary
-    held_out : pair (ids, offsets), optional
-        The validation text.
-    """
-
-    text: Encoded
-    vocabulary: Vocabulary
-    held_out: Encoded | None = None
-
-    def fingerprint(self) -> str:
-        """BLAKE2b over everything the fit sees."""
-        held_out = (None,) if self.held_out is None else self.held_out
-        return fingerprint(*self.text, *self.vocabulary.state().values(), *held_out)
-
-    def pieces(self, group: Group) -> list[Encoded]:
-        """This process's part of every piece: whole sentences, in all about `PIECE_TOKENS` to a piece.
-
-        The pieces are the same for any number of processes; a part may be empty.
-        """
-        ids, offsets = self.text
-        size, n = max(1, -(-ids.size // PIECE_TOKENS)), offsets.size - 1
-        ends = np.searchsorted(offsets, np.arange(1, size) * PIECE_TOKENS)
-        cuts = [0, *ends.tolist(), n]
-        parts = []
-        for begin, end in pairwise(cuts):
-            first = begin + group.rank * (end - begin) // group.size
-            last = begin + (group.rank + 1) * (end - begin) // group.size
-            parts.append((ids[offsets[first] : offsets[last]], offsets[first : last + 1] - offsets[first]))
-        return parts

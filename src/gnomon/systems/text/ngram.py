@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Group, Noise, Procedure
+from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples, Ragged
+from gnomon.data.layouts import Blocks, Layout, Rows
 from gnomon.data.text import Vocabulary, detokenize, tokenize
 from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
@@ -21,13 +25,14 @@ from gnomon.numeric.noise import seed_of
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
+from gnomon.systems.text import _corpus
 from gnomon.systems.text._backoff import Katz, Threshold
-from gnomon.systems.text._corpus import Corpus, Tokens, encode
+from gnomon.systems.text._corpus import Tokens, encode
 from gnomon.systems.text._mixture import Interpolated
 from gnomon.systems.text._model import NGramModel
 from gnomon.systems.text._scores import impossible, lengths, scores
 from gnomon.systems.text._smoothing import MLE, Additive, Dirichlet, KneserNey, Smoothing
-from gnomon.training.counting import Counting, Pieces
+from gnomon.training.counting import Counting
 from gnomon.training.procedure import Problem
 
 __all__ = [
@@ -137,8 +142,9 @@ class NGram(System):
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
         self.check_parameters()
         with self._all_or_nothing():
-            corpus = self.ingest(X, validation)
-            return self._fit(corpus, self._open(run, corpus))
+            examples = self.ingest(X)
+            judges = None if validation is None else self._text_examples(validation, examples.shared["vocabulary"])
+            return self._fit(examples, self._open(run, examples, judges), judges)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown.
@@ -152,26 +158,34 @@ class NGram(System):
         self.model_.update(self._encoded(X))
         return self
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Corpus:
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         text = self.domain.check(X)
-        vocabulary = Vocabulary.fit(text, self.min_count)
-        held_out = None if y is None else encode(self.domain.check(y), vocabulary)
-        return Corpus(encode(text, vocabulary), vocabulary, held_out)
+        return self._text_examples(text, Vocabulary.fit(text, self.min_count))
 
-    def arguments(self, table: Corpus) -> dict[str, Any]:
-        return {"vocabulary_size": len(table.vocabulary)}
+    def _text_examples(self, X: Any, vocabulary: Vocabulary) -> Examples:
+        return Examples({"X": Ragged(*encode(self.domain.check(X), vocabulary))}, shared={"vocabulary": vocabulary})
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return {"vocabulary_size": len(examples.shared["vocabulary"])}
 
     def make(self, **arguments: Any) -> NGramModel:
         return NGramModel(self.n, arguments["vocabulary_size"], self.recipe("smoothing"), self.start)
 
-    def initialize(self, model: NGramModel, table: Corpus, noise: Noise) -> None:
-        model.vocabulary = table.vocabulary
+    def initialize(self, model: NGramModel, examples: Examples, noise: Noise) -> None:
+        model.vocabulary = examples.shared["vocabulary"]
 
     def procedure(self, examples: Any) -> Procedure:
         return Counting()
 
-    def problem(self, model: NGramModel, table: Corpus, noise: Noise, group: Group) -> Problem:
-        return Problem(model, Pieces(table.pieces(group), table.held_out), noise, group)
+    def layout(self, examples: Examples) -> Layout:
+        return Blocks(_corpus.BLOCK_TOKENS)
+
+    def problem(
+        self, model: NGramModel, examples: Examples, noise: Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        """Blocks of the text; every process smooths on the whole validation text."""
+        held_out = None if validation is None else Batches(validation, Rows(shuffle=False))
+        return replace(super().problem(model, examples, noise, group), validation=held_out)
 
     @property
     def vocabulary_(self) -> Vocabulary:

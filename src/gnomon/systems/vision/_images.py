@@ -13,13 +13,13 @@ from torch.nn import functional
 
 from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.data.dataset import Dataset
+from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import column_names
 from gnomon.distributions.images import Images, is_bytes, size_of
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.system.base import Table
 from gnomon.system.prediction import Classifier, asked
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
@@ -137,14 +137,14 @@ class ImageClassifier(Classifier):
         columns = shape[1] if len(shape) == 2 else math.prod(images.shape[1:])
         return np.broadcast_to(images.dtype.type(0), (len(images), columns))
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        shape = [int(size) for size in table.X.shape[1:]]
-        return {"shape": shape, "n_classes": len(self.classes_), "dtype": str(table.X.dtype)}
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        shape = [int(size) for size in examples.X.shape[1:]]
+        return {"shape": shape, "n_classes": len(self.classes_), "dtype": str(examples.X.dtype)}
 
     @staticmethod
-    def _standardize(model: ImageModel, table: Table) -> None:
+    def _standardize(model: ImageModel, examples: Examples) -> None:
         """Mean and spread of each channel over the training images, weights included."""
-        images, weight = table.X, table.weight.astype(np.float64)
+        images, weight = examples.X, examples.weight.astype(np.float64)
         pixels = float(images.shape[1] * images.shape[2]) * weight.sum()
         first, second = (
             np.matmul(weight, np.einsum("nhwc,nhwc->nc", images, other, dtype=np.float64)) / pixels

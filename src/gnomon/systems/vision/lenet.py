@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from gnomon.contracts import Noise
+from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
     CELU,
@@ -45,7 +46,6 @@ from gnomon.nn.initializers import (  # noqa: F401
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import Table
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
 from gnomon.training.schedules import (  # noqa: F401
@@ -264,8 +264,8 @@ class LeNet(ImageClassifier):
                 f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
             )
 
-    def arguments(self, table: Table) -> dict[str, Any]:
-        return super().arguments(table) | {
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {
             "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)),
             "activation": self.recipe("activation"), "pooling": self.recipe("pooling"),
             "dropout": float(self.dropout),
@@ -275,6 +275,6 @@ class LeNet(ImageClassifier):
         rows, columns, depth = shape
         return LeNetModel((rows, columns, depth), n_classes, dtype=getattr(torch, dtype), **layers)
 
-    def initialize(self, model: LeNetModel, table: Table, noise: Noise) -> None:
-        self._standardize(model, table)
+    def initialize(self, model: LeNetModel, examples: Examples, noise: Noise) -> None:
+        self._standardize(model, examples)
         model.initialize(self.recipe("initializer"), noise)
