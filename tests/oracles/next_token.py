@@ -57,7 +57,7 @@ def every_sequence(
         kept = tokens[: tokens.index(end) + 1] if end in tokens else tokens
         total, history = 0.0, tuple(prompt)
         for token in kept:
-            total += float(np.log(model.row(history)[token]))
+            total += log(model.row(history)[token])
             history = (*history, token)
         found[kept] = total
     return found
