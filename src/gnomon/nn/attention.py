@@ -1,0 +1,238 @@
+"""Attention over the states of a sequence: scores, a masked softmax, a weighted mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserValueError
+from gnomon.nn.initializers import XavierUniform
+from gnomon.nn.layers import dense
+from gnomon.recipes.recipe import Recipe
+
+__all__ = [
+    "AdditiveAttention", "AdditiveScore", "Attention", "AttentionRecipe", "BilinearAttention", "BilinearScore",
+    "DotAttention", "DotScore", "NoAttention", "attend", "weights",
+]  # fmt: skip
+
+
+def weights(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    """Softmax over the last axis of what is not masked; all 0 where everything is masked.
+
+    Parameters
+    ----------
+    scores : tensor of shape (..., T)
+    mask : bool tensor of shape (..., T), optional
+        False for padding.
+
+    Examples
+    --------
+    >>> weights(torch.tensor([0.0, 0.0, 5.0]), torch.tensor([True, True, False])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    if mask is None:
+        return torch.softmax(scores, -1)
+    low = torch.finfo(scores.dtype).min
+    return torch.softmax(scores.masked_fill(~mask, low), -1) * mask
+
+
+def attend(scores: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    r"""The context :math:`c = \sum_t \alpha_t v_t`, :math:`\alpha` = softmax of the scores.
+
+    Parameters
+    ----------
+    scores : tensor of shape (n, q, T) or (n, T)
+    values : tensor of shape (n, T, d)
+    mask : bool tensor of shape (n, T), optional
+        False for padding.
+
+    Examples
+    --------
+    >>> round(attend(torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[[1.0], [2.0], [3.0]]])).item(), 5)
+    2.57521
+    """
+    if scores.ndim == 2:
+        return attend(scores[:, None], values, mask)[:, 0]
+    return weights(scores, None if mask is None else mask[:, None]) @ values
+
+
+class Attention(nn.Module):
+    """Base of attention layers: a subclass scores queries against keys that it has prepared once."""
+
+    def prepare(self, keys: torch.Tensor) -> torch.Tensor:
+        """What of the keys (n, T, d) is the same for every query."""
+        return keys
+
+    def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+        """Scores (n, q, T) of queries (n, q, d) against prepared keys."""
+        raise NotImplementedError
+
+    def forward(
+        self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Contexts (n, q, d) of queries (n, q, d_q), or (n, d) of one query (n, d_q) each."""
+        if query.ndim == 2:
+            return self(query[:, None], keys, values, mask)[:, 0]
+        return attend(self.scores(query, self.prepare(keys)), values, mask)
+
+    def initialize(self, noise: Noise) -> None:
+        """Xavier's uniform weights."""
+        for name, parameter in self.named_parameters():
+            XavierUniform().fill(parameter.view(-1, parameter.shape[-1]), noise.child(name))
+
+
+class DotScore(Attention):
+    r"""Scores :math:`s^T h`, divided by the root of their width where asked for.
+
+    Parameters
+    ----------
+    scaled : bool, default False
+        As in ``torch.nn.functional.scaled_dot_product_attention``.
+    """
+
+    def __init__(self, *, scaled: bool = False) -> None:
+        super().__init__()
+        self.scaled = scaled
+
+    def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+        """Inner products; both must be equally wide."""
+        if query.shape[-1] != prepared.shape[-1]:
+            raise UserValueError(
+                f"queries and keys must be equally wide, got {query.shape[-1]} and {prepared.shape[-1]}",
+                "dot attention", "use the bilinear or additive score",
+            )  # fmt: skip
+        products = query @ prepared.transpose(-1, -2)
+        return products / math.sqrt(query.shape[-1]) if self.scaled else products
+
+
+class BilinearScore(Attention):
+    r"""Scores :math:`h^T W s` (Luong, Pham and Manning 2015: "general").
+
+    Parameters
+    ----------
+    queries, keys : int >= 1
+        Widths.
+    dtype : torch.dtype, optional
+    """
+
+    def __init__(self, queries: int, keys: int, *, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(keys, queries, dtype=dtype))
+
+    def prepare(self, keys: torch.Tensor) -> torch.Tensor:
+        """h^T W, (n, T, queries)."""
+        return keys @ self.weight
+
+    def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+        """Inner products with the prepared keys."""
+        return query @ prepared.transpose(-1, -2)
+
+
+class AdditiveScore(Attention):
+    r"""Scores :math:`v^T \tanh(W_s s + W_h h)` (Bahdanau, Cho and Bengio 2015).
+
+    Parameters
+    ----------
+    queries, keys : int >= 1
+        Widths.
+    units : int >= 1
+        Width of the hidden layer.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    Memory n q T units: for long sequences the bilinear score is cheaper.
+    """
+
+    def __init__(self, queries: int, keys: int, units: int, *, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.query = dense(queries, units, bias=False, dtype=dtype)
+        self.key = dense(keys, units, bias=False, dtype=dtype)
+        self.v = nn.Parameter(torch.zeros(units, dtype=dtype))
+
+    def prepare(self, keys: torch.Tensor) -> torch.Tensor:
+        """W_h h, (n, T, units)."""
+        return self.key(keys)
+
+    def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+        """v^T tanh of every pair."""
+        return torch.tanh(self.query(query)[:, :, None] + prepared[:, None]) @ self.v
+
+
+@dataclass(frozen=True)
+class AttentionRecipe(Recipe):
+    """Base of the recipes of the slot ``attention``."""
+
+    slot: ClassVar[str] = "attention"
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention | None:
+        """The layer for queries and keys of these widths."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NoAttention(AttentionRecipe):
+    """The decoder sees the encoder's last state alone."""
+
+    short: ClassVar[str] = "none"
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention | None:
+        """None."""
+        return None
+
+
+@dataclass(frozen=True)
+class DotAttention(AttentionRecipe):
+    """Inner products of the decoder's and the encoder's states.
+
+    Parameters
+    ----------
+    scaled : bool, default False
+        Divide by the root of the width.
+    """
+
+    short: ClassVar[str] = "dot"
+    scaled: bool = False
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
+        """`DotScore`."""
+        if queries != keys:
+            raise UserValueError(
+                f"queries and keys must be equally wide, got {queries} and {keys}", "attention",
+                "choose 'bilinear' or 'additive'",
+            )  # fmt: skip
+        return DotScore(scaled=self.scaled)
+
+
+@dataclass(frozen=True)
+class BilinearAttention(AttentionRecipe):
+    """A learned bilinear form of the decoder's and the encoder's states."""
+
+    short: ClassVar[str] = "bilinear"
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
+        """`BilinearScore`."""
+        return BilinearScore(queries, keys, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class AdditiveAttention(AttentionRecipe):
+    """A hidden layer over the decoder's and the encoder's states.
+
+    Parameters
+    ----------
+    units : int in [1, inf), default 64
+        Width of the hidden layer.
+    """
+
+    short: ClassVar[str] = "additive"
+    units: Annotated[int, "[1, inf)"] = 64
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
+        """`AdditiveScore`."""
+        return AdditiveScore(queries, keys, self.units, dtype=dtype)

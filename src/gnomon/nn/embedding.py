@@ -1,0 +1,136 @@
+"""Embedding: a vector for each id, looked up or summed over a bag of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserValueError
+
+__all__ = ["Embedding"]
+
+
+class Embedding(nn.Module):
+    r"""Vectors of ids: the first layer of a network on words, :math:`h = W^T x` without the product.
+
+    `forward` takes one-hot x by their ids; `bag` takes bags of words, :math:`h = \sum_i x_i W_i`.
+
+    Parameters
+    ----------
+    n_ids, width : int >= 1
+    padding : int, optional
+        An id whose vector is 0 and stays so.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    Only the vectors of ids that occur get a gradient other than 0. All vectors are 0 until `initialize`.
+
+    Examples
+    --------
+    >>> layer = Embedding.from_pretrained(np.array([[1.0, 0.0], [0.0, 2.0]]))
+    >>> layer(torch.tensor([1, 0])).tolist(), layer.bag(torch.tensor([[0, 1, 1]])).tolist()
+    ([[0.0, 2.0], [1.0, 0.0]], [[1.0, 4.0]])
+    """
+
+    def __init__(self, n_ids: int, width: int, *, padding: int | None = None, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_ids, width, dtype=dtype))
+        self.padding = padding
+
+    def initialize(self, noise: Noise) -> None:
+        """Standard normal vectors over the root of their width: of length 1 on average."""
+        with torch.no_grad():
+            drawn = noise.normal(tuple(self.weight.shape), like=self.weight.detach())
+            self.weight.copy_(drawn / self.weight.shape[1] ** 0.5)
+            if self.padding is not None:
+                self.weight[self.padding] = 0
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Vectors (..., width) of ids of any shape."""
+        return nn.functional.embedding(ids, self.weight, self.padding)
+
+    def bag(
+        self, ids: torch.Tensor, mask: torch.Tensor | None = None, mode: Literal["sum", "mean"] = "sum"
+    ) -> torch.Tensor:
+        """Sum or mean of the vectors of each row of ids, (n, width).
+
+        Parameters
+        ----------
+        ids : int64 tensor of shape (n, T)
+        mask : bool tensor of shape (n, T), optional
+            False for padding. The padding id is left out anyhow.
+        mode : {"sum", "mean"}, default "sum"
+            A mean of nothing is 0.
+        """
+        kept = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+        if self.padding is not None:
+            kept = kept & (ids != self.padding)
+        total = (self(ids) * kept[..., None]).sum(1)
+        return total if mode == "sum" else total / kept.sum(1, keepdim=True).clamp(min=1)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        vectors: Any,
+        *,
+        tokens: Sequence[str] | None = None,
+        freeze: bool = False,
+        padding: int | None = None,
+        noise: Noise | None = None,
+    ) -> Self:
+        """The layer of vectors that were learned elsewhere, such as by word2vec or LSA.
+
+        Parameters
+        ----------
+        vectors : array of shape (n_ids, width), or mapping from token to vector
+        tokens : sequence of str, optional
+            With a mapping: the token of each id.
+        freeze : bool, default False
+            Whether training leaves the vectors as they are.
+        padding : int, optional
+        noise : Noise, optional
+            With a mapping: tokens that it has not are drawn with the mean length of the others; without it they are 0.
+
+        Raises
+        ------
+        UserValueError
+            A mapping without `tokens`, of which it has none, or vectors of different widths.
+        """
+        table = _table(vectors, tokens, noise) if isinstance(vectors, Mapping) else torch.from_numpy(np.array(vectors))
+        if table.ndim != 2:
+            raise UserValueError(f"vectors must have shape (ids, width), got {tuple(table.shape)}", "vectors", "")
+        layer = cls(*table.shape, padding=padding, dtype=table.dtype)
+        with torch.no_grad():
+            layer.weight.copy_(table)
+            if padding is not None:
+                layer.weight[padding] = 0
+        layer.weight.requires_grad_(not freeze)
+        return layer
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return ", ".join(map(str, self.weight.shape))
+
+
+def _table(vectors: Mapping[str, Any], tokens: Sequence[str] | None, noise: Noise | None) -> torch.Tensor:
+    if tokens is None:
+        raise UserValueError("vectors by token need the token of each id", "tokens", "give tokens")
+    known = [(i, np.asarray(vectors[token])) for i, token in enumerate(tokens) if token in vectors]
+    if not known:
+        raise UserValueError("vectors must hold at least one of the tokens, got none", "vectors", "check the spelling")
+    widths = {one.shape for _, one in known}
+    if len(widths) > 1:
+        raise UserValueError(f"vectors must be equally wide, got shapes {sorted(widths)}", "vectors", "")
+    rows = np.stack([one for _, one in known])
+    table = np.zeros((len(tokens), rows.shape[1]), rows.dtype)
+    if noise is not None:
+        length = np.sqrt(np.square(rows).sum(1).mean() / rows.shape[1])
+        table[:] = length * np.asarray(noise.normal(table.shape, like=table))
+    table[[i for i, _ in known]] = rows
+    return torch.from_numpy(table)
