@@ -1,0 +1,394 @@
+"""Networks from rows to a few numbers and back: the slots ``encoder`` and ``decoder`` of generative systems.
+
+Every network maps flat rows (n, inputs) to flat rows (n, outputs); the convolutional ones take or give these rows as
+images, channels last. A slot also takes any callable ``f(inputs, outputs) -> nn.Module``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, cast
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.nn.activations import Activation, LeakyReLU
+from gnomon.nn.batch_norm import BatchNorm
+from gnomon.nn.convolution import convolution
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.initializers import Initializer, initialize
+from gnomon.nn.layers import dense
+from gnomon.nn.upsampling import Unpool2d, transposed_convolution
+from gnomon.recipes.recipe import Recipe, resolve
+
+__all__ = [
+    "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "EncoderNetwork", "begin_network",
+    "image_shape_of",
+]  # fmt: skip
+
+KERNEL, STRIDE, PADDING = 4, 2, 1
+"""Of all convolutions: every one halves or doubles, and the kernel is a multiple of the stride."""
+
+LEAKY = LeakyReLU(0.2)
+
+Shape = tuple[int, int, int]
+
+
+def image_shape_of(shape: Sequence[int] | None, columns: int) -> Shape:
+    """(rows, columns, channels) of flat images; square grey images where no shape is given.
+
+    Raises
+    ------
+    UserValueError
+        A shape that does not have this many numbers, or none for a number of columns that is no square.
+
+    Examples
+    --------
+    >>> image_shape_of(None, 64), image_shape_of((8, 8), 64), image_shape_of((4, 4, 3), 48)
+    ((8, 8, 1), (8, 8, 1), (4, 4, 3))
+    """
+    if shape is None:
+        side = round(columns**0.5)
+        if side * side != columns:
+            raise UserValueError(
+                f"{columns} columns are not a square image",
+                "image_shape",
+                "give (rows, columns) or (rows, columns, channels)",
+            )
+        return side, side, 1
+    rows, width, *rest = shape
+    channels = rest[0] if rest else 1
+    if rows * width * channels != columns:
+        raise UserValueError(
+            f"image_shape must have {columns} numbers, got {rows} x {width} x {channels}", "image_shape",
+            "give (rows, columns) or (rows, columns, channels)",
+        )  # fmt: skip
+    return rows, width, channels
+
+
+def begin_network(network: nn.Module, initializer: Initializer, noise: Noise) -> None:
+    """First weights of a network; one from a recipe here counts with the gain of its activation."""
+    gains = getattr(network, "gains", {})
+    initialize(network, initializer, noise, gain=gains)
+
+
+class _Stack(nn.Sequential):
+    """Layers in turn, and the gain of the activation behind each."""
+
+    gains: dict[str, float]
+
+
+def _activation(value: str | Recipe) -> Activation:
+    return cast(Activation, resolve(value, "activation"))
+
+
+class _Builder:
+    """Layers with batch normalization, activation and dropout behind all but the last."""
+
+    def __init__(self, activation: Activation, batch_norm: bool, dropout: float, dtype: torch.dtype) -> None:
+        if activation.widening != 1:
+            raise UserTypeError(
+                f"{activation.short} needs several pre-activations per output", "activation", "use relu"
+            )
+        self.activation, self.batch_norm, self.dropout, self.dtype = activation, batch_norm, dropout, dtype
+        self.layers: list[nn.Module] = []
+        self.gains: dict[str, float] = {}
+
+    def add(self, layer: nn.Module) -> None:
+        """A layer as it is."""
+        self.layers.append(layer)
+
+    def hidden(self, layer: nn.Module, features: int, *, norm: bool = True) -> None:
+        """A layer and what follows it."""
+        self.gains[str(len(self.layers))] = self.activation.gain
+        self.add(layer)
+        if norm and self.batch_norm:
+            self.add(BatchNorm(features, dtype=self.dtype))
+        self.add(self.activation.build(features, self.dtype))
+        if self.dropout:
+            self.add(Dropout(self.dropout, draw=len(self.layers)))
+
+    def build(self) -> nn.Module:
+        """The network."""
+        stack = _Stack(*self.layers)
+        stack.gains = self.gains
+        return stack
+
+
+class _AsImages(nn.Module):
+    """Flat rows, channels last, as images (n, channels, rows, columns)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns, channels = self.shape
+        if channels == 1:
+            return x.reshape(-1, 1, rows, columns)
+        return x.reshape(-1, rows, columns, channels).permute(0, 3, 1, 2).contiguous()
+
+
+class _AsMaps(nn.Module):
+    """Flat rows as maps (n, channels, rows, columns), channels first."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(-1, *self.shape)
+
+
+class _AsRows(nn.Module):
+    """Maps (n, width * channels, rows, columns) as flat rows: `width` images of one number each, channels last."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, maps, rows, columns = x.shape
+        images = x.reshape(n, self.width, maps // self.width, rows, columns)
+        return images.permute(0, 1, 3, 4, 2).reshape(n, -1)
+
+
+class _Unpooled(nn.Module):
+    """Unpooling by 2 to a size."""
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.size, self.unpool = size, Unpool2d(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.unpool(x, self.size)
+        return out
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EncoderNetwork(Recipe):
+    """Base of the recipes of the slot ``encoder``: from data to a few numbers."""
+
+    slot: ClassVar[str] = "encoder"
+    factory: ClassVar[bool] = True
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network from (n, inputs) to (n, outputs), all weights 0.
+
+        Parameters
+        ----------
+        inputs, outputs : int >= 1
+        shape : (rows, columns) or (rows, columns, channels), optional
+            Of the images that the rows are.
+        dtype : torch.dtype
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DecoderNetwork(Recipe):
+    """Base of the recipes of the slot ``decoder``: from a few numbers to data."""
+
+    slot: ClassVar[str] = "decoder"
+    factory: ClassVar[bool] = True
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network from (n, inputs) to (n, outputs), all weights 0.
+
+        Parameters
+        ----------
+        inputs, outputs : int >= 1
+            Outputs are one or more numbers for every column of the data, all first numbers before all second ones.
+        shape : (rows, columns) or (rows, columns, channels), optional
+            Of the images that the rows are.
+        dtype : torch.dtype
+        """
+        raise NotImplementedError
+
+
+def _dense(recipe: DenseEncoder | DenseDecoder, inputs: int, outputs: int, dtype: torch.dtype) -> nn.Module:
+    builder = _Builder(_activation(recipe.activation), recipe.batch_norm, recipe.dropout, dtype)
+    for units in recipe.hidden:
+        builder.hidden(dense(inputs, units, bias=not recipe.batch_norm, dtype=dtype), units)
+        inputs = units
+    builder.add(dense(inputs, outputs, dtype=dtype))
+    return builder.build()
+
+
+@dataclass(frozen=True)
+class DenseEncoder(EncoderNetwork):
+    """Fully connected layers; none makes it one affine map.
+
+    Parameters
+    ----------
+    hidden : tuple of int in [1, inf), default (256,)
+        Units of the hidden layers.
+    activation : str or recipe, default "relu"
+    batch_norm : bool, default False
+    dropout : float in [0, 1), default 0
+    """
+
+    short: ClassVar[str] = "dense"
+    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
+    activation: str | Recipe = "relu"
+    batch_norm: bool = False
+    dropout: Annotated[float, "[0, 1)"] = 0.0
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network."""
+        return _dense(self, inputs, outputs, dtype)
+
+
+@dataclass(frozen=True)
+class DenseDecoder(DecoderNetwork):
+    """Fully connected layers; none makes it one affine map.
+
+    Parameters
+    ----------
+    hidden : tuple of int in [1, inf), default (256,)
+        Units of the hidden layers.
+    activation : str or recipe, default "relu"
+    batch_norm : bool, default False
+    dropout : float in [0, 1), default 0
+    """
+
+    short: ClassVar[str] = "dense"
+    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
+    activation: str | Recipe = "relu"
+    batch_norm: bool = False
+    dropout: Annotated[float, "[0, 1)"] = 0.0
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network."""
+        return _dense(self, inputs, outputs, dtype)
+
+
+def _halvings(shape: Shape, times: int) -> list[tuple[int, int]]:
+    """Sizes of the maps, that of the image first; every convolution halves them, rounding down.
+
+    Raises
+    ------
+    UserValueError
+        An image that is too small.
+    """
+    sizes = [shape[:2]]
+    for _ in range(times):
+        sizes.append((sizes[-1][0] // 2, sizes[-1][1] // 2))
+    if min(sizes[-1]) < 1:
+        raise UserValueError(
+            f"images of {shape[0]} x {shape[1]} cannot be halved {times} times", "channels", "give fewer layers"
+        )
+    return sizes
+
+
+@dataclass(frozen=True)
+class ConvEncoder(EncoderNetwork):
+    """Strided convolutions of 4 x 4 that halve the image, then one affine map.
+
+    The first has no batch normalization, as in Radford, Metz and Chintala (2016).
+
+    Parameters
+    ----------
+    channels : tuple of int in [1, inf), default (32, 64)
+        Of the convolutions.
+    activation : str or recipe, default leaky-relu of slope 0.2
+    batch_norm : bool, default True
+    dropout : float in [0, 1), default 0
+    """
+
+    short: ClassVar[str] = "conv"
+    channels: tuple[Annotated[int, "[1, inf)"], ...] = (32, 64)
+    activation: str | Recipe = LEAKY
+    batch_norm: bool = True
+    dropout: Annotated[float, "[0, 1)"] = 0.0
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network."""
+        image = image_shape_of(shape, inputs)
+        rows, columns = _halvings(image, len(self.channels))[-1]
+        builder = _Builder(_activation(self.activation), self.batch_norm, self.dropout, dtype)
+        builder.add(_AsImages(image))
+        before = image[2]
+        for k, maps in enumerate(self.channels):
+            bias = not (self.batch_norm and k)
+            layer = convolution(before, maps, KERNEL, stride=STRIDE, padding=PADDING, bias=bias, dtype=dtype)
+            builder.hidden(layer, maps, norm=k > 0)
+            before = maps
+        builder.add(nn.Flatten())
+        builder.add(dense(before * rows * columns, outputs, dtype=dtype))
+        return builder.build()
+
+
+@dataclass(frozen=True)
+class ConvDecoder(DecoderNetwork):
+    """One affine map to small maps, then transposed convolutions of 4 x 4 that double them up to the image.
+
+    The last has no batch normalization, as in Radford, Metz and Chintala (2016).
+
+    Parameters
+    ----------
+    channels : tuple of int in [1, inf), default (64, 32)
+        Of the maps before each doubling.
+    upsampling : {"transposed", "unpool"}, default "transposed"
+        Transposed convolutions of stride 2, or unpooling and a convolution of 3 x 3 (Dosovitskiy et al. 2015).
+    activation : str or recipe, default "relu"
+    batch_norm : bool, default True
+    dropout : float in [0, 1), default 0
+    """
+
+    short: ClassVar[str] = "conv"
+    channels: tuple[Annotated[int, "[1, inf)"], ...] = (64, 32)
+    upsampling: Literal["transposed", "unpool"] = "transposed"
+    activation: str | Recipe = "relu"
+    batch_norm: bool = True
+    dropout: Annotated[float, "[0, 1)"] = 0.0
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network."""
+        image = image_shape_of(shape, outputs if shape is None else _columns(shape))
+        width = outputs // (image[0] * image[1] * image[2])
+        sizes = _halvings(image, len(self.channels))[::-1]
+        builder = _Builder(_activation(self.activation), self.batch_norm, self.dropout, dtype)
+        (rows, columns), before = sizes[0], self.channels[0] if self.channels else image[2] * width
+        first = dense(inputs, before * rows * columns, dtype=dtype)
+        builder.add(first)
+        builder.add(_AsMaps((before, rows, columns)))
+        after = [*self.channels[1:], image[2] * width]
+        for k, maps in enumerate(after[: len(self.channels)]):
+            if k == 0:  # what follows the affine map
+                builder.gains["0"] = builder.activation.gain
+                if self.batch_norm:
+                    builder.add(BatchNorm(before, dtype=dtype))
+                builder.add(builder.activation.build(before, dtype))
+            last = k == len(self.channels) - 1
+            layer = self._enlarge(builder, before, maps, sizes[k], sizes[k + 1], last, dtype)
+            builder.add(layer) if last else builder.hidden(layer, maps)
+            before = maps
+        builder.add(_AsRows(width))
+        return builder.build()
+
+    def _enlarge(
+        self, builder: _Builder, before: int, maps: int, size: tuple[int, int], to: tuple[int, int], last: bool,
+        dtype: torch.dtype,
+    ) -> nn.Module:  # fmt: skip
+        bias = last or not self.batch_norm
+        if self.upsampling == "unpool":
+            builder.add(_Unpooled(to))
+            return convolution(before, maps, 3, padding=1, bias=bias, dtype=dtype)
+        extra = (to[0] - 2 * size[0], to[1] - 2 * size[1])
+        return transposed_convolution(
+            before, maps, KERNEL, stride=STRIDE, padding=PADDING, extra=extra, bias=bias, dtype=dtype
+        )
+
+
+def _columns(shape: Sequence[int]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total
