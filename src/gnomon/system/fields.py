@@ -8,8 +8,8 @@ from gnomon.recipes.fields import Doc, Fields
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "Clipped", "GradientSteps", "HasDtype", "Iterated", "Scheduled", "Seeded", "Standardized", "StoppedEarly",
-    "TrainedByGradient",
+    "Clipped", "ComparesInSingle", "ComputesInDouble", "DrawsNothing", "GradientSteps", "HasDtype", "Iterated",
+    "Scheduled", "Seeded", "Standardized", "StoppedEarly", "TrainedByGradient",
 ]  # fmt: skip
 
 
@@ -22,11 +22,38 @@ class Seeded(Fields):
     ] = None
 
 
+class DrawsNothing(Seeded):
+    """A fit without chance."""
+
+    random_state: Annotated[
+        Any,
+        Doc("Taken as every system takes it; the fit draws nothing.", type="int, Generator, RandomState or None"),
+    ] = None
+
+
 class HasDtype(Fields):
     """Precision."""
 
     dtype: Annotated[
         Literal["float32", "float64"] | None, Doc("None follows float32 and float64 input, else float32.")
+    ] = None
+
+
+class ComputesInDouble(HasDtype):
+    """Precision of rows and answers, whatever the library takes."""
+
+    dtype: Annotated[
+        Literal["float32", "float64"] | None,
+        Doc("None follows float32 and float64 input, else float32. The fit computes in double precision."),
+    ] = None
+
+
+class ComparesInSingle(HasDtype):
+    """Precision of rows and answers of trees."""
+
+    dtype: Annotated[
+        Literal["float32", "float64"] | None,
+        Doc("None follows float32 and float64 input, else float32. Thresholds are compared in single precision."),
     ] = None
 
 
@@ -43,7 +70,11 @@ class Iterated(Fields):
     """A fit in iterations that ends when it has converged."""
 
     max_iter: Annotated[int, "[1, inf)", Doc("Iterations at most.")] = 200
-    tol: Annotated[float, "[0, inf)", Doc("End when an iteration gains less.")] = 1e-5
+    tol: Annotated[
+        float,
+        "[0, inf)",
+        Doc("End when an iteration gained no more than this, in nats per row; 0 runs all iterations."),
+    ] = 1e-5
 
 
 class GradientSteps(Fields):

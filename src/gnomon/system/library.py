@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gnomon.contracts import Array, Group, Noise
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.estimators import dumps, loads
+from gnomon.system.base import System
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.training.context import current as current_context
 from gnomon.training.procedure import Info, Problem
@@ -185,8 +186,8 @@ def _share(model: LibraryModel, group: Group, failure: BaseException | None) -> 
         raise failure
 
 
-class Library:
-    """Mixin of a System that wraps an estimator; it stands before `Classifier` or `Regressor` among the bases.
+class Library(System):
+    """Base of a System that wraps an estimator; it stands before `Classifier` or `Regressor` among the bases.
 
     A subclass gives `make_estimator`, the unfitted estimator with its hyper-parameters, and `types`, what it is saved
     as.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier
 
 __all__ = ["AdaBoost"]
 
 
-class AdaBoost(Importances, LibraryClassifier):
+class AdaBoost(ComparesInSingle, Importances, LibraryClassifier):
     r"""AdaBoost of small trees.
 
     For two classes, y = -1 or 1, tree m is fitted to weights w (at first equal, or those of the rows), and
@@ -26,19 +28,6 @@ class AdaBoost(Importances, LibraryClassifier):
     The sign of :math:`\sum_m a_m h_m(x)` decides; the share of training rows that it gets wrong is at most
     :math:`\prod_m Z_m`, :math:`Z_m = 2 \sqrt{e_m (1 - e_m)}`. With K classes ``2 a_m`` gains log(K - 1) (SAMME). A tree
     without error ends the fit, and so does one that is no better than chance.
-
-    Parameters
-    ----------
-    n_trees : int in [1, inf), default 50
-        Trees at most.
-    max_depth : int in [1, inf), default 1
-        Depth of each tree; 1 is a stump.
-    learning_rate : float in (0, inf), default 1.0
-        Factor of every a_m.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the order in which columns are tried (ties).
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
 
     Attributes
     ----------
@@ -68,20 +57,9 @@ class AdaBoost(Importances, LibraryClassifier):
     )  # fmt: skip
     domain = Real(largest=3e38)
 
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, "[1, inf)"] = 50,
-        max_depth: Annotated[int, "[1, inf)"] = 1,
-        learning_rate: Annotated[float, "(0, inf)"] = 1.0,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.dtype = dtype
+    n_trees: Annotated[int, "[1, inf)", Doc("Trees at most.")] = 50
+    max_depth: Annotated[int, "[1, inf)", Doc("Depth of each tree; 1 is a stump.")] = 1
+    learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every a_m.")] = 1.0
 
     def make_estimator(self, n_features: int) -> AdaBoostClassifier:
         weak = DecisionTreeClassifier(max_depth=self.max_depth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -14,7 +14,9 @@ from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Stream
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
+from gnomon.system.fields import HasDtype
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, member, outputs
 
@@ -135,11 +137,23 @@ class BaggingModel(Parts):
         return mean if self.classes is not None else mean[:, 0]
 
 
-class _Bagged(Composite):
+class _Bagged(HasDtype, Composite):
     """Hyper-parameters, addresses and evidence of both."""
 
-    base: Any
-    seed_: int
+    base: Annotated[
+        str | Any,
+        Doc(
+            "The member, by its name in the catalog or as a system; ``base__max_depth`` sets one of its parameters.",
+            type="str or System",
+        ),
+    ] = "decision-tree"
+    n_members: Annotated[int, "[1, inf)", Doc("Members.")] = 10
+    max_samples: Annotated[float, "(0, 1]", Doc("Rows drawn for each member, as a share of all.")] = 1.0
+    max_features: Annotated[float, "(0, 1]", Doc("Columns drawn for each member, as a share of all; one at least.")] = (
+        1.0
+    )
+    bootstrap: Annotated[bool, Doc("Whether rows are drawn with replacement.")] = True
+    bootstrap_features: Annotated[bool, Doc("Whether columns are drawn with replacement.")] = False
 
     def _named(self) -> dict[str, System]:
         return {"base": member(self.base, "base")}
@@ -197,25 +211,6 @@ class Bagging(_Bagged, Classifier):
     out-of-bag estimate. A sample of one class only is drawn anew; a class missing from a sample has probability 0
     there.
 
-    Parameters
-    ----------
-    base : str or System, default "decision-tree"
-        The member, by its name in the catalog or as a system; ``base__max_depth`` sets one of its parameters.
-    n_members : int in [1, inf), default 10
-        Members.
-    max_samples : float in (0, 1], default 1.0
-        Rows drawn for each member, as a share of all.
-    max_features : float in (0, 1], default 1.0
-        Columns drawn for each member, as a share of all; one at least.
-    bootstrap : bool, default True
-        Whether rows are drawn with replacement.
-    bootstrap_features : bool, default False
-        Whether columns are drawn with replacement.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of what is drawn and of the members, whatever theirs is.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
-
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
@@ -244,27 +239,6 @@ class Bagging(_Bagged, Classifier):
     model_class: ClassVar[type] = BaggingModel
     domain = Real()
 
-    def __init__(
-        self,
-        *,
-        base: str | Any = "decision-tree",
-        n_members: Annotated[int, "[1, inf)"] = 10,
-        max_samples: Annotated[float, "(0, 1]"] = 1.0,
-        max_features: Annotated[float, "(0, 1]"] = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.base = base
-        self.n_members = n_members
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.random_state = random_state
-        self.dtype = dtype
-
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {"classes": self.classes_}
 
@@ -292,25 +266,6 @@ class BaggingRegression(_Bagged, Regressor):
     As `Bagging`: the prediction is the mean of the members', :math:`f(x) = \frac1M \sum_i h_i(x)`, whose squared error
     is at every point at most the mean of the members' squared errors.
 
-    Parameters
-    ----------
-    base : str or System, default "regression-tree"
-        The member, by its name in the catalog or as a system; ``base__max_depth`` sets one of its parameters.
-    n_members : int in [1, inf), default 10
-        Members.
-    max_samples : float in (0, 1], default 1.0
-        Rows drawn for each member, as a share of all.
-    max_features : float in (0, 1], default 1.0
-        Columns drawn for each member, as a share of all; one at least.
-    bootstrap : bool, default True
-        Whether rows are drawn with replacement.
-    bootstrap_features : bool, default False
-        Whether columns are drawn with replacement.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of what is drawn and of the members, whatever theirs is.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
-
     Attributes
     ----------
     members_ : list of System
@@ -337,26 +292,7 @@ class BaggingRegression(_Bagged, Regressor):
     model_class: ClassVar[type] = BaggingModel
     domain = Real()
 
-    def __init__(
-        self,
-        *,
-        base: str | Any = "regression-tree",
-        n_members: Annotated[int, "[1, inf)"] = 10,
-        max_samples: Annotated[float, "(0, 1]"] = 1.0,
-        max_features: Annotated[float, "(0, 1]"] = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.base = base
-        self.n_members = n_members
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.random_state = random_state
-        self.dtype = dtype
+    base: str | Any = "regression-tree"
 
     def make(self, *_: Any, **arguments: Any) -> BaggingModel:
         return self._model(arguments["n_features"], None)

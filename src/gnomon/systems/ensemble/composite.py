@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -162,14 +162,11 @@ def _with_records(part: System, records: list[dict[str, float]]) -> None:
     part._set_fitted(part.model_, part.outcome_)
 
 
-class Composite:
-    """Mixin of a System that holds Systems; it stands before `Classifier` or `Regressor` among the bases.
+class Composite(System):
+    """Base of a System that holds Systems; it stands before `Classifier` or `Regressor` among the bases.
 
     A member is addressed as ``name__parameter``; what is set is a changed copy, the member itself stays as it is.
     """
-
-    model_: Any
-    slots: ClassVar[tuple[str, ...]]
 
     def _named(self) -> dict[str, System]:
         """Unfitted members by the name that addresses them."""
@@ -181,7 +178,7 @@ class Composite:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Hyper-parameters; with `deep` those of the members too, as ``name__parameter``."""
-        found: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
+        found: dict[str, Any] = super().get_params(deep=False)
         if not deep:
             return found
         try:
@@ -195,7 +192,7 @@ class Composite:
     def set_params(self, **params: Any) -> Self:
         """Set hyper-parameters; ``name__parameter`` changes one of a member's."""
         own = self.get_params(deep=False)
-        super().set_params(**{k: v for k, v in params.items() if "__" not in k or k in own})  # type: ignore[misc]
+        super().set_params(**{k: v for k, v in params.items() if "__" not in k or k in own})
         inner: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, dashes, rest = key.partition("__")
@@ -213,7 +210,7 @@ class Composite:
         return self
 
     def check_parameters(self) -> None:
-        super().check_parameters()  # type: ignore[misc]
+        super().check_parameters()
         for name, system in self._named().items():
             if not NAME.match(name):
                 raise UserValueError(f"a member is called {name!r}", "members", "use lower case letters, digits and _")
@@ -235,12 +232,12 @@ class Composite:
             inside = run.new_member(name, part._config("model") | {"seed": part.seed_})
             part._write(inside, part.model_, part.outcome_)
         # last, since it says that the run is finished
-        run.write_model(model.own, self._facts(outcome) | {"parts": list(model.parts)})  # type: ignore[attr-defined]
+        run.write_model(model.own, self._facts(outcome) | {"parts": list(model.parts)})
 
     def restore(
         self, arrays: Mapping[str, Array], facts: Mapping[str, Any], members: Mapping[str, System] | None = None
     ) -> Self:
-        super().restore(arrays, facts)  # type: ignore[misc]
+        super().restore(arrays, facts)
         if members is not None:
             self.model_.parts = {name: members[name] for name in facts["parts"]}
         return self

@@ -1,23 +1,42 @@
-"""What forests share."""
+"""What forests share: their hyper-parameters, the trees' growth in scikit-learn's words, what a fitted forest shows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from gnomon.system.library import Importances
+from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import ComparesInSingle
+from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
 
-__all__ = ["Forest"]
+__all__ = ["NODES", "Forest", "ForestClassifier", "ForestRegressor"]
+
+NODES = "sklearn.tree._tree.Tree"
+"""What every tree of a saved forest consists of."""
 
 
-class Forest(Importances):
-    """Growth of the trees in scikit-learn's words, and what a fitted forest shows."""
+class Forest(ComparesInSingle, Importances):
+    """Base of the forests."""
 
-    n_trees: int
-    max_depth: int | None
-    min_rows_leaf: int
-    max_features: int | float | str | None
-    bootstrap: bool
-    out_of_bag: bool
+    domain = Real(largest=3e38)
+    estimator_class: ClassVar[Any]
+    """Forest of scikit-learn."""
+
+    n_trees: Annotated[int, "[1, inf)", Doc("Trees.")] = 100
+    max_depth: Annotated[
+        int | None, "[1, inf)", Doc("Splits on the way to a leaf at most; None splits until the leaves are pure.")
+    ] = None
+    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each child must have.")] = 1
+    max_features: Annotated[
+        Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None,
+        Doc("Columns (a number or fraction of them) drawn anew for every node; None looks at all."),
+    ] = None
+    bootstrap: Annotated[
+        bool, Doc("Whether a tree sees as many rows as there are, drawn with replacement; otherwise all rows.")
+    ] = True
+    out_of_bag: Annotated[
+        bool, Doc("Whether each row is judged by the trees that did not see it (with `bootstrap` alone).")
+    ] = False
 
     def _growth(self, n_features: int) -> dict[str, Any]:
         few = self.max_features
@@ -31,3 +50,24 @@ class Forest(Importances):
     def out_of_bag_score_(self) -> float:
         """Accuracy or R^2 of the rows, each judged by the trees that did not see it."""
         return float(self.model_.estimator.oob_score_)
+
+
+class ForestClassifier(Forest, LibraryClassifier):
+    """Base of the forests for classes."""
+
+    criterion: Annotated[Literal["gini", "entropy"], Doc("The impurity that a split lowers.")] = "gini"
+    max_features: Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None = "sqrt"
+
+    def make_estimator(self, n_features: int) -> Any:
+        return self.estimator_class(criterion=self.criterion, **self._growth(n_features))
+
+
+class ForestRegressor(Forest, LibraryRegressor):
+    """Base of the forests for a number."""
+
+    criterion: Annotated[Literal["squared_error", "absolute_error"], Doc("The impurity that a split lowers.")] = (
+        "squared_error"
+    )
+
+    def make_estimator(self, n_features: int) -> Any:
+        return self.estimator_class(criterion=self.criterion, **self._growth(n_features))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
 
 __all__ = ["GradientBoosting", "GradientBoostingRegression"]
@@ -19,14 +21,18 @@ TREES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Boosted(Importances):
+class _Boosted(ComparesInSingle, Importances):
     """What both show."""
 
-    n_trees: int
-    learning_rate: float
-    max_depth: int
-    min_rows_leaf: int
-    row_share: float
+    n_trees: Annotated[int, "[1, inf)", Doc("Steps.")] = 100
+    learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every tree.")] = 0.1
+    max_depth: Annotated[int, "[1, inf)", Doc("Depth of each tree.")] = 3
+    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each leaf must have.")] = 1
+    row_share: Annotated[
+        float,
+        "(0, 1]",
+        Doc("Share of the rows, drawn without replacement, that each tree sees (stochastic gradient boosting)."),
+    ] = 1.0
 
     def _growth(self) -> dict[str, Any]:
         return {
@@ -46,23 +52,6 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     The scores F(x) begin as the log odds of the classes; each step fits a tree per class (one for two classes) to the
     residuals :math:`1[y = c] - p_c(x)`, minus the gradient of the cross-entropy, sets its leaves by one Newton step and
     adds it times the learning rate.
-
-    Parameters
-    ----------
-    n_trees : int in [1, inf), default 100
-        Steps.
-    learning_rate : float in (0, inf), default 0.1
-        Factor of every tree.
-    max_depth : int in [1, inf), default 3
-        Depth of each tree.
-    min_rows_leaf : int in [1, inf), default 1
-        Rows that each leaf must have.
-    row_share : float in (0, 1], default 1.0
-        Share of the rows, drawn without replacement, that each tree sees (stochastic gradient boosting).
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the rows drawn and of ties.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
 
     Attributes
     ----------
@@ -91,25 +80,6 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     )  # fmt: skip
     domain = Real(largest=3e38)
 
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, "[1, inf)"] = 100,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.1,
-        max_depth: Annotated[int, "[1, inf)"] = 3,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
-        row_share: Annotated[float, "(0, 1]"] = 1.0,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_rows_leaf = min_rows_leaf
-        self.row_share = row_share
-        self.random_state = random_state
-        self.dtype = dtype
-
     def make_estimator(self, n_features: int) -> GradientBoostingClassifier:
         return GradientBoostingClassifier(**self._growth())
 
@@ -131,23 +101,6 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
     H_0 is the mean of the target; tree t is fitted to the residuals :math:`y_i - H_{t-1}(x_i)`, minus the gradient of
     half the squared error, and :math:`H_t = H_{t-1} + \eta h_t` with the learning rate :math:`\eta`. For a rate in (0,
     1] the squared error on the training rows never rises.
-
-    Parameters
-    ----------
-    n_trees : int in [1, inf), default 100
-        Trees.
-    learning_rate : float in (0, inf), default 0.1
-        Factor of every tree.
-    max_depth : int in [1, inf), default 3
-        Depth of each tree.
-    min_rows_leaf : int in [1, inf), default 1
-        Rows that each leaf must have.
-    row_share : float in (0, 1], default 1.0
-        Share of the rows, drawn without replacement, that each tree sees (stochastic gradient boosting).
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the rows drawn and of ties.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
 
     Attributes
     ----------
@@ -173,25 +126,6 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
         f"{LOSS}._loss.CyHalfSquaredError", f"{LOSS}.link.IdentityLink", f"{LOSS}.loss.HalfSquaredError",
     )  # fmt: skip
     domain = Real(largest=3e38)
-
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, "[1, inf)"] = 100,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.1,
-        max_depth: Annotated[int, "[1, inf)"] = 3,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
-        row_share: Annotated[float, "(0, 1]"] = 1.0,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_rows_leaf = min_rows_leaf
-        self.row_share = row_share
-        self.random_state = random_state
-        self.dtype = dtype
 
     def make_estimator(self, n_features: int) -> GradientBoostingRegressor:
         return GradientBoostingRegressor(**self._growth())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import HasDtype
 from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
 
 __all__ = ["HistogramBoosting", "HistogramBoostingRegression"]
@@ -20,18 +22,34 @@ BINNED: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Binned(Library):
+class _Binned(HasDtype, Library):
     """Growth of the trees in scikit-learn's words, and what a fit shows."""
 
+    n_trees: Annotated[int, "[1, inf)", Doc("Steps at most.")] = 100
+    learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every tree.")] = 0.1
+    max_leaves: Annotated[
+        int | None, "[2, inf)", Doc("Leaves of each tree at most; the leaf of the largest gain is split first.")
+    ] = 31
+    max_depth: Annotated[int | None, "[1, inf)", Doc("Depth of each tree at most.")] = None
+    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each leaf must have.")] = 20
+    l2: Annotated[float, "[0, inf)", Doc("The penalty :math:`\\lambda` on the leaves' values.")] = 0.0
+    max_bins: Annotated[int, "[2, 255]", Doc("Bins of a column, besides the one for missing values.")] = 255
+    patience: Annotated[
+        int | None,
+        "[1, inf)",
+        Doc("End after so many steps without a better loss on rows held out from the fit; None takes all steps."),
+    ] = None
+    held_out: Annotated[float, "(0, 1)", Doc("Share of the rows held out where `patience` is given.")] = 0.1
+
     def _growth(self) -> dict[str, Any]:
-        stop = self.patience is not None  # type: ignore[attr-defined]
+        stop = self.patience is not None
         return {
-            "max_iter": self.n_trees, "learning_rate": self.learning_rate,  # type: ignore[attr-defined]
-            "max_leaf_nodes": self.max_leaves, "max_depth": self.max_depth,  # type: ignore[attr-defined]
-            "min_samples_leaf": self.min_rows_leaf, "l2_regularization": self.l2,  # type: ignore[attr-defined]
-            "max_bins": self.max_bins, "early_stopping": stop,  # type: ignore[attr-defined]
-            "n_iter_no_change": self.patience if stop else 10,  # type: ignore[attr-defined]
-            "validation_fraction": self.held_out, "categorical_features": None,  # type: ignore[attr-defined]
+            "max_iter": self.n_trees, "learning_rate": self.learning_rate,
+            "max_leaf_nodes": self.max_leaves, "max_depth": self.max_depth,
+            "min_samples_leaf": self.min_rows_leaf, "l2_regularization": self.l2,
+            "max_bins": self.max_bins, "early_stopping": stop,
+            "n_iter_no_change": self.patience if stop else 10,
+            "validation_fraction": self.held_out, "categorical_features": None,
         }  # fmt: skip
 
     @property
@@ -51,31 +69,6 @@ class HistogramBoosting(_Binned, LibraryClassifier):
 
     of the sums G and H of the loss's first and second derivatives, and a leaf takes :math:`-G / (H + \lambda)`; trees
     grow leaf by leaf. Missing values (NaN) have a bin of their own and go to the side of the larger gain.
-
-    Parameters
-    ----------
-    n_trees : int in [1, inf), default 100
-        Steps at most.
-    learning_rate : float in (0, inf), default 0.1
-        Factor of every tree.
-    max_leaves : int in [2, inf) or None, default 31
-        Leaves of each tree at most; the leaf of the largest gain is split first.
-    max_depth : int in [1, inf) or None, default None
-        Depth of each tree at most.
-    min_rows_leaf : int in [1, inf), default 20
-        Rows that each leaf must have.
-    l2 : float in [0, inf), default 0.0
-        The penalty :math:`\lambda` on the leaves' values.
-    max_bins : int in [2, 255], default 255
-        Bins of a column, besides the one for missing values.
-    patience : int in [1, inf) or None, default None
-        End after so many steps without a better loss on rows held out from the fit; None takes all steps.
-    held_out : float in (0, 1), default 0.1
-        Share of the rows held out where `patience` is given.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the rows held out and of those that set the bins (above 200,000).
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -106,33 +99,6 @@ class HistogramBoosting(_Binned, LibraryClassifier):
     )  # fmt: skip
     domain = Real(allow_missing=True)
 
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, "[1, inf)"] = 100,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.1,
-        max_leaves: Annotated[int, "[2, inf)"] | None = 31,
-        max_depth: Annotated[int, "[1, inf)"] | None = None,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 20,
-        l2: Annotated[float, "[0, inf)"] = 0.0,
-        max_bins: Annotated[int, "[2, 255]"] = 255,
-        patience: Annotated[int, "[1, inf)"] | None = None,
-        held_out: Annotated[float, "(0, 1)"] = 0.1,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_rows_leaf = min_rows_leaf
-        self.l2 = l2
-        self.max_bins = max_bins
-        self.patience = patience
-        self.held_out = held_out
-        self.random_state = random_state
-        self.dtype = dtype
-
     def make_estimator(self, n_features: int) -> HistGradientBoostingClassifier:
         return HistGradientBoostingClassifier(**self._growth())
 
@@ -148,31 +114,6 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
     As `GradientBoostingRegression` on columns cut into bins, with the second-order gain and leaves of
     `HistogramBoosting`. The second derivative of half the squared error is 1: H counts rows, and without a penalty a
     leaf takes the mean of its residuals.
-
-    Parameters
-    ----------
-    n_trees : int in [1, inf), default 100
-        Steps at most.
-    learning_rate : float in (0, inf), default 0.1
-        Factor of every tree.
-    max_leaves : int in [2, inf) or None, default 31
-        Leaves of each tree at most; the leaf of the largest gain is split first.
-    max_depth : int in [1, inf) or None, default None
-        Depth of each tree at most.
-    min_rows_leaf : int in [1, inf), default 20
-        Rows that each leaf must have.
-    l2 : float in [0, inf), default 0.0
-        The penalty :math:`\lambda` on the leaves' values.
-    max_bins : int in [2, 255], default 255
-        Bins of a column, besides the one for missing values.
-    patience : int in [1, inf) or None, default None
-        End after so many steps without a better loss on rows held out from the fit; None takes all steps.
-    held_out : float in (0, 1), default 0.1
-        Share of the rows held out where `patience` is given.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the rows held out and of those that set the bins (above 200,000).
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -198,33 +139,6 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
         f"{LOSS}._loss.CyHalfSquaredError", f"{LOSS}.link.IdentityLink", f"{LOSS}.loss.HalfSquaredError",
     )  # fmt: skip
     domain = Real(allow_missing=True)
-
-    def __init__(
-        self,
-        *,
-        n_trees: Annotated[int, "[1, inf)"] = 100,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.1,
-        max_leaves: Annotated[int, "[2, inf)"] | None = 31,
-        max_depth: Annotated[int, "[1, inf)"] | None = None,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 20,
-        l2: Annotated[float, "[0, inf)"] = 0.0,
-        max_bins: Annotated[int, "[2, 255]"] = 255,
-        patience: Annotated[int, "[1, inf)"] | None = None,
-        held_out: Annotated[float, "(0, 1)"] = 0.1,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_rows_leaf = min_rows_leaf
-        self.l2 = l2
-        self.max_bins = max_bins
-        self.patience = patience
-        self.held_out = held_out
-        self.random_state = random_state
-        self.dtype = dtype
 
     def make_estimator(self, n_features: int) -> HistGradientBoostingRegressor:
         return HistGradientBoostingRegressor(**self._growth())

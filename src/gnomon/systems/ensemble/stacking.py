@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import Tags, TransformerTags
@@ -11,7 +11,9 @@ from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
+from gnomon.system.fields import HasDtype
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.systems.ensemble.composite import SEEDS, Composite, Parts, listed, member, outputs
 from gnomon.systems.ensemble.folds import assign
@@ -123,12 +125,33 @@ class StackingModel(Parts):
         return found if self.classes is not None else found[:, 0]
 
 
-class _Stacked(Composite):
+class _Stacked(HasDtype, Composite):
     """Hyper-parameters, addresses and verbs of both."""
 
-    members: Any
-    final: Any
-    layers: int
+    members: Annotated[
+        str | Any,
+        Doc(
+            "Names of systems joined by +, or a list of names, systems and pairs (name, system). A parameter of a "
+            "member is ``name__parameter``, the name being that of its system with underscores.",
+            type="str or list",
+        ),
+    ] = "softmax-regression+random-forest"
+    final: Annotated[str | Any, Doc("The combiner.", type="str or System")] = "logistic-regression"
+    folds: Annotated[int, "[2, inf)", Doc("Folds; every one has its share of each class.")] = 5
+    layers: Annotated[
+        int, "[1, inf)", Doc("Layers of members of the same kinds, each with members and a combiner of its own.")
+    ] = 1
+    apart: Annotated[
+        bool,
+        Doc(
+            "Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the "
+            "layers below as new rows would; otherwise every layer takes all rows, as the layer below said of them "
+            "out of fold."
+        ),
+    ] = False
+    average: Annotated[
+        bool, Doc("Whether the answer is the mean of the combiners of all layers; otherwise the last one's.")
+    ] = False
 
     def _named(self) -> dict[str, System]:
         return {**dict(listed(self.members)), "final": member(self.final, "final")}
@@ -154,7 +177,7 @@ class _Stacked(Composite):
         super().check_parameters()
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.transformer_tags = TransformerTags()
         return tags
 
@@ -165,15 +188,15 @@ class _Stacked(Composite):
 
     def transform(self, X: Any) -> Array:
         """What the members of the last layer say of rows, side by side: the input of the combiner."""
-        rows = self._rows(X)  # type: ignore[attr-defined]
+        rows = self._rows(X)
         return self.model_.features(rows, self.model_.layers)
 
     def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Array:
         """`transform` of the training rows after the fit: what the members say of rows that they have seen."""
-        return self.fit(X, y, sample_weight=sample_weight).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
     def _layer(self, X: Any, layer: int) -> Array:
-        rows = self._rows(X)  # type: ignore[attr-defined]
+        rows = self._rows(X)
         layers = self.model_.layers  # those of the fit, whatever the parameter was set to since
         if not 0 <= layer < layers:
             raise UserValueError(f"layer is {layer}", "layer", f"choose 0 to {layers - 1}")
@@ -187,27 +210,6 @@ class Stacking(_Stacked, Classifier):
     of the combiner g: y = g(z). g is fitted to what each member says of rows that it has not seen: for each fold the
     member is fitted to the other folds; for prediction it is fitted to all rows. With several layers the next members
     take z as their input.
-
-    Parameters
-    ----------
-    members : str or list, default "softmax-regression+random-forest"
-        Names of systems joined by +, or a list of names, systems and pairs (name, system). A parameter of a member is
-        ``name__parameter``, the name being that of its system with underscores.
-    final : str or System, default "logistic-regression"
-        The combiner.
-    folds : int in [2, inf), default 5
-        Folds; every one has its share of each class.
-    layers : int in [1, inf), default 1
-        Layers of members of the same kinds, each with members and a combiner of its own.
-    apart : bool, default False
-        Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the layers
-        below as new rows would; otherwise every layer takes all rows, as the layer below said of them out of fold.
-    average : bool, default False
-        Whether the answer is the mean of the combiners of all layers; otherwise the last one's.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the folds and of members without one of their own.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -233,27 +235,6 @@ class Stacking(_Stacked, Classifier):
     model_class: ClassVar[type] = StackingModel
     domain = Real(largest=1e100)
 
-    def __init__(
-        self,
-        *,
-        members: str | Any = "softmax-regression+random-forest",
-        final: str | Any = "logistic-regression",
-        folds: Annotated[int, "[2, inf)"] = 5,
-        layers: Annotated[int, "[1, inf)"] = 1,
-        apart: bool = False,
-        average: bool = False,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.members = members
-        self.final = final
-        self.folds = folds
-        self.layers = layers
-        self.apart = apart
-        self.average = average
-        self.random_state = random_state
-        self.dtype = dtype
-
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {"classes": self.classes_}
 
@@ -277,27 +258,6 @@ class StackingRegression(_Stacked, Regressor):
 
     As `Stacking`: the combiner's input z = [h_1(x), ..., h_k(x)] holds the members' predictions.
 
-    Parameters
-    ----------
-    members : str or list, default "random-forest-regression+support-vector-regression"
-        Names of systems joined by +, or a list of names, systems and pairs (name, system). A parameter of a member is
-        ``name__parameter``, the name being that of its system with underscores.
-    final : str or System, default "linear-regression"
-        The combiner.
-    folds : int in [2, inf), default 5
-        Folds.
-    layers : int in [1, inf), default 1
-        Layers of members of the same kinds, each with members and a combiner of its own.
-    apart : bool, default False
-        Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the layers
-        below as new rows would; otherwise every layer takes all rows, as the layer below said of them out of fold.
-    average : bool, default False
-        Whether the answer is the mean of the combiners of all layers; otherwise the last one's.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the folds and of members without one of their own.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
-
     Attributes
     ----------
     members_ : dict of str to System
@@ -319,26 +279,8 @@ class StackingRegression(_Stacked, Regressor):
     model_class: ClassVar[type] = StackingModel
     domain = Real(largest=1e100)
 
-    def __init__(
-        self,
-        *,
-        members: str | Any = "random-forest-regression+support-vector-regression",
-        final: str | Any = "linear-regression",
-        folds: Annotated[int, "[2, inf)"] = 5,
-        layers: Annotated[int, "[1, inf)"] = 1,
-        apart: bool = False,
-        average: bool = False,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.members = members
-        self.final = final
-        self.folds = folds
-        self.layers = layers
-        self.apart = apart
-        self.average = average
-        self.random_state = random_state
-        self.dtype = dtype
+    members: str | Any = "random-forest-regression+support-vector-regression"
+    final: str | Any = "linear-regression"
 
     def make(self, *_: Any, **arguments: Any) -> StackingModel:
         return self._model(None)

@@ -17,7 +17,9 @@ from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise as Source
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
+from gnomon.system.fields import Iterated
 from gnomon.training.driver import FitResult
 from gnomon.training.em import EM, ClosedForm
 
@@ -218,27 +220,12 @@ def _floored(variance: float, scale: float) -> float:
     return floor
 
 
-class PPCA(TransformerMixin, System):
+class PPCA(TransformerMixin, Iterated, System):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
     likelihood fit uses the covariance with divisor n: :math:`\sigma^2` is the MEAN of the discarded eigenvalues. NaN
     means missing: the fit (then by EM), the density and the transform use exactly the observed values.
-
-    Parameters
-    ----------
-    n_components : int in [1, inf), default 2
-        Latent dimensions k, at most the number of columns d; k = d gives the full Gaussian, as k = d - 1.
-    method : {"auto", "closed", "em"}, default "auto"
-        "closed" takes eigenvalues of the covariance, O(n d^2 + d^3), memory d^2; "em" never forms it,
-        O(n d k) per iteration (O(n d k^2) with missing values); "auto" is closed without missing values and with at
-        most 4,096 columns.
-    max_iter : int in [1, inf), default 500
-        EM iterations at most.
-    tol : float in [0, inf), default 1e-7
-        End EM when an iteration gained no more than this, in nats per row; 0 runs all iterations.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of EM's initial W.
 
     Attributes
     ----------
@@ -263,20 +250,21 @@ class PPCA(TransformerMixin, System):
     model_class: ClassVar[type] = PPCAModel
     domain = Real(allow_missing=True, largest=1e100)
 
-    def __init__(
-        self,
-        *,
-        n_components: Annotated[int, "[1, inf)"] = 2,
-        method: Literal["auto", "closed", "em"] = "auto",
-        max_iter: Annotated[int, "[1, inf)"] = 500,
-        tol: Annotated[float, "[0, inf)"] = 1e-7,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: Annotated[
+        int,
+        "[1, inf)",
+        Doc("Latent dimensions k, at most the number of columns d; k = d gives the full Gaussian, as k = d - 1."),
+    ] = 2
+    method: Annotated[
+        Literal["auto", "closed", "em"],
+        Doc(
+            '"closed" takes eigenvalues of the covariance, O(n d^2 + d^3), memory d^2; "em" never forms it, O(n d '
+            'k) per iteration (O(n d k^2) with missing values); "auto" is closed without missing values and with at '
+            "most 4,096 columns."
+        ),
+    ] = "auto"
+    max_iter: int = 500
+    tol: float = 1e-7
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PPCA:
         """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.svm import SVC, SVR
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import Library, LibraryModel, LibraryRegressor
 from gnomon.system.prediction import Classifier
 from gnomon.systems.kernel.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid  # noqa: F401  (recipes of the slot)
@@ -35,21 +37,32 @@ class SVMModel(LibraryModel):
         self.estimator.support_ = there[self.estimator.support_].astype(np.int32)  # rows as they were given
 
 
-class _SupportVectors(Library):
+class _SupportVectors(ComputesInDouble, DrawsNothing, Library):
     """What a fitted machine shows."""
 
+    kernel: Annotated[str | Recipe, Doc("Inner product of the features.")] = "rbf"
+    tol: Annotated[
+        float,
+        "[0, inf)",
+        Doc(
+            "Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules."
+        ),
+    ] = 1e-3
+    max_iter: Annotated[
+        int, "[1, inf)", Doc("Iterations at most; a kernel that is not positive semidefinite may need a limit.")
+    ] = 10_000_000
+
     model_class: ClassVar[type] = SVMModel
-    kernel: Any
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:
-        recipe: Kernel = self.recipe("kernel")  # type: ignore[attr-defined]
+        recipe: Kernel = self.recipe("kernel")
         estimator = kind(kernel=recipe.function, **recipe.options(), **options)
         return SVMModel(estimator, self.types)
 
     @property
     def kernel_(self) -> Kernel:
         """The kernel with the ``gamma`` that the fit used."""
-        recipe: Any = self.recipe("kernel")  # type: ignore[attr-defined]
+        recipe: Any = self.recipe("kernel")
         if "gamma" not in recipe.get_params():
             return recipe
         return replace(recipe, gamma=float(self.model_.estimator.gamma))
@@ -92,21 +105,6 @@ class SVM(_SupportVectors, Classifier):
     separated pair by pair, and the class with the most votes wins, ties by the margins. A decision is no probability,
     so that there is no ``predict_proba``. Columns should have about the same spread.
 
-    Parameters
-    ----------
-    C : float in (0, inf), default 1.0
-        Price of a row inside the margin; a row's weight multiplies it. It is not divided by the number of rows.
-    kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
-        Inner product of the features.
-    tol : float in [0, inf), default 1e-3
-        Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
-    max_iter : int in [1, inf), default 10000000
-        Iterations at most; a kernel that is not positive semidefinite may need a limit.
-    random_state : int, Generator, RandomState or None, default None
-        Taken as every system takes it; the optimum does not depend on it.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. The fit computes in double precision.
-
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
@@ -138,22 +136,11 @@ class SVM(_SupportVectors, Classifier):
     slots: ClassVar[tuple[str, ...]] = ("kernel",)
     has_probabilities = False
 
-    def __init__(
-        self,
-        *,
-        C: Annotated[float, "(0, inf)"] = 1.0,
-        kernel: str | Recipe = "rbf",
-        tol: Annotated[float, "[0, inf)"] = 1e-3,
-        max_iter: Annotated[int, "[1, inf)"] = 10_000_000,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.dtype = dtype
+    C: Annotated[
+        float,
+        "(0, inf)",
+        Doc("Price of a row inside the margin; a row's weight multiplies it. It is not divided by the number of rows."),
+    ] = 1.0
 
     def make(self, *_: Any, **arguments: Any) -> SVMModel:
         return self._made(
@@ -174,23 +161,6 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + C \sum_i \max(0, |y_i - w^T \phi(x_i) - b| - \epsilon)
 
-    Parameters
-    ----------
-    C : float in (0, inf), default 1.0
-        Price of a deviation beyond epsilon; a row's weight multiplies it.
-    epsilon : float in [0, inf), default 0.1
-        Half the width of the tube, in units of the target.
-    kernel : {"linear", "polynomial", "rbf", "sigmoid"} or recipe, default "rbf"
-        Inner product of the features.
-    tol : float in [0, inf), default 1e-3
-        Violation of the optimality conditions at which the fit ends; 1e-9 stands for less, where rounding rules.
-    max_iter : int in [1, inf), default 10000000
-        Iterations at most.
-    random_state : int, Generator, RandomState or None, default None
-        Taken as every system takes it; the optimum does not depend on it.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. The fit computes in double precision.
-
     Notes
     -----
     Cost between O(n^2 d) and O(n^3 d). A library-backed system: scikit-learn's SVR (libsvm) underneath. Source:
@@ -207,24 +177,8 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
     domain = Real(largest=1e100)
     slots: ClassVar[tuple[str, ...]] = ("kernel",)
 
-    def __init__(
-        self,
-        *,
-        C: Annotated[float, "(0, inf)"] = 1.0,
-        epsilon: Annotated[float, "[0, inf)"] = 0.1,
-        kernel: str | Recipe = "rbf",
-        tol: Annotated[float, "[0, inf)"] = 1e-3,
-        max_iter: Annotated[int, "[1, inf)"] = 10_000_000,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.dtype = dtype
+    C: Annotated[float, "(0, inf)", Doc("Price of a deviation beyond epsilon; a row's weight multiplies it.")] = 1.0
+    epsilon: Annotated[float, "[0, inf)", Doc("Half the width of the tube, in units of the target.")] = 0.1
 
     def make(self, *_: Any, **arguments: Any) -> SVMModel:
         return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST), max_iter=self.max_iter)

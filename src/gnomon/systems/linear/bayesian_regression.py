@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,9 @@ from gnomon.distributions.positive import InverseGamma
 from gnomon.distributions.real import Normal, StudentT
 from gnomon.distributions.targets import Target
 from gnomon.distributions.vectors import MultivariateNormal, MultivariateStudentT
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.fields import DrawsNothing
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import LeastSquares, factor_of
@@ -177,7 +179,7 @@ def _triangular(root: Floats) -> Floats:
     return lower
 
 
-class BayesianRegression(InChunks, DensityRegressor):
+class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
     r"""Linear regression with a prior on the weights: the posterior, and predictions averaged over it.
 
     :math:`y_i = w^T x_i + b + \epsilon_i` with noise :math:`\epsilon_i \sim N(0, \sigma^2)` and weights
@@ -185,19 +187,6 @@ class BayesianRegression(InChunks, DensityRegressor):
     p(w)`. The posterior is :math:`N(m, \sigma^2 S)` with :math:`S^{-1} = X^T X + (\sigma^2 / v) I` and
     :math:`m = S X^T y`, the predictive density :math:`N(x^T m, \sigma^2 (1 + x^T S x))`. It gives densities of y, none
     of x: it cannot draw rows.
-
-    Parameters
-    ----------
-    weight_prior : {"evidence", "normal", "normal-inverse-gamma"} or recipe, default "evidence"
-        Where the variances come from: chosen so that the target is most probable, given, or with a law of their own.
-    intercept : {"flat", "normal", "none"}, default "flat"
-        What is believed of b: nothing (uniform on the whole line), the same as of a weight, or that it is 0.
-    standardize : bool, default False
-        Whether the prior is about the weights of columns divided by their spread (divisor n) instead.
-    random_state : int, Generator, RandomState or None, default None
-        Not used: the fit draws nothing.
-    dtype : {"float32", "float64"} or None, default None
-        Of the rows; the posterior is in float64.
 
     Attributes
     ----------
@@ -241,20 +230,21 @@ class BayesianRegression(InChunks, DensityRegressor):
     target: ClassVar[Target] = Target(largest=1e50)
     slots: ClassVar[tuple[str, ...]] = ("weight_prior",)
 
-    def __init__(
-        self,
-        *,
-        weight_prior: str | Recipe = "evidence",
-        intercept: Literal["flat", "normal", "none"] = "flat",
-        standardize: bool = False,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.weight_prior = weight_prior
-        self.intercept = intercept
-        self.standardize = standardize
-        self.random_state = random_state
-        self.dtype = dtype
+    weight_prior: Annotated[
+        str | Recipe,
+        Doc(
+            "Where the variances come from: chosen so that the target is most probable, given, or with a law of their "
+            "own."
+        ),
+    ] = "evidence"
+    intercept: Annotated[
+        Literal["flat", "normal", "none"],
+        Doc("What is believed of b: nothing (uniform on the whole line), the same as of a weight, or that it is 0."),
+    ] = "flat"
+    standardize: Annotated[
+        bool, Doc("Whether the prior is about the weights of columns divided by their spread (divisor n) instead.")
+    ] = False
+    dtype: Annotated[Literal["float32", "float64"] | None, Doc("Of the rows; the posterior is in float64.")] = None
 
     def make(self, n_features: int, dtype: str) -> BayesianRegressionModel:
         return BayesianRegressionModel(n_features, self.intercept)

@@ -13,7 +13,9 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import (
@@ -30,7 +32,7 @@ from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of 
 __all__ = ["LinearRegression"]
 
 
-class LinearRegression(InChunks, DensityRegressor):
+class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     r"""Affine prediction of one or several numbers, fitted by least squares.
 
     Minimizes :math:`\frac1n\sum_i \frac12 \|W^T x_i + b - y_i\|^2` + ``l2 / 2 ||W||^2`` + ``l1 ||W||_1``; b is never
@@ -42,34 +44,6 @@ class LinearRegression(InChunks, DensityRegressor):
     Where y is normal around the prediction, W and b without penalties are the likeliest ones whatever the variance of
     the noise, and ``noise_variance_`` is the likeliest variance: `log_prob`, `sample` and ``predict(return_std=True)``
     take all three as known.
-
-    Parameters
-    ----------
-    solver : {"closed", "gradient"}, default "closed"
-        How the minimum is found.
-    l2 : float in [0, inf), default 0
-        Factor of the penalty on squares; without standardizing the optimum is that of ``Ridge(alpha=n * l2)``.
-    l1 : float in [0, inf), default 0
-        Factor of the penalty on absolute values, which makes weights exactly 0; that of ``Lasso(alpha=l1)``. Needs
-        ``solver="gradient"`` with plain ``sgd``.
-    standardize : bool, default True
-        Whether columns are brought to mean 0 and spread 1 over the training rows (divisor n), and for
-        ``solver="gradient"`` the target too; the penalties then belong to the weights of these columns.
-    optimizer : {"adam", "sgd"} or recipe, default "adam"
-        How a gradient becomes a step; of ``solver="gradient"`` only, like all that follows.
-    learning_rate : float in (0, inf), default 0.05
-        Step size. Full-batch ``sgd`` converges below 2 / lambda_max of the mean of [x, 1][x, 1]^T.
-    epochs : int in [1, inf), default 200
-        Passes over the data at most.
-    batch_size : int in [1, inf) or None, default None
-        Rows per update; None takes all rows.
-    tol : float in [0, inf), default 1e-6
-        End when the gradient's norm, in units of the target's spread, is at most this at the end of an epoch; with L1
-        the norm of the step that the weights took, by the learning rate.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the order of rows.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -103,32 +77,44 @@ class LinearRegression(InChunks, DensityRegressor):
     slots: ClassVar[tuple[str, ...]] = ("optimizer",)
     several: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        solver: Literal["closed", "gradient"] = "closed",
-        l2: Annotated[float, "[0, inf)"] = 0.0,
-        l1: Annotated[float, "[0, inf)"] = 0.0,
-        standardize: bool = True,
-        optimizer: str | Recipe = "adam",
-        learning_rate: Annotated[float, "(0, inf)"] = 0.05,
-        epochs: Annotated[int, "[1, inf)"] = 200,
-        batch_size: Annotated[int, "[1, inf)"] | None = None,
-        tol: Annotated[float, "[0, inf)"] = 1e-6,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.solver = solver
-        self.l2 = l2
-        self.l1 = l1
-        self.standardize = standardize
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.tol = tol
-        self.random_state = random_state
-        self.dtype = dtype
+    solver: Annotated[Literal["closed", "gradient"], Doc("How the minimum is found.")] = "closed"
+    l2: Annotated[
+        float,
+        "[0, inf)",
+        Doc("Factor of the penalty on squares; without standardizing the optimum is that of ``Ridge(alpha=n * l2)``."),
+    ] = 0.0
+    l1: Annotated[
+        float,
+        "[0, inf)",
+        Doc(
+            "Factor of the penalty on absolute values, which makes weights exactly 0; that of ``Lasso(alpha=l1)``. "
+            'Needs ``solver="gradient"`` with plain ``sgd``.'
+        ),
+    ] = 0.0
+    standardize: Annotated[
+        bool,
+        Doc(
+            "Whether columns are brought to mean 0 and standard deviation 1 over the training rows (divisor n), and "
+            'for ``solver="gradient"`` the target too; the penalties then belong to the weights of these columns.'
+        ),
+    ] = True
+    optimizer: Annotated[
+        str | Recipe, Doc('How a gradient becomes a step; of ``solver="gradient"`` only, like all that follows.')
+    ] = "adam"
+    learning_rate: Annotated[
+        float,
+        "(0, inf)",
+        Doc("Step size. Full-batch ``sgd`` converges below 2 / lambda_max of the mean of [x, 1][x, 1]^T."),
+    ] = 0.05
+    epochs: int = 200
+    tol: Annotated[
+        float,
+        "[0, inf)",
+        Doc(
+            "End when the gradient's norm, in units of the target's spread, is at most this at the end of an epoch; "
+            "with L1 the norm of the step that the weights took, by the learning rate."
+        ),
+    ] = 1e-6
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression as Estimator
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import LibraryClassifier, LibraryModel
 
 __all__ = ["LogisticRegression", "LogisticRegressionModel"]
@@ -67,30 +69,13 @@ class LogisticRegressionModel(LibraryModel):
             )  # fmt: skip
 
 
-class LogisticRegression(LibraryClassifier):
+class LogisticRegression(ComputesInDouble, DrawsNothing, LibraryClassifier):
     r"""Linear classifier fitted to the optimum of its likelihood, by Newton's method or L-BFGS.
 
     With two classes p(second | x) = s(z), z = w^T x + b, s the logistic function, and the loss is the mean over rows
     (by weight) of :math:`-\log s((2c - 1) z)`, c the class as 0 or 1, plus ``l2 / 2 * ||w||^2``. With more classes the
     probabilities are softmax(W^T x + b), as in `SoftmaxRegression`, which reaches the same optimum by gradient steps.
     Without a penalty there is no optimum where a plane separates the classes: a warning says so.
-
-    Parameters
-    ----------
-    l2 : float in [0, inf), default 1e-4
-        Factor of the penalty on the weights; scikit-learn's ``C = 1 / (n * l2)``.
-    standardize : bool, default True
-        Whether the penalty (and the solver) sees columns of mean 0 and spread 1; coef_ belongs to the columns as given.
-    method : {"newton", "lbfgs"} or None, default None
-        Newton (iteratively reweighted least squares), L-BFGS, or None: Newton for up to 500 weights.
-    tol : float in [0, inf), default 1e-8
-        End when no component of the gradient of the mean loss is larger; 1e-10 stands for less, where rounding rules.
-    max_iter : int in [1, inf), default 1000
-        Iterations at most.
-    random_state : int, Generator, RandomState or None, default None
-        Taken as every system takes it; the optimum does not depend on it.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. The fit computes in double precision.
 
     Attributes
     ----------
@@ -115,24 +100,29 @@ class LogisticRegression(LibraryClassifier):
     types: ClassVar[tuple[str, ...]] = ("sklearn.linear_model._logistic.LogisticRegression",)
     domain = Real(largest=1e100)
 
-    def __init__(
-        self,
-        *,
-        l2: Annotated[float, "[0, inf)"] = 1e-4,
-        standardize: bool = True,
-        method: Literal["newton", "lbfgs"] | None = None,
-        tol: Annotated[float, "[0, inf)"] = 1e-8,
-        max_iter: Annotated[int, "[1, inf)"] = 1000,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.l2 = l2
-        self.standardize = standardize
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.dtype = dtype
+    l2: Annotated[
+        float, "[0, inf)", Doc("Factor of the penalty on the weights; scikit-learn's ``C = 1 / (n * l2)``.")
+    ] = 1e-4
+    standardize: Annotated[
+        bool,
+        Doc(
+            "Whether the penalty (and the solver) sees columns of mean 0 and standard deviation 1; coef_ belongs to "
+            "the columns as given."
+        ),
+    ] = True
+    method: Annotated[
+        Literal["newton", "lbfgs"] | None,
+        Doc("Newton (iteratively reweighted least squares), L-BFGS, or None: Newton for up to 500 weights."),
+    ] = None
+    tol: Annotated[
+        float,
+        "[0, inf)",
+        Doc(
+            "End when no component of the gradient of the mean loss is larger; 1e-10 stands for less, where rounding "
+            "rules."
+        ),
+    ] = 1e-8
+    max_iter: Annotated[int, "[1, inf)", Doc("Iterations at most.")] = 1000
 
     def make(self, *_: Any, **arguments: Any) -> LogisticRegressionModel:
         few = (arguments["n_features"] + 1) * arguments["n_classes"] <= NEWTON_PARAMETERS

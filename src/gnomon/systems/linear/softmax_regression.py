@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
 from gnomon.objectives.likelihood import CrossEntropy
-from gnomon.recipes.recipe import Recipe
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
@@ -45,34 +46,13 @@ class SoftmaxRegressionModel(Module):
         return torch.addmm(self.bias, (x - self.shift) / self.scale, self.weight)
 
 
-class SoftmaxRegression(OnlineClassifier):
+class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier):
     r"""Linear classifier of any number of classes, fitted by maximum likelihood.
 
     The scores are o = W^T x + b, the probabilities softmax(o), the loss the mean cross-entropy
     :math:`\log\sum_k e^{o_k} - o_y` plus ``l2 / 2 * ||W||^2``. W and b start at zero. Without a penalty they are
     identified only up to a shift of all classes, and grow without bound on data that a plane separates. By default the
     columns are first brought to mean 0 and spread 1 over the training rows (divisor n), and W belongs to these.
-
-    Parameters
-    ----------
-    epochs : int in [1, inf), default 200
-        Passes over the data at most.
-    batch_size : int in [1, inf) or None, default None
-        Rows per update; None takes all rows.
-    learning_rate : float in (0, inf), default 0.05
-        Step size.
-    optimizer : {"adam", "sgd"} or recipe, default "adam"
-        How a gradient becomes a step.
-    l2 : float in [0, inf), default 1e-4
-        Factor of the penalty on W; ``LogisticRegression(C=1 / (n * l2))`` has the same optimum.
-    standardize : bool, default True
-        Whether columns are brought to mean 0 and spread 1; the numbers are saved with the model.
-    tol : float in [0, inf), default 1e-6
-        End when the gradient's norm is at most this at the end of an epoch; 0 runs all epochs.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the order of rows.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
 
     Attributes
     ----------
@@ -100,28 +80,18 @@ class SoftmaxRegression(OnlineClassifier):
     domain = Real(largest=1e100)
     slots: ClassVar[tuple[str, ...]] = ("optimizer",)
 
-    def __init__(
-        self,
-        *,
-        epochs: Annotated[int, "[1, inf)"] = 200,
-        batch_size: Annotated[int, "[1, inf)"] | None = None,
-        learning_rate: Annotated[float, "(0, inf)"] = 0.05,
-        optimizer: str | Recipe = "adam",
-        l2: Annotated[float, "[0, inf)"] = 1e-4,
-        standardize: bool = True,
-        tol: Annotated[float, "[0, inf)"] = 1e-6,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.l2 = l2
-        self.standardize = standardize
-        self.tol = tol
-        self.random_state = random_state
-        self.dtype = dtype
+    epochs: int = 200
+    learning_rate: float = 0.05
+    l2: Annotated[
+        float,
+        "[0, inf)",
+        Doc("Factor of the penalty on W; ``LogisticRegression(C=1 / (n * l2))`` has the same optimum."),
+    ] = 1e-4
+    tol: Annotated[
+        float,
+        "[0, inf)",
+        Doc("End when the gradient's norm is at most this at the end of an epoch; 0 runs all epochs."),
+    ] = 1e-6
 
     def make(self, n_features: int, n_classes: int, dtype: str) -> SoftmaxRegressionModel:
         return SoftmaxRegressionModel(n_features, n_classes, getattr(torch, dtype))

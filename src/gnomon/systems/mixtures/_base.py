@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,7 +12,9 @@ from sklearn.base import ClusterMixin
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
+from gnomon.system.fields import Iterated
 from gnomon.training.group import current as current_group
 
 __all__ = ["Mixture", "MixtureModel", "distinct_rows", "shares"]
@@ -93,10 +95,10 @@ def distinct_rows(X: np.ndarray[Any, Any], most: int, block: int = 4096) -> int:
     return len(seen)
 
 
-class Mixture(ClusterMixin, System):
+class Mixture(ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
-    n_components: int
+    n_components: Annotated[int, "[1, inf)", Doc("Components.")] = 10
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, y, sample_weight)

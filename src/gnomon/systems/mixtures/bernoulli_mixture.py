@@ -12,6 +12,7 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
+from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
 
@@ -113,19 +114,6 @@ class BernoulliMixture(Mixture):
     fit is the mode under Beta(1 + s, 1 + s) priors on the means, so that a column that was constant in training keeps a
     small probability of the other value; 0 gives maximum likelihood.
 
-    Parameters
-    ----------
-    n_components : int in [1, inf), default 10
-        Components.
-    max_iter : int in [1, inf), default 200
-        EM iterations at most.
-    tol : float in [0, inf), default 1e-5
-        End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
-    smoothing : float in [0, inf), default 0.1
-        Pseudo-count of ones, and of zeros, in every component and column.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the initial means.
-
     Attributes
     ----------
     weights_, means_ : arrays of shape (n_components,), (n_components, n_features)
@@ -153,20 +141,9 @@ class BernoulliMixture(Mixture):
     model_class: ClassVar[type] = BernoulliMixtureModel
     domain = Binary()
 
-    def __init__(
-        self,
-        *,
-        n_components: Annotated[int, "[1, inf)"] = 10,
-        max_iter: Annotated[int, "[1, inf)"] = 200,
-        tol: Annotated[float, "[0, inf)"] = 1e-5,
-        smoothing: Annotated[float, "[0, inf)"] = 0.1,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.smoothing = smoothing
-        self.random_state = random_state
+    smoothing: Annotated[
+        float, "[0, inf)", Doc("Pseudo-count of ones, and of zeros, in every component and column.")
+    ] = 0.1
 
     def make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components

@@ -16,9 +16,11 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
+from gnomon.system.fields import DrawsNothing, Iterated
 from gnomon.system.prediction import Classifier
 from gnomon.systems.mixtures._base import shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
@@ -93,7 +95,7 @@ class GaussianClassifierModel(GaussianMixtureModel):
             self.weights = weights
 
 
-class GaussianClassifier(Classifier):
+class GaussianClassifier(Iterated, DrawsNothing, Classifier):
     r"""Classifier that knows how rows come about: a share of each class, and a normal density within it.
 
     :math:`p(x, c) = \pi_c N(x; \mu_c, \Sigma_c)`, fitted by maximum likelihood (divisor n), and :math:`p(c \mid x) =
@@ -101,22 +103,6 @@ class GaussianClassifier(Classifier):
     whose probabilities are those of a softmax of affine scores; with "full" quadratic discriminant analysis; with
     "diag" Gaussian naive Bayes. Being a joint density it also draws rows with labels, tells odd rows, and learns from
     rows without a label.
-
-    Parameters
-    ----------
-    covariance : {"full", "tied", "diag", "spherical"} or recipe, default "full"
-        Form of the covariances: a matrix per class, one matrix for all, variances each, one variance each. The recipe's
-        floor bounds them where a class has few rows.
-    priors : tuple of float or None, default None
-        Shares of the classes in the order of ``classes_``, summing to 1; None counts them.
-    unlabeled_weight : float in [0, inf), default 1
-        Weight of a row whose label is -1; below 1 where the normal densities are doubtful.
-    max_iter : int in [1, inf), default 200
-        EM iterations at most; like `tol` only where labels are missing, else one pass gives the maximum.
-    tol : float in [0, inf), default 1e-6
-        End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
-    random_state : int, Generator, RandomState or None, default None
-        Not used: the fit draws nothing.
 
     Attributes
     ----------
@@ -159,22 +145,26 @@ class GaussianClassifier(Classifier):
     _complete: bool = True
     """Whether every row of the fit has a label."""
 
-    def __init__(
-        self,
-        *,
-        covariance: str | Recipe = "full",
-        priors: tuple[float, ...] | None = None,
-        unlabeled_weight: Annotated[float, "[0, inf)"] = 1.0,
-        max_iter: Annotated[int, "[1, inf)"] = 200,
-        tol: Annotated[float, "[0, inf)"] = 1e-6,
-        random_state: Any = None,
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.unlabeled_weight = unlabeled_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    covariance: Annotated[
+        str | Recipe,
+        Doc(
+            "Form of the covariances: a matrix per class, one matrix for all, variances each, one variance each. The "
+            "recipe's floor bounds them where a class has few rows."
+        ),
+    ] = "full"
+    priors: Annotated[
+        tuple[float, ...] | None,
+        Doc("Shares of the classes in the order of ``classes_``, summing to 1; None counts them."),
+    ] = None
+    unlabeled_weight: Annotated[
+        float, "[0, inf)", Doc("Weight of a row whose label is -1; below 1 where the normal densities are doubtful.")
+    ] = 1.0
+    max_iter: Annotated[
+        int,
+        "[1, inf)",
+        Doc("EM iterations at most; like `tol` only where labels are missing, else one pass gives the maximum."),
+    ] = 200
+    tol: float = 1e-6
 
     def _form(self) -> Covariance:
         form = self.recipe("covariance")

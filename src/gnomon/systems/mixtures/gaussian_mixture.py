@@ -14,6 +14,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
 from gnomon.errors import UserValueError, nearest
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
@@ -123,21 +124,6 @@ class GaussianMixture(Mixture):
     shrink onto one row). The log-likelihood never falls from one iteration to the next. The fit does not depend on the
     columns' offsets, nor (but for "spherical") on their units.
 
-    Parameters
-    ----------
-    n_components : int in [1, inf), default 10
-        Components.
-    covariance : {"full", "tied", "diag", "spherical"} or recipe, default "full"
-        Form of the covariances: a matrix each, one matrix for all, variances each, one variance each.
-    n_init : int in [1, inf), default 1
-        Starts; the one that ends with the highest likelihood is kept.
-    max_iter : int in [1, inf), default 200
-        EM iterations per start at most.
-    tol : float in [0, inf), default 1e-5
-        End when an iteration gained no more than this, in nats per row; 0 runs all iterations.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the starts.
-
     Attributes
     ----------
     weights_ : array of shape (n_components,)
@@ -171,22 +157,11 @@ class GaussianMixture(Mixture):
     slots: ClassVar[tuple[str, ...]] = ("covariance",)
     numpy_products: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        n_components: Annotated[int, "[1, inf)"] = 10,
-        covariance: str | Recipe = "full",
-        n_init: Annotated[int, "[1, inf)"] = 1,
-        max_iter: Annotated[int, "[1, inf)"] = 200,
-        tol: Annotated[float, "[0, inf)"] = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance = covariance
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    covariance: Annotated[
+        str | Recipe,
+        Doc("Form of the covariances: a matrix each, one matrix for all, variances each, one variance each."),
+    ] = "full"
+    n_init: Annotated[int, "[1, inf)", Doc("Starts; the one that ends with the highest likelihood is kept.")] = 1
 
     def _too_few(self, distinct: int) -> str:
         return f"{self.n_components} components, {distinct} distinct rows; covariance floor used; use fewer components"

@@ -18,6 +18,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.systems.mixtures._base import distinct_rows
 from gnomon.systems.mixtures.seeding import far_apart
@@ -118,19 +119,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     The limit of EM for a mixture of normal distributions with one covariance :math:`\epsilon I` as
     :math:`\epsilon \to 0`. Columns count in the units they are given in: bring them to one scale first.
 
-    Parameters
-    ----------
-    n_clusters : int in [1, inf), default 8
-        Clusters, at most the number of rows.
-    n_init : int in [1, inf), default 10
-        Starts (k-means++); the one with the smallest inertia is kept.
-    max_iter : int in [1, inf), default 300
-        Iterations per start at most.
-    tol : float in [0, inf), default 1e-4
-        End when the centers move by no more, in units of the columns' mean variance.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the starts.
-
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
@@ -158,20 +146,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     domain = Real(largest=1e100)
     primary: ClassVar[str] = "squared_distance"
 
-    def __init__(
-        self,
-        *,
-        n_clusters: Annotated[int, "[1, inf)"] = 8,
-        n_init: Annotated[int, "[1, inf)"] = 10,
-        max_iter: Annotated[int, "[1, inf)"] = 300,
-        tol: Annotated[float, "[0, inf)"] = 1e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: Annotated[int, "[1, inf)", Doc("Clusters, at most the number of rows.")] = 8
+    n_init: Annotated[int, "[1, inf)", Doc("Starts (k-means++); the one with the smallest inertia is kept.")] = 10
+    max_iter: Annotated[int, "[1, inf)", Doc("Iterations per start at most.")] = 300
+    tol: Annotated[
+        float, "[0, inf)", Doc("End when the centers move by no more, in units of the columns' mean variance.")
+    ] = 1e-4
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)

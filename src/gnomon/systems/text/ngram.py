@@ -22,9 +22,11 @@ from gnomon.evaluation.score import Score
 from gnomon.inference.counting import BOS, EOS
 from gnomon.numeric.noise import Noise as Source
 from gnomon.numeric.noise import seed_of
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
+from gnomon.system.fields import DrawsNothing
 from gnomon.systems.text import _corpus
 from gnomon.systems.text._backoff import Katz, Threshold
 from gnomon.systems.text._corpus import Tokens, encode
@@ -41,28 +43,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-class NGram(System):
+class NGram(DrawsNothing, System):
     r"""Language model: the next token from the n-1 tokens before it, by counts with smoothing.
 
     :math:`P(w_1 \dots w_T) = \prod_t P(w_t \mid w_{t-n+1} \dots w_{t-1})`, with conditionals from counts. It is a
     Markov chain of order n-1: ``n`` is that of "n-gram", 1 for the unigram.
-
-    Parameters
-    ----------
-    n : int in [1, inf), default 3
-        Tokens of an n-gram: the predicted one and n-1 of context.
-    smoothing : {"kneser-ney", "katz", "interpolated", "dirichlet", "additive", "threshold", "none"} or recipe
-        How what was seen rarely or never gets its probability. Default "kneser-ney".
-    unit : {"word", "char", "byte"}, default "word"
-        What a string is cut into.
-    min_count : int in [1, inf), default 1
-        Tokens rarer than this in the training text are read as ``<unk>``.
-    start : {"pad", "lower_order"}, default "pad"
-        ``pad``: sentences have a beginning and an end, both part of the model, and all sentences together have
-        probability 1. ``lower_order``: the first n-1 tokens are predicted by lower orders and no end is predicted; all
-        sentences of one length together have probability 1. Scores of the two are not comparable.
-    random_state : int, Generator, RandomState or None, default None
-        Counting draws nothing; it is kept beside the model.
 
     Attributes
     ----------
@@ -95,22 +80,21 @@ class NGram(System):
     model_class: ClassVar[type] = NGramModel
     slots: ClassVar[tuple[str, ...]] = ("smoothing",)
 
-    def __init__(
-        self,
-        *,
-        n: Annotated[int, "[1, inf)"] = 3,
-        smoothing: str | Recipe = "kneser-ney",
-        unit: Literal["word", "char", "byte"] = "word",
-        min_count: Annotated[int, "[1, inf)"] = 1,
-        start: Literal["pad", "lower_order"] = "pad",
-        random_state: Any = None,
-    ) -> None:
-        self.n = n
-        self.smoothing = smoothing
-        self.unit = unit
-        self.min_count = min_count
-        self.start = start
-        self.random_state = random_state
+    n: Annotated[int, "[1, inf)", Doc("Tokens of an n-gram: the predicted one and n-1 of context.")] = 3
+    smoothing: Annotated[
+        str | Recipe, Doc('How what was seen rarely or never gets its probability. Default "kneser-ney".')
+    ] = "kneser-ney"
+    unit: Annotated[Literal["word", "char", "byte"], Doc("What a string is cut into.")] = "word"
+    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
+    start: Annotated[
+        Literal["pad", "lower_order"],
+        Doc(
+            "``pad``: sentences have a beginning and an end, both part of the model, and all sentences together have "
+            "probability 1. ``lower_order``: the first n-1 tokens are predicted by lower orders and no end is "
+            "predicted; all sentences of one length together have probability 1. Scores of the two are not "
+            "comparable."
+        ),
+    ] = "pad"
 
     # --- fit ----------------------------------------------------------------------------------------------------
 

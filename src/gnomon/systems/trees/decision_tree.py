@@ -8,6 +8,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
 
 __all__ = ["DecisionTree", "RegressionTree"]
@@ -17,10 +19,27 @@ SINGLE = Real(allow_missing=True, largest=3e38)
 """Trees compare in single precision."""
 
 
-class _Tree(Importances):
+class _Tree(ComparesInSingle, Importances):
     """What both trees answer."""
 
-    model_: Any
+    max_depth: Annotated[
+        int | None, "[1, inf)", Doc("Splits on the way to a leaf at most; None splits until the leaves are pure.")
+    ] = None
+    max_leaves: Annotated[
+        int | None, "[2, inf)", Doc("Leaves at most; the split with the largest decrease comes first.")
+    ] = None
+    min_rows_split: Annotated[int, "[2, inf)", Doc("Rows that a node must have to be split.")] = 2
+    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each child must have.")] = 1
+    min_decrease: Annotated[float, "[0, inf)", Doc("Decrease n_i / n (G_i - ...) that a split must bring.")] = 0.0
+    pruning: Annotated[
+        float,
+        "[0, inf)",
+        Doc("Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity)."),
+    ] = 0.0
+    max_features: Annotated[
+        Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None,
+        Doc("Columns (a number or share of them) drawn anew for every node; None looks at all."),
+    ] = None
 
     def apply(self, X: Any) -> Array:
         """Number of the leaf that each row falls into, int64 of shape (n,)."""
@@ -54,29 +73,6 @@ class DecisionTree(_Tree, LibraryClassifier):
     (weighted) shares of the classes in a child. A leaf predicts its shares. A node is split also where no split lowers
     the impurity at once (exclusive or), unless ``min_decrease`` asks for more; ties go to a column drawn from the seed.
 
-    Parameters
-    ----------
-    criterion : {"gini", "entropy"}, default "gini"
-        The impurity.
-    max_depth : int in [1, inf) or None, default None
-        Splits on the way to a leaf at most; None splits until the leaves are pure.
-    max_leaves : int in [2, inf) or None, default None
-        Leaves at most; the split with the largest decrease comes first.
-    min_rows_split : int in [2, inf), default 2
-        Rows that a node must have to be split.
-    min_rows_leaf : int in [1, inf), default 1
-        Rows that each child must have.
-    min_decrease : float in [0, inf), default 0.0
-        Decrease n_i / n (G_i - ...) that a split must bring.
-    pruning : float in [0, inf), default 0.0
-        Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity).
-    max_features : int, float in (0, 1), {"sqrt", "log2"} or None, default None
-        Columns (a number or share of them) drawn anew for every node; None looks at all.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the order in which columns are tried.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
-
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
@@ -98,30 +94,7 @@ class DecisionTree(_Tree, LibraryClassifier):
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeClassifier", TREE)
     domain = SINGLE
 
-    def __init__(
-        self,
-        *,
-        criterion: Literal["gini", "entropy"] = "gini",
-        max_depth: Annotated[int, "[1, inf)"] | None = None,
-        max_leaves: Annotated[int, "[2, inf)"] | None = None,
-        min_rows_split: Annotated[int, "[2, inf)"] = 2,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
-        min_decrease: Annotated[float, "[0, inf)"] = 0.0,
-        pruning: Annotated[float, "[0, inf)"] = 0.0,
-        max_features: Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None = None,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_rows_split = min_rows_split
-        self.min_rows_leaf = min_rows_leaf
-        self.min_decrease = min_decrease
-        self.pruning = pruning
-        self.max_features = max_features
-        self.random_state = random_state
-        self.dtype = dtype
+    criterion: Annotated[Literal["gini", "entropy"], Doc("The impurity.")] = "gini"
 
     def make_estimator(self, n_features: int) -> DecisionTreeClassifier:
         return DecisionTreeClassifier(criterion=self.criterion, **growth(self, n_features))
@@ -132,29 +105,6 @@ class RegressionTree(_Tree, LibraryRegressor):
 
     As `DecisionTree`, with the mean squared deviation of the target from the mean of the node as the impurity; a leaf
     predicts the mean (the median with ``criterion="absolute_error"``) of its rows.
-
-    Parameters
-    ----------
-    criterion : {"squared_error", "absolute_error"}, default "squared_error"
-        The impurity: mean squared deviation from the mean, or mean absolute deviation from the median.
-    max_depth : int in [1, inf) or None, default None
-        Splits on the way to a leaf at most; None splits until the leaves are pure.
-    max_leaves : int in [2, inf) or None, default None
-        Leaves at most; the split with the largest decrease comes first.
-    min_rows_split : int in [2, inf), default 2
-        Rows that a node must have to be split.
-    min_rows_leaf : int in [1, inf), default 1
-        Rows that each child must have.
-    min_decrease : float in [0, inf), default 0.0
-        Decrease n_i / n (G_i - ...) that a split must bring.
-    pruning : float in [0, inf), default 0.0
-        Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity).
-    max_features : int, float in (0, 1), {"sqrt", "log2"} or None, default None
-        Columns (a number or share of them) drawn anew for every node; None looks at all.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the order in which columns are tried.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32. Thresholds are compared in single precision.
 
     Attributes
     ----------
@@ -176,30 +126,10 @@ class RegressionTree(_Tree, LibraryRegressor):
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeRegressor", TREE)
     domain = SINGLE
 
-    def __init__(
-        self,
-        *,
-        criterion: Literal["squared_error", "absolute_error"] = "squared_error",
-        max_depth: Annotated[int, "[1, inf)"] | None = None,
-        max_leaves: Annotated[int, "[2, inf)"] | None = None,
-        min_rows_split: Annotated[int, "[2, inf)"] = 2,
-        min_rows_leaf: Annotated[int, "[1, inf)"] = 1,
-        min_decrease: Annotated[float, "[0, inf)"] = 0.0,
-        pruning: Annotated[float, "[0, inf)"] = 0.0,
-        max_features: Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None = None,
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_rows_split = min_rows_split
-        self.min_rows_leaf = min_rows_leaf
-        self.min_decrease = min_decrease
-        self.pruning = pruning
-        self.max_features = max_features
-        self.random_state = random_state
-        self.dtype = dtype
+    criterion: Annotated[
+        Literal["squared_error", "absolute_error"],
+        Doc("The impurity: mean squared deviation from the mean, or mean absolute deviation from the median."),
+    ] = "squared_error"
 
     def make_estimator(self, n_features: int) -> DecisionTreeRegressor:
         return DecisionTreeRegressor(criterion=self.criterion, **growth(self, n_features))

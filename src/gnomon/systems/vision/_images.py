@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.recipes.fields import Doc
+from gnomon.system.fields import GradientSteps, HasDtype, Scheduled, StoppedEarly
 from gnomon.system.prediction import Classifier, asked
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
@@ -79,17 +81,15 @@ class Classification(Objective):
         return Loss({"cross_entropy": Term((losses * weight).sum(), float(batch.weight.sum()))})
 
 
-class ImageClassifier(Classifier):
-    """Base of the classifiers of images; a subclass gives `make` and `initialize`.
-
-    `image_shape`, `optimizer`, `schedule`, `early_stopping`, `learning_rate`, `epochs` and `dtype` are parameters of
-    the subclass.
-    """
+class ImageClassifier(GradientSteps, Scheduled, StoppedEarly, HasDtype, Classifier):
+    """Base of the classifiers of images; a subclass gives `make` and `initialize`."""
 
     slots: ClassVar[tuple[str, ...]] = ("optimizer", "schedule", "early_stopping")
-    image_shape: tuple[int, ...] | None
-    learning_rate: float
-    epochs: int
+
+    image_shape: Annotated[
+        tuple[Annotated[int, "[1, inf)"], ...] | None,
+        Doc("(rows, columns) or (rows, columns, channels) of flat rows of numbers; arrays of images need none."),
+    ] = None
 
     @property
     def domain(self) -> Any:

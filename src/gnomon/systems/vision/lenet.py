@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import nn
@@ -45,6 +45,7 @@ from gnomon.nn.initializers import (  # noqa: F401
 )  # fmt: skip
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
@@ -158,39 +159,6 @@ class LeNet(ImageClassifier):
     between the blocks. ``LeNet(activation="tanh", pooling="average", dropout=0)`` is nearest: factors and sparse
     connections are left out, as in most texts. ``activation="sigmoid"`` needs the initializer's default, Xavier's.
 
-    Parameters
-    ----------
-    image_shape : tuple or None, default None
-        (rows, columns) or (rows, columns, channels) of flat rows of numbers; arrays of images need none.
-    channels : tuple of two int in [1, inf), default (6, 16)
-        Feature maps of the two convolutions.
-    hidden : tuple of two int in [1, inf), default (120, 84)
-        Units of the two dense layers.
-    activation : short name or recipe, default "relu"
-        Units of the hidden layers.
-    pooling : {"max", "average"} or recipe, default "max"
-        What is taken from each window of 2 x 2.
-    dropout : float in [0, 1), default 0.3
-        Probability to drop an output of a hidden dense layer in training.
-    initializer : short name or recipe, default "xavier-uniform"
-        Initial weights; biases are 0.
-    epochs : int in [1, inf), default 20
-        Passes over the data.
-    batch_size : int in [1, inf) or None, default 64
-        Images per update; None takes all.
-    learning_rate : float in (0, inf), default 2e-3
-        Step size at the beginning.
-    optimizer : short name or recipe, default "adam"
-        How a gradient becomes a step; "adamw" takes a weight decay.
-    schedule : short name or recipe, default "cosine"
-        What the learning rate is multiplied by in the course of the fit.
-    early_stopping : {"off", "patience"} or recipe, default "off"
-        Whether rows held out end the fit, and whose weights are kept.
-    random_state : int, Generator, RandomState or None, default None
-        Seed of the initial weights and of the order of images.
-    dtype : {"float32", "float64"} or None, default None
-        None follows float32 and float64 input, else float32.
-
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
@@ -219,40 +187,20 @@ class LeNet(ImageClassifier):
         "activation", "pooling", "initializer", "optimizer", "schedule", "early_stopping",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        *,
-        image_shape: tuple[Annotated[int, "[1, inf)"], ...] | None = None,
-        channels: tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]] = (6, 16),
-        hidden: tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]] = (120, 84),
-        activation: str | Recipe = "relu",
-        pooling: str | Recipe = "max",
-        dropout: Annotated[float, "[0, 1)"] = 0.3,
-        initializer: str | Recipe = "xavier-uniform",
-        epochs: Annotated[int, "[1, inf)"] = 20,
-        batch_size: Annotated[int, "[1, inf)"] | None = 64,
-        learning_rate: Annotated[float, "(0, inf)"] = 2e-3,
-        optimizer: str | Recipe = "adam",
-        schedule: str | Recipe = "cosine",
-        early_stopping: str | Recipe = "off",
-        random_state: Any = None,
-        dtype: Literal["float32", "float64"] | None = None,
-    ) -> None:
-        self.image_shape = image_shape
-        self.channels = channels
-        self.hidden = hidden
-        self.activation = activation
-        self.pooling = pooling
-        self.dropout = dropout
-        self.initializer = initializer
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.dtype = dtype
+    channels: Annotated[
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]], Doc("Feature maps of the two convolutions.")
+    ] = (6, 16)
+    hidden: Annotated[
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]], Doc("Units of the two dense layers.")
+    ] = (120, 84)
+    activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
+    pooling: Annotated[str | Recipe, Doc("What is taken from each window of 2 x 2.")] = "max"
+    dropout: Annotated[float, "[0, 1)", Doc("Probability to drop an output of a hidden dense layer in training.")] = 0.3
+    initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "xavier-uniform"
+    epochs: int = 20
+    batch_size: int | None = 64
+    learning_rate: float = 2e-3
+    schedule: str | Recipe = "cosine"
 
     def check_parameters(self) -> None:
         super().check_parameters()
