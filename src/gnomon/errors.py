@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "nearest"]
+from typing import Any, Self
+
+__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "nearest", "shown"]
 
 
 class UserError(Exception):
-    """A mistake of the user's, told in one line.
+    """A user's mistake, explained in one line.
 
     Parameters
     ----------
     what : str
-        What is wrong, with the offending value.
+        What must hold and what was given instead.
     where : str, optional
-        File, row, column or parameter.
+        File, row, column or parameter; left out of the line if `what` begins with it.
     remedy : str, optional
         What to do about it.
 
@@ -27,7 +29,30 @@ class UserError(Exception):
 
     def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
         self.what, self.where, self.remedy = what, where, remedy
-        super().__init__(what + (f" ({where})" if where else "") + (f"; {remedy}" if remedy else ""))
+        stated = not where or what.startswith(f"{where} ")
+        super().__init__(what + ("" if stated else f" ({where})") + (f"; {remedy}" if remedy else ""))
+
+    @classmethod
+    def must(cls, name: str, rule: str, given: Any, where: str = "", remedy: str = "") -> Self:
+        """The error of a value that breaks a rule.
+
+        Parameters
+        ----------
+        name : str
+            Parameter or quantity; also `where`, unless that is given.
+        rule : str
+            What must hold, in words that follow "must".
+        given : object
+            The offending value, printed by `shown`.
+        where, remedy : str, optional
+            As in the class.
+
+        Examples
+        --------
+        >>> print(UserValueError.must("dropout", "be in [0, 1]", 1.5))
+        dropout must be in [0, 1], got 1.5
+        """
+        return cls(f"{name} must {rule}, got {shown(given)}", where or name, remedy)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         return type(self), (self.what, self.where, self.remedy)
@@ -45,6 +70,24 @@ class Diverged(UserError, ArithmeticError):
     """Training met a number that is not finite; the last finite checkpoint is kept."""
 
     exit_code = 1
+
+
+def shown(value: Any, width: int = 60) -> str:
+    """A value in one short line: scalars as plain numbers, text in quotes, arrays by their shape.
+
+    Examples
+    --------
+    >>> shown("pcd"), shown(10**80), shown([0] * 40, width=12)
+    ("'pcd'", '1e+80', '[0, 0, 0, 0,...')
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {tuple(shape)}"
+    plain = value.item() if isinstance(shape, tuple) and hasattr(value, "item") else value
+    if isinstance(plain, int) and abs(plain) >= 10**width:
+        return f"{float(max(min(plain, 10**300), -(10**300))):.3g}"
+    text = " ".join(repr(plain).split())
+    return text if len(text) <= width else f"{text[:width]}..."
 
 
 def nearest(word: str, known: list[str] | tuple[str, ...], n: int = 3) -> list[str]:

@@ -85,5 +85,7 @@ def test_a_loaded_average_goes_on_with_tensors():
 
 def test_another_shape_is_refused():
     average = run(0.9, [np.ones(3)])
-    with pytest.raises(UserValueError, match=r"shape \(1,\) after shape \(3,\)"):
+    with pytest.raises(
+        UserValueError, match=r"x must keep the shape \(3,\), got \(1,\); call reset before another shape"
+    ):
         average.update(np.ones(1))

@@ -185,18 +185,36 @@ def test_the_derivative_may_be_taken_of_either_function():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: correlate2d(np.ones((2, 2)), np.ones((3, 1))), "kernel 3x1 is larger than the array 2x2"),
-        (lambda: convolve([1, 2], [1, 2, 3], mode="valid"), "larger"),
-        (lambda: convolve([1, 2], [[1, 2]]), "1 and 2 axes"),
+        (
+            lambda: correlate2d(np.ones((2, 2)), np.ones((3, 1))),
+            r"the kernel must fit into the array, got 3x1 and 2x2 \(g\); give a smaller kernel or mode='full'",
+        ),
+        (
+            lambda: convolve([1, 2], [1, 2, 3], mode="valid"),
+            r"the kernel must fit into the array, got 3 and 2 \(g\); give a smaller kernel or mode='full'",
+        ),
+        (lambda: convolve([1, 2], [[1, 2]]), "f and g must have the same number of axes, got 1 and 2"),
         (lambda: convolve([], [1]), r"shape \(0,\)"),
-        (lambda: convolve(["a"], [1]), "holds no numbers"),
+        (lambda: convolve(["a"], [1]), "f must hold numbers, got dtype <U1"),
         (lambda: convolve([1], [1], mode="vald"), "mode 'vald' is unknown.*valid"),
         (lambda: convolve([1], [1], method="dft"), "method 'dft' is unknown"),
-        (lambda: correlate2d([1, 2], [1]), "1 axes"),
-        (lambda: convolve([1 << 40] * 3, [1 << 40] * 3), "not exact.*floating"),
-        (lambda: convolve([1 << 30] * 3, [1 << 25] * 3, method="fft"), "not exact.*direct"),
-        (lambda: convolve_functions(np.sum, np.sum, [(1.0, 1.0)]), "no box"),
-        (lambda: convolve_functions(np.sum, np.sum, [(0.0, 1.0)], points=1), "1 points"),
+        (
+            lambda: correlate2d([1, 2], [1]),
+            "x must have 2 axes, rows and columns, got an array of shape .*use convolve or correlate",
+        ),
+        (
+            lambda: convolve([1 << 40] * 3, [1 << 40] * 3),
+            r"sums of up to 3\.63e\+24 cannot be computed exactly \(f, g\); give floating-point numbers",
+        ),
+        (
+            lambda: convolve([1 << 30] * 3, [1 << 25] * 3, method="fft"),
+            r"sums of up to 1\.08e\+17 cannot be computed exactly \(f, g\); choose method='direct'",
+        ),
+        (
+            lambda: convolve_functions(np.sum, np.sum, [(1.0, 1.0)]),
+            r"bounds must be finite pairs with lower < upper, got \[\[1\.0, 1\.0\]\]",
+        ),
+        (lambda: convolve_functions(np.sum, np.sum, [(0.0, 1.0)], points=1), "points must be at least 2, got 1"),
     ],
 )
 def test_what_cannot_be_convolved_is_refused_in_one_line(call, words):

@@ -161,12 +161,30 @@ def test_the_catenary_and_ends_too_far_apart_for_one():
     ("call", "message"),
     [
         (lambda: solve_boundary_value(oscillator, (1.0, 0.0), (0.0, 1.0)), "a before b"),
-        (lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, math.nan)), "give finite values"),
-        (lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), points=2), "2 points"),
-        (lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), start=[1.0]), "give 101 finite values"),
-        (lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), tol=0), "tol 0"),
-        (lambda: solve_boundary_value(lambda t, u, v: v.sum(), (0.0, 0.0), (1.0, 1.0)), r"returned shape \(\)"),
-        (lambda: solve_boundary_value(lambda t, u, v: 1.0, (0.0, 0.0), (1.0, 1.0)), "returned a float"),
+        (
+            lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, math.nan)),
+            r"values must be finite, or None for a free end, got 0\.0 and nan \(a, b\)",
+        ),
+        (
+            lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), points=2),
+            "points must be at least 3, got 2",
+        ),
+        (
+            lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), start=[1.0]),
+            r"start must hold 101 finite values, got an array of shape \(1,\)",
+        ),
+        (
+            lambda: solve_boundary_value(oscillator, (0.0, 0.0), (1.0, 1.0), tol=0),
+            r"tol must be positive and max_iter at least 1, got 0 and 100 \(tol, max_iter\)",
+        ),
+        (
+            lambda: solve_boundary_value(lambda t, u, v: v.sum(), (0.0, 0.0), (1.0, 1.0)),
+            r"L must return one value each, \(100,\), got shape \(\)",
+        ),
+        (
+            lambda: solve_boundary_value(lambda t, u, v: 1.0, (0.0, 0.0), (1.0, 1.0)),
+            "L must return a tensor, got a float; compute with torch operations",
+        ),
         (
             lambda: solve_boundary_value(lambda t, u, v: v.log(), (0.0, 0.0), (1.0, -1.0)),
             "action or its gradient is not finite",
@@ -174,13 +192,16 @@ def test_the_catenary_and_ends_too_far_apart_for_one():
         (lambda: solve_boundary_value(lambda t, u, v: u, (0.0, 0.0), (1.0, 1.0)), "second variation is singular"),
         (
             lambda: solve_boundary_value(lambda t, u, v: v**2 + u**4, (0.0, 0.0), (1.0, 9.0), max_iter=1),
-            "no stationary point after 1 steps",
+            "no stationary point was found in 1 steps: the gradient is .*`start` or more steps",
         ),
         (lambda: residual(oscillator, [0.0, 1.0], [0.0, 1.0]), "three or more"),
         (lambda: residual(oscillator, [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]), "ascending times"),
-        (lambda: residual(oscillator, lambda t: t.sum(), T), r"u returned shape \(\)"),
-        (lambda: residual(oscillator, lambda t: t, 1.0), r"a grid of shape \(\)"),
-        (lambda: action(oscillator, [0.0], [0.0, 1.0]), "one per time"),
+        (lambda: residual(oscillator, lambda t: t.sum(), T), r"u must return one value each, \(8,\), got shape \(\)"),
+        (lambda: residual(oscillator, lambda t: t, 1.0), r"grid must be times \(n,\) or points \(n, d\), got 1\.0"),
+        (
+            lambda: action(oscillator, [0.0], [0.0, 1.0]),
+            r"u must hold one value for each of the 2 times, got an array of shape \(1,\)",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(call, message):

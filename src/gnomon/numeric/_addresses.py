@@ -22,7 +22,7 @@ def index_of(value: Any, name: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise UserTypeError(f"{name} {value!r} is no whole number", name, "give an int") from None
+        raise UserTypeError.must(name, "be an integer", value) from None
 
 
 def form_of(shape: Any) -> tuple[tuple[int, ...], int, int]:
@@ -39,5 +39,4 @@ def _sequence(shape: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(length) for length in shape)
     except TypeError:
-        told = f"a shape of {shape!r}" if isinstance(shape, int | float | str | None) else f"a {type(shape).__name__}"
-        raise UserTypeError(f"{told} is none", "shape", "give a whole number, or one for each axis") from None
+        raise UserTypeError.must("shape", "be an int or a sequence of ints", shape) from None

@@ -64,7 +64,7 @@ class ExponentialAverage:
         """
         before, now = (tuple[int, ...](np.shape(a)) for a in (self.value, x))
         if self.count and before != now:
-            raise UserValueError(f"a value of shape {now} after shape {before}", "x", "reset, or keep the shape")
+            raise UserValueError.must("x", f"keep the shape {before}", now, remedy="call reset before another shape")
         if hasattr(x, "new_tensor") and isinstance(self.value, np.ndarray):
             self.value = x.new_tensor(self.value)  # a loaded average goes on with tensors
         new = (1 - self.g) * x
@@ -82,7 +82,7 @@ class ExponentialAverage:
             Before the first value.
         """
         if not self.count:
-            raise UserValueError("there is no value yet", "ExponentialAverage", "call update first")
+            raise UserValueError("ExponentialAverage has no value yet", "ExponentialAverage", "call update first")
         kept = -math.expm1(self.count * math.log(self.g)) if self.g else 1.0
         return self.value / kept
 

@@ -73,10 +73,12 @@ def convolve(f: ArrayLike, g: ArrayLike, *, mode: Mode = "full", method: Method 
     _check_choice(mode, Mode, "mode")
     _check_choice(method, Method, "method")
     if a.ndim != b.ndim:
-        raise UserValueError(f"{a.ndim} and {b.ndim} axes", "g", "give arrays with as many axes")
+        raise UserValueError(f"f and g must have the same number of axes, got {a.ndim} and {b.ndim}", "f and g")
     if mode == "valid" and any(k > n for k, n in zip(b.shape, a.shape, strict=True)):
         raise UserValueError(
-            f"the kernel {_size(b)} is larger than the array {_size(a)}", "g", "give a smaller kernel or mode='full'"
+            f"the kernel must fit into the array, got {_size(b)} and {_size(a)}",
+            "g",
+            "give a smaller kernel or mode='full'",
         )
     _check_range(a, b, method)
     if method == "auto" and not (np.isfinite(a).all() and np.isfinite(b).all()):
@@ -208,10 +210,10 @@ def circular_convolve(h: Any, u: Any, n: int | None = None) -> Array:
     a, b = _sequences(h, u)
     lengths = sorted({a.shape[-1], b.shape[-1]})
     if n is None and len(lengths) > 1:
-        raise UserValueError(f"sequences of {lengths[0]} and {lengths[1]} numbers", "n", "say how long the circle is")
+        raise UserValueError(f"n is required for sequences of unequal lengths, got {lengths[0]} and {lengths[1]}", "n")
     n = lengths[-1] if n is None else n
     if n < lengths[-1]:
-        raise UserValueError(f"{lengths[-1]} numbers on a circle of {n} places", "n", f"give {lengths[-1]} or more")
+        raise UserValueError.must("n", f"be at least {lengths[-1]}, the length of the longer sequence", n)
     affordable(n, "n", "give a smaller circle", each=16)
     if not _direct(a, b):
         return _by_spectra(a, b, n, fast=False)
@@ -274,15 +276,15 @@ def convolve_functions(
     ([0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75], [0.25, 0.5, 0.75, 1.0, 0.75, 0.5, 0.25])
     """
     if points < 2:
-        raise UserValueError(f"{points} points", "points", "give 2 or more")
+        raise UserValueError.must("points", "be at least 2", points)
     box = numbers(bounds, "bounds")
     if (
         box.ndim != 2
         or box.shape[1] != 2
         or not (box.size and np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all())
     ):
-        told = box.tolist() if box.size < 9 else f"of shape {box.shape}"
-        raise UserValueError(f"bounds {told} are no box", "bounds", "give finite pairs (lower, upper)")
+        given = box.tolist() if box.size < 9 else f"an array of shape {box.shape}"
+        raise UserValueError(f"bounds must be finite pairs with lower < upper, got {given}", "bounds")
     bounds = [(float(low), float(high)) for low, high in box]
     affordable((2.0 * points) ** len(bounds), "points", "take fewer", each=8 * (2 + len(bounds)))
     widths = [(high - low) / points for low, high in bounds]
@@ -301,14 +303,14 @@ def convolve_functions(
 def _samples(found: Any, n: int, name: str) -> NDArray[Any]:
     values = numbers(found, name)
     if values.shape != (n,) or not np.isfinite(values).all():
-        raise UserValueError(f"{name} answers no {n} finite numbers", name, "return one number per row")
+        raise UserValueError(f"{name} must return {n} finite numbers, one per row", name)
     return values
 
 
 def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     array = numbers(x, name)
     if not array.ndim or not array.size:
-        raise UserValueError(f"an array of shape {array.shape}", name, "give at least one number on every axis")
+        raise UserValueError.must(name, "have at least one number on every axis", array)
     if array.dtype.kind in "biu":
         return array.astype(np.float64 if array.dtype == np.uint64 else np.int64)
     return array.astype(np.float32) if array.dtype == np.float16 else array
@@ -323,7 +325,9 @@ def _check_choice(value: Any, choices: Any, name: str) -> None:
 
 def _check_plane(x: ArrayLike, name: str) -> None:
     if numbers(x, name).ndim != 2:
-        raise UserValueError(f"{np.ndim(x)} axes", name, "give rows and columns; other arrays: convolve, correlate")
+        raise UserValueError.must(
+            name, "have 2 axes, rows and columns", x, remedy="for other arrays use convolve or correlate"
+        )
 
 
 def _check_range(a: NDArray[Any], b: NDArray[Any], method: str) -> None:
@@ -334,8 +338,8 @@ def _check_range(a: NDArray[Any], b: NDArray[Any], method: str) -> None:
     largest = math.prod(sums) * math.prod(min(n, k) for n, k in zip(a.shape, b.shape, strict=True))
     bits = 50 if method == "fft" else 63
     if largest >= 1 << bits:
-        remedy = "choose method='direct'" if method == "fft" and largest < 1 << 63 else "give floating numbers"
-        raise UserValueError(f"sums of up to {largest:.3g} are not exact", "f, g", remedy)
+        remedy = "choose method='direct'" if method == "fft" and largest < 1 << 63 else "give floating-point numbers"
+        raise UserValueError(f"sums of up to {largest:.3g} cannot be computed exactly", "f, g", remedy)
 
 
 def _size(x: NDArray[Any]) -> str:
@@ -356,10 +360,12 @@ def _sequences(h: Any, u: Any) -> tuple[Array, Array]:
     try:
         np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     except ValueError:
-        what = f"leading axes {tuple(a.shape[:-1])} and {tuple(b.shape[:-1])} do not broadcast"
-        raise UserValueError(what, "h, u", "give as many sequences") from None
+        what = f"leading axes must broadcast, got {tuple(a.shape[:-1])} and {tuple(b.shape[:-1])}"
+        raise UserValueError(what, "h, u", "give as many sequences in each") from None
     if _whole(a) and _largest(a, b) >= 1 << 63:
-        raise UserValueError(f"sums of up to {_largest(a, b):.3g} are not exact", "h, u", "give floating numbers")
+        raise UserValueError(
+            f"sums of up to {_largest(a, b):.3g} cannot be computed exactly", "h, u", "give floating-point numbers"
+        )
     return a, b
 
 
@@ -370,7 +376,7 @@ def _tensors(h: Any, u: Any) -> tuple[Array, Array]:
     pair = [torch.as_tensor(x, device=device) for x in (h, u)]
     for x, name in zip(pair, "hu", strict=True):
         if not x.ndim or not x.numel():
-            raise UserValueError(f"a tensor of shape {tuple(x.shape)}", name, "give at least one number on every axis")
+            raise UserValueError.must(name, "have at least one number on every axis", x)
     dtype = torch.promote_types(pair[0].dtype, pair[1].dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = torch.int64

@@ -46,7 +46,7 @@ def gradient(f: Callable[[Any], Any], x: Any) -> Any:
     point = x.detach().clone().requires_grad_()
     value = f(point)
     if value.numel() != 1:
-        raise UserValueError(f"the function has {value.numel()} values", "f", "use jacobian, or sum them")
+        raise UserValueError(f"f must return one value, got {value.numel()}", "f", "use jacobian, or sum the values")
     found = torch.autograd.grad(value.reshape(()), point, allow_unused=True)[0]
     return torch.zeros_like(point) if found is None else found
 
@@ -108,7 +108,7 @@ def numeric_jacobian(f: Callable[[NDArray[np.float64]], Any], x: Any, *, step: f
     """
     point = _double(x, step)
     if point.ndim != 1:
-        raise UserValueError(f"x of shape {point.shape}", "x", "give a vector, or use numeric_gradient")
+        raise UserValueError.must("x", "be a vector", point, remedy="for other shapes use numeric_gradient")
     columns = []
     for i in range(point.size):
         up, down = point.copy(), point.copy()
@@ -162,15 +162,15 @@ def batched_product(X: Array, Y: Array) -> Array:
     (5, 1, 3)
     """
     if X.ndim != 3 or Y.ndim != 3 or X.shape[0] != Y.shape[0] or X.shape[2] != Y.shape[1]:
-        what = f"shapes {tuple(X.shape)} and {tuple(Y.shape)}"
-        raise UserValueError(what, "batched_product", "give shapes (n, a, b) and (n, b, c)")
+        what = f"shapes must be (n, a, b) and (n, b, c), got {tuple(X.shape)} and {tuple(Y.shape)}"
+        raise UserValueError(what, "batched_product")
     return X @ Y
 
 
 def _double(x: Any, step: float) -> NDArray[np.float64]:
     point = np.asarray(x)
     if point.dtype != np.float64:
-        raise UserTypeError(f"finite differences in {point.dtype}", "x", "give float64")
+        raise UserTypeError(f"x must be float64 for finite differences, got {point.dtype}", "x")
     if not 0 < step < np.inf:
-        raise UserValueError(f"a step of {step}", "step", "give a number above 0")
+        raise UserValueError.must("step", "be positive", step)
     return point

@@ -48,19 +48,23 @@ def laplacian(f: Callable[[Any], Any], x: Any) -> Any:
     import torch
 
     if not (isinstance(x, torch.Tensor) and x.is_floating_point()):
-        raise UserTypeError("points that are no float tensor", "x", "give torch.tensor([[...], ...])")
+        raise UserTypeError.must(
+            "x", "be a tensor of floating-point numbers", x, remedy="give torch.tensor([[...], ...])"
+        )
     if x.ndim not in (1, 2) or not x.shape[-1]:
-        raise UserValueError(f"points of shape {tuple(x.shape)}", "x", "give n rows of d coordinates, or one point")
+        raise UserValueError.must("x", "be n points of d coordinates or one point", x)
     points = x.detach().reshape(-1, x.shape[-1]).clone().requires_grad_()
     with torch.enable_grad():
         values = f(points)
         if not isinstance(values, torch.Tensor) or not values.dtype.is_floating_point:
             raise UserTypeError(
-                f"f answers a {type(values).__name__}", "f", "compute floating numbers with torch operations"
+                f"f must return a tensor of floating-point numbers, got a {type(values).__name__}",
+                "f",
+                "compute with torch operations",
             )
         if tuple(values.shape) != (len(points),):
-            what = f"values of shape {tuple(values.shape)} for {len(points)} points"
-            raise UserValueError(what, "f", "return one value per row")
+            what = f"f must return one value for each of the {len(points)} rows, got shape {tuple(values.shape)}"
+            raise UserValueError(what, "f")
         total = torch.zeros_like(points[:, 0])
         slopes = _gradient(values, points)
         for i in range(points.shape[1]):
@@ -108,14 +112,14 @@ def grid_laplacian(
     """
     field = np.asarray(u)
     if field.dtype.kind not in "biuf":
-        raise UserTypeError(f"dtype {field.dtype} holds no real numbers", "u", "give an array of numbers")
+        raise UserTypeError(f"u must hold real numbers, got dtype {field.dtype}", "u")
     known = get_args(Border)
     if border not in known:
         close = nearest(str(border), known) or known
         raise UserValueError(f"border {border!r} is unknown", "border", f"choose from {', '.join(close)}")
     if not field.ndim or not field.size or (border == "valid" and min(field.shape) < 3):
         least = "three points" if border == "valid" else "one point"
-        raise UserValueError(f"a field of shape {field.shape}", "u", f"give at least {least} on every axis")
+        raise UserValueError.must("u", f"have at least {least} on every axis", field)
     steps = _spacings(spacing, field.ndim)
     kind = field.dtype if field.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     field = field.astype(kind)
@@ -139,5 +143,5 @@ def _gradient(values: Any, points: Any) -> Any:
 def _spacings(spacing: float | Sequence[float], axes: int) -> list[float]:
     given = floats(spacing, "spacing")
     if given.shape not in ((), (axes,)) or not (np.isfinite(given) & (given > 0)).all():
-        raise UserValueError(f"spacing {spacing} on {axes} axes", "spacing", "give one number above 0, or one per axis")
+        raise UserValueError.must("spacing", f"be one positive number or {axes}, one per axis", spacing)
     return [float(h) for h in np.broadcast_to(given, axes)]

@@ -102,7 +102,7 @@ def rfft(x: Any, n: int | None = None, *, axis: int = -1, norm: Norm = "backward
     """
     array = _numbers(x, axis, n, norm)
     if array.is_complex() if is_tensor(array) else np.iscomplexobj(array):
-        raise UserTypeError("complex numbers in a transform of real ones", "x", "use fft, or give the real part")
+        raise UserTypeError("x must be real, got complex numbers", "x", "use fft, or give the real part")
     return _transform("rfft", array, n, axis, norm)
 
 
@@ -133,7 +133,7 @@ def irfft(x: Any, n: int, *, axis: int = -1, norm: Norm = "backward") -> Array:
     if array.shape[axis] != n // 2 + 1:
         m = array.shape[axis]
         lengths = "1" if m == 1 else f"{2 * m - 2} or {2 * m - 1}"
-        raise UserValueError(f"{m} coefficients are not those of {n} numbers", "n", f"give n = {lengths}")
+        raise UserValueError.must("n", f"be {lengths} for {m} coefficients", n)
     return _transform("irfft", array, n, axis, norm)
 
 
@@ -167,10 +167,13 @@ def dft_matrix(n: int, scale: Literal["ortho"] | None = None, *, limit: int = 40
     [[0.7071, 0.7071], [0.7071, -0.7071]]
     """
     if scale not in ("ortho", None):
-        raise UserValueError(f"scale {scale!r} is unknown", "scale", "choose 'ortho' or None")
-    if not 1 <= n <= limit:
-        remedy = "use fft, or raise `limit`" if n > limit else "give 1 or more"
-        raise UserValueError(f"a matrix of {n} x {n} takes {16 * n * n:.3g} bytes", "n", remedy)
+        raise UserValueError.must("scale", "be 'ortho' or None", scale)
+    if n < 1:
+        raise UserValueError.must("n", "be at least 1", n)
+    if n > limit:
+        raise UserValueError(
+            f"the {n} x {n} matrix would take {16 * n * n:.3g} bytes", "n", "use fft, or raise `limit`"
+        )
     k = np.arange(n)
     roots = np.exp(-2j * np.pi * k / n) / (math.sqrt(n) if scale else 1.0)
     found: Complex = roots[np.outer(k, k) % n]
@@ -221,13 +224,11 @@ def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *,
     np.complex128(-0-0.63662j)
     """
     if n_max < 0:
-        raise UserValueError(f"{n_max} harmonics", "n_max", "give 0 or more")
+        raise UserValueError.must("n_max", "be at least 0", n_max)
     if points is None:
         points = 2 * next_fast_len(max(2048, 8 * n_max))
     if points <= 2 * n_max:
-        raise UserValueError(
-            f"{points} samples cannot tell harmonic {n_max} from lower ones", "points", f"give {2 * n_max + 1} or more"
-        )
+        raise UserValueError.must("points", f"be at least {2 * n_max + 1} to resolve harmonic {n_max}", points)
     affordable(points, "points", "take fewer samples", each=16)
     t = _period(period) * (np.arange(points) + 0.5) / points
     values = _finite(numbers(f(t), "f"), (points,), "f")
@@ -259,9 +260,9 @@ def reconstruct(c: ArrayLike, t: ArrayLike, period: float) -> Complex:
     """
     weights, times = np.asarray(c, dtype=np.complex128), floats(t, "t")
     if weights.ndim != 1 or weights.size % 2 == 0:
-        raise UserValueError(f"coefficients of shape {weights.shape}", "c", "give those of -n_max, ..., n_max")
+        raise UserValueError.must("c", "hold the coefficients of -n_max, ..., n_max, an odd number", weights)
     if not (np.isfinite(weights).all() and np.isfinite(times).all()):
-        raise UserValueError("a coefficient or a time is not finite", "c, t", "give finite numbers")
+        raise UserValueError("coefficients and times must be finite", "c, t")
     n = np.arange(weights.size) - weights.size // 2
     turns = times / _period(period) % 1.0
     rows = max(CHUNK_NUMBERS // weights.size, 1)
@@ -380,17 +381,17 @@ def _axes(grid: Any) -> list[Floats]:
     plain = isinstance(grid, Sequence) and not isinstance(grid, str)
     sides = list(grid) if plain and any(np.ndim(side) for side in grid) else [floats(grid, "grid")]
     if not sides or not np.size(sides[0]) or (len(sides) == 1 and not np.ndim(sides[0])):
-        raise UserValueError("a grid without coordinates", "grid", "give the coordinates of each axis")
+        raise UserValueError("grid must hold the coordinates of at least one axis", "grid")
     if not plain and sides[0].ndim == 2:
         sides = list(sides[0])
     axes = [floats(side, f"grid, axis {d}") for d, side in enumerate(sides)]
     for d, x in enumerate(axes):
         if x.ndim != 1 or len(x) < 2:
-            raise UserValueError(f"coordinates of shape {x.shape}", f"grid, axis {d}", "give two or more numbers")
+            raise UserValueError.must("coordinates", "be two or more numbers on one axis", x, f"grid, axis {d}")
         steps, mean = np.diff(x), (x[-1] - x[0]) / (len(x) - 1)
         if not (mean > 0 and np.isfinite(mean)) or np.abs(steps - mean).max() > EVEN * mean:
             raise UserValueError(
-                "the coordinates are not evenly spaced and ascending", f"grid, axis {d}", "give x0 + h * arange(n)"
+                "coordinates must be ascending and evenly spaced", f"grid, axis {d}", "give x0 + h * arange(n)"
             )
     return axes
 
@@ -400,24 +401,24 @@ def _starts(start: float | Sequence[float] | None, d: int) -> list[float | None]
         return [None] * d
     given = floats(start, "start")
     if given.shape not in ((), (d,)) or not np.isfinite(given).all():
-        raise UserValueError(f"start {start} on {d} axes", "start", "give one finite number, or one per axis")
+        raise UserValueError.must("start", f"be one finite number or {d}, one per axis", start)
     return [float(k) for k in np.broadcast_to(given, d)]
 
 
 def _period(period: float) -> float:
     if not 0 < period < math.inf:
-        raise UserValueError(f"a period of {period}", "period", "give a number above 0")
+        raise UserValueError.must("period", "be positive and finite", period)
     return float(period)
 
 
 def _finite(values: NDArray[Any], shape: tuple[int, ...], name: str) -> NDArray[Any]:
     if values.shape != shape:
-        raise UserValueError(f"values of shape {values.shape} on a grid of {shape}", name, "give one value per point")
+        raise UserValueError(f"{name} must give one value per point, {shape}, got shape {values.shape}", name)
     if values.dtype.kind not in "biufc":
-        raise UserTypeError(f"dtype {values.dtype} holds no numbers", name, "return numbers")
+        raise UserTypeError(f"{name} must give numbers, got dtype {values.dtype}", name)
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        raise UserValueError(f"the value at point {bad[0]} is {values.flat[bad[0]]}", name, "give finite values")
+        raise UserValueError(f"{name} must give finite values, got {values.flat[bad[0]]} at point {bad[0]}", name)
     return values
 
 
@@ -433,19 +434,19 @@ def _numbers(x: Any, axis: int, n: int | None, norm: str) -> Any:
         close = nearest(str(norm), known) or known
         raise UserValueError(f"norm {norm!r} is unknown", "norm", f"choose from {', '.join(close)}")
     if n is not None and n < 1:
-        raise UserValueError(f"a length of {n}", "n", "give 1 or more")
+        raise UserValueError.must("n", "be at least 1", n)
     array = x if is_tensor(x) else numbers(x, "x")
     if not -array.ndim <= axis < array.ndim:
-        raise UserValueError(f"axis {axis} of an array of {array.ndim} axes", "axis", "give one of its axes")
+        raise UserValueError.must("axis", f"be an axis of an array of {array.ndim} axes", axis)
     if not array.shape[axis]:
-        raise UserValueError("no number to transform", "x", "give at least one number on the axis")
+        raise UserValueError("x must have at least one number on the axis", "x")
     affordable(
         0 if n is None else n * math.prod(array.shape) // array.shape[axis], "n", "give a smaller length", each=16
     )
     if is_tensor(array):
         return _floating_tensor(array)
     if array.dtype.kind not in "biufc":
-        raise UserTypeError(f"dtype {array.dtype} holds no numbers", "x", "give an array of numbers")
+        raise UserTypeError(f"x must hold numbers, got dtype {array.dtype}", "x")
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     return array.astype(np.float32) if array.dtype == np.float16 else array

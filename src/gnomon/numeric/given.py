@@ -14,7 +14,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 
 __all__ = [
     "affordable", "answers", "check_fields", "checked", "checked_complex", "doable", "floats", "function", "numbers",
@@ -54,12 +54,12 @@ def numbers(x: Any, name: str) -> NDArray[Any]:
     try:
         found = np.asarray(_detached(x))
     except (TypeError, ValueError):
-        raise UserValueError(f"{name} is no array of numbers", name, "give rows of one length") from None
+        raise UserValueError(f"{name} must be an array of numbers with rows of one length", name) from None
     if found.dtype.kind == "O":
         found = _from_objects(found, name)
     if found.dtype.kind not in "biufc":
-        told = f"dtype {found.dtype}" if found.ndim else f"a {type(x).__name__}"
-        raise UserTypeError(f"{told} holds no numbers", name, "give an array of numbers")
+        kind = f"dtype {found.dtype}" if found.ndim else f"a {type(x).__name__}"
+        raise UserTypeError(f"{name} must hold numbers, got {kind}", name)
     return found
 
 
@@ -98,7 +98,7 @@ def whole(x: Any, name: str) -> NDArray[np.int64]:
     bad = ~((found == np.floor(found)) & (np.abs(found) < 2.0**62))
     if bad.any():
         place = int(np.argmax(bad))
-        raise UserValueError(f"{name} = {found.flat[place]} is no whole number", f"{name}, place {place}", "give codes")
+        raise UserValueError.must(name, "hold whole numbers", found.flat[place], f"{name}, index {place}")
     return found.astype(np.int64)
 
 
@@ -114,15 +114,15 @@ def answers(found: Any, shape: tuple[int, ...], name: str, *, finite: bool = Fal
     --------
     >>> answers([[1.0], [2.0]], (2,), "f")
     Traceback (most recent call last):
-    gnomon.errors.UserValueError: f answers shape (2, 1), not (2,) (f); return one number for each
+    gnomon.errors.UserValueError: f must return shape (2,), got (2, 1)
     """
     values = floats(found, name)
     if values.shape != shape:
-        raise UserValueError(f"{name} answers shape {values.shape}, not {shape}", name, "return one number for each")
+        raise UserValueError(f"{name} must return shape {shape}, got {values.shape}", name)
     bad = ~np.isfinite(values) if finite else np.zeros(0, bool)
     if bad.any():
         place = int(np.argmax(bad))
-        raise UserValueError(f"the value at point {place} is {values.flat[place]}", name, "give finite values")
+        raise UserValueError(f"{name} must be finite, got {values.flat[place]} at index {place}", name)
     return values
 
 
@@ -143,8 +143,8 @@ def outcomes(x: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     try:
         np.broadcast_shapes(found.shape, shape)
     except ValueError:
-        what = f"{name} of shape {found.shape} does not fit {shape}"
-        raise UserValueError(what, name, "make the last axes equal, or 1") from None
+        what = f"{name} must broadcast against shape {shape}, got shape {found.shape}"
+        raise UserValueError(what, name) from None
     return found
 
 
@@ -155,11 +155,11 @@ def affordable(count: float, name: str, remedy: str, *, each: int = 8, limit: in
     --------
     >>> affordable(10**13, "points", "give fewer")
     Traceback (most recent call last):
-    gnomon.errors.UserValueError: 1e+13 numbers take 8e+13 bytes (points); give fewer
+    gnomon.errors.UserValueError: 1e+13 numbers would take 8e+13 bytes (points); give fewer
     """
     if count > limit:
         many = float(min(count, 10**300))
-        raise UserValueError(f"{many:.3g} numbers take {each * many:.3g} bytes", name, remedy)
+        raise UserValueError(f"{many:.3g} numbers would take {each * many:.3g} bytes", name, remedy)
 
 
 def doable(n: Any, name: str, *, least: int = 0, what: str = "steps") -> int:
@@ -176,30 +176,29 @@ def doable(n: Any, name: str, *, least: int = 0, what: str = "steps") -> int:
     3
     >>> doable(10**18, "steps")
     Traceback (most recent call last):
-    gnomon.errors.UserValueError: 1e+18 steps would not end: more than 1e+09 (steps); use 0 to 1000000000
+    gnomon.errors.UserValueError: steps must be at most 1e+09, got 1000000000000000000
     """
     if problem := _not_whole(n):
-        raise UserTypeError(f"{_briefly(n)} is no number of {what}", name, f"give {problem}")
+        raise UserTypeError(f"{name} must be {problem}, got {shown(n)}", name)
     number = operator.index(n)
     if number < least:
-        raise UserValueError(f"{number} {what} are not possible", name, f"use {least} or more")
+        raise UserValueError.must(name, f"be at least {least}", number)
     if number > MOST_STEPS:
-        told = f"{float(min(number, 10**300)):.3g} {what} would not end: more than {MOST_STEPS:.0e}"
-        raise UserValueError(told, name, f"use {least} to {MOST_STEPS}")
+        raise UserValueError(f"{name} must be at most {MOST_STEPS:.0e}, got {shown(number)}", name)
     return number
 
 
 def function(f: Any, name: str) -> Any:
     """`f`, which must be callable."""
     if not callable(f):
-        raise UserTypeError(f"{_briefly(f)} is no function", name, "give a function")
+        raise UserTypeError.must(name, "be callable", f)
     return f
 
 
 def _real(x: Any, name: str) -> NDArray[Any]:
     found = numbers(x, name)
     if found.dtype.kind == "c":
-        raise UserTypeError(f"complex numbers in {name}", name, "give real numbers")
+        raise UserTypeError(f"{name} must hold real numbers, got complex numbers", name)
     return found
 
 
@@ -214,22 +213,13 @@ def _detached(x: Any) -> Any:
 def _from_objects(found: NDArray[Any], name: str) -> NDArray[Any]:
     for cell in found.flat:
         if isinstance(cell, str | bytes) or not (hasattr(cell, "__float__") or isinstance(cell, complex)):
-            told = f"a {type(cell).__name__} is no number"
-            raise UserTypeError(told, name, "give an array of numbers")
+            raise UserTypeError(f"{name} must hold numbers, got a {type(cell).__name__}", name)
     try:
         return found.astype(np.complex128 if any(isinstance(cell, complex) for cell in found.flat) else np.float64)
     except (TypeError, ValueError):
-        raise UserTypeError(f"{name} holds other things than numbers", name, "give an array of numbers") from None
+        raise UserTypeError(f"{name} must hold numbers alone", name, "give an array of numbers") from None
     except OverflowError:
-        raise UserValueError(f"{name} holds a number beyond float64", name, "give numbers below 1e308") from None
-
-
-def _briefly(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    if shape and isinstance(shape, tuple):
-        return f"an array of shape {tuple(shape)}"
-    told = " ".join(repr(value).split())
-    return told if len(told) <= 60 else f"{told[:60]}..."
+        raise UserValueError(f"{name} must hold numbers below 1e308", name) from None
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -254,7 +244,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     return word * times
     >>> repeated("ab", 1.5)
     Traceback (most recent call last):
-    gnomon.errors.UserTypeError: 1.5 is not allowed (repeated.times); give a whole number
+    gnomon.errors.UserTypeError: times must be a whole number, got 1.5 (repeated.times)
     """
     return _wrapped(function, _real)
 
@@ -339,7 +329,7 @@ def _any_of(tests: list[Callable[[Any], str | None]], owner: str) -> Test:
         if all(problems):
             kind = UserValueError if isinstance(value, float) and value != value else UserTypeError
             wanted = " or ".join(problem for problem in problems if problem)
-            raise kind(f"{_briefly(value)} is not allowed", f"{owner}.{name}", f"give {wanted}")
+            raise kind.must(name, f"be {wanted}", value, f"{owner}.{name}")
         return value
 
     return test
@@ -384,7 +374,7 @@ def _not_truth(value: Any) -> str | None:
 
 
 def _not_name(value: Any) -> str | None:
-    return None if isinstance(value, str) else "a name"
+    return None if isinstance(value, str) else "text"
 
 
 def _not_function(value: Any) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric import philox
 from gnomon.numeric._addresses import NoSuchAddress, form_of, index_of
 
@@ -115,7 +115,7 @@ class Noise:
         """The stream ``path/purpose``, at the same update and rows."""
         path = f"{self._purpose}/{purpose}"
         if not purpose or not isinstance(purpose, str):
-            raise UserValueError("the purpose of a child must not be empty", "purpose", "name what it is for")
+            raise UserValueError.must("purpose", "be text that is not empty", purpose, "Noise.child")
         new = self._copy()
         new._purpose = path
         new._k0, new._k1 = _key(self._seed, path)
@@ -125,7 +125,7 @@ class Noise:
         """The same stream at another update (sweep, temperature, epoch), 0 <= update < 2**32."""
         update = index_of(update, "update")
         if not 0 <= update < _WORD:
-            raise NoSuchAddress(f"update {update} is outside [0, 2**32)", "update", "count from 0")
+            raise NoSuchAddress.must("update", "be in [0, 2**32)", update, remedy="count from 0")
         new = self._copy()
         new._update = update
         return new
@@ -141,10 +141,10 @@ class Noise:
         places = np.asarray(positions.cpu() if _is_tensor(positions) else positions)
         if places.ndim != 1 or places.dtype.kind not in "iu":
             what = f"positions must be whole numbers on one axis, got {places.dtype} of shape {places.shape}"
-            raise UserTypeError(what, "positions", "give one for each row")
+            raise UserTypeError(what, "positions")
         found, bad = philox.positions32(np.array(places, dtype=np.int64))
         if bad >= 0:
-            what = f"position {places[bad]} (index {bad}) is outside [0, 2**32)"
+            what = f"positions must be in [0, 2**32), got {places[bad]} at index {bad}"
             raise NoSuchAddress(what, "positions", "count rows from 0")
         new = self._copy()
         new._positions = found
@@ -167,13 +167,13 @@ class Noise:
         """
         wanted = np.asarray(indices)
         if wanted.dtype.kind not in "iu" and wanted.size:
-            raise UserTypeError(f"indices of {wanted.dtype} are no whole numbers", "indices", "pick rows by number")
+            raise UserTypeError(f"indices must be whole numbers, got {wanted.dtype}", "indices")
         if self._positions is None:
             return self.rows(wanted)
         outside = np.flatnonzero((wanted < 0) | (wanted >= len(self._positions)))
         if outside.size:
-            what = f"row {wanted[outside[0]]} was asked of noise with {len(self._positions)} positions"
-            raise UserValueError(what, "indices", "pick among its rows")
+            what = f"indices must be in [0, {len(self._positions)}), the rows of this stream, got {wanted[outside[0]]}"
+            raise UserValueError(what, "indices")
         return self.rows(self._positions[wanted])
 
     def part(self, begin: int, stop: int) -> Noise:
@@ -198,8 +198,8 @@ class Noise:
             First draw that the kernel will use, and how many; only `recording` looks at them.
         """
         if n is None and self._positions is None:
-            what = "shared noise has no positions of its own"
-            raise UserValueError(what, "n", "say how many rows, or call rows(positions)")
+            what = "n is required for shared noise, which has no positions"
+            raise UserValueError(what, "n", "give n, or call rows(positions)")
         places = self._places(len(self._positions) if n is None else n)  # type: ignore[arg-type]
         for number in range(draw, draw + draws) if _recorded is not None else (draw, draw + draws - 1):
             self._claim(places, 0, number)
@@ -275,7 +275,7 @@ class Noise:
         """
         high = index_of(high, "high")
         if not 0 < high < 1 << 63:
-            raise UserValueError(f"high must be in [1, 2**63 - 1], got {high}", "high", "ask for one value at least")
+            raise UserValueError.must("high", "be in [1, 2**63 - 1]", high)
         shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(like):
@@ -296,7 +296,9 @@ class Noise:
         [0, 1, 2, 3, 4]
         """
         if self._positions is not None:
-            raise UserValueError("an order is shared noise", "rows", "call order on the stream without rows")
+            raise UserValueError(
+                "order needs shared noise, without rows", "Noise.order", "call it before rows(positions)"
+            )
         arguments = self._arguments(n, 1, 0)
         keys = np.empty((n, 1), np.uint64)
         philox.words64(keys, *arguments)
@@ -316,16 +318,16 @@ class Noise:
         if places is None:
             return _arange(n)
         if len(places) != n:
-            what = f"{n} rows were asked of noise with {len(places)} positions"
-            raise UserValueError(what, "shape", "ask for as many rows as positions")
+            what = f"shape must have {len(places)} rows, one for each position, got {n}"
+            raise UserValueError(what, "shape")
         return places
 
     def _claim(self, places: NDArray[np.uint32], width: int, draw: int) -> None:
         """Refuse what has no address; within `recording`, refuse an address used before."""
         if not 0 <= draw < 1 << 31:
-            raise NoSuchAddress(f"draw {draw} is outside [0, 2**31)", "draw", "count draws of a step from 0")
+            raise NoSuchAddress.must("draw", "be in [0, 2**31)", draw, remedy="count draws of a step from 0")
         if not 0 <= width <= 1 << 34:
-            what = f"a row of {width} elements is " + ("no row" if width < 0 else "longer than 2**34")
+            what = f"a row must have 0 to 2**34 elements, got {width}"
             raise NoSuchAddress(what, "shape", "use more rows, or fewer elements")
         if _recorded is None:
             return
@@ -366,7 +368,7 @@ class Noise:
         try:
             shape, n, width = form_of(p.shape)
         except AttributeError:
-            raise UserTypeError(f"a {type(p).__name__} is no array", "p", "give an array or a tensor") from None
+            raise UserTypeError.must("p", "be an array or a tensor", p) from None
         arguments = self._arguments(n, width, draw)
         if not _is_tensor(p):
             p = np.ascontiguousarray(p).reshape(n, width)
@@ -430,15 +432,13 @@ def seed_of(random_state: Any) -> int:
             raise TypeError  # 0 and 1 in disguise: somebody's flag in the place of a seed
         return operator.index(random_state)
     except TypeError:
-        raise UserTypeError(
-            f"{random_state!r} cannot seed random numbers", "random_state", "give an int, None or a NumPy generator"
-        ) from None
+        raise UserTypeError.must("random_state", "be an int, None or a NumPy generator", random_state) from None
 
 
 @lru_cache(maxsize=4096)
 def _key(seed: int, purpose: str) -> tuple[int, int]:
     if not isinstance(purpose, str) or not purpose or "\0" in purpose:
-        raise UserValueError(f"a purpose is a text without NUL, got {purpose!r}", "purpose", "name what it is for")
+        raise UserValueError(f"purpose must be text without NUL, got {shown(purpose)}", "purpose")
     text = b"\0".join((b"gnomon-noise-1", str(seed).encode(), purpose.encode()))
     digest = hashlib.blake2b(text, digest_size=8).digest()
     return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
@@ -450,9 +450,9 @@ def _arange(n: int) -> NDArray[np.uint32]:
     if 0 <= n <= _places.size:
         return _places[:n]
     if n < 0:
-        raise UserValueError(f"{n} rows are not possible", "shape", "ask for 0 or more")
+        raise UserValueError.must("shape", "have at least 0 rows", n)
     if n > _WORD:
-        raise NoSuchAddress(f"{n} rows are more than 2**32", "shape", "draw them in parts")
+        raise NoSuchAddress(f"shape must have at most 2**32 rows, got {n}", "shape", "draw them in parts")
     places = np.arange(n, dtype=np.uint32)
     if n <= 1 << 20:
         _places = places
@@ -463,14 +463,14 @@ def _dtype(kind: Any) -> Any:
     try:
         return np.dtype(kind)
     except TypeError:
-        raise UserTypeError(f"noise is float32 or float64, got {kind!r}", "dtype", "use one of them") from None
+        raise UserTypeError.must("dtype", "be float32 or float64", kind) from None
 
 
 def _kernel(kernels: dict[Any, Any], dtype: Any) -> Any:
     try:
         return kernels[dtype]
     except KeyError:
-        raise UserTypeError(f"noise is float32 or float64, got {dtype}", "dtype", "use one of them") from None
+        raise UserTypeError(f"dtype must be float32 or float64, got {dtype}", "dtype") from None
 
 
 def _is_tensor(x: Any) -> bool:
@@ -486,7 +486,7 @@ def _torch_dtype(dtype: Any) -> Any:
 
     name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else np.dtype(dtype).name
     if name not in ("float32", "float64"):
-        raise UserTypeError(f"noise is float32 or float64, got {dtype}", "dtype", "use one of them")
+        raise UserTypeError.must("dtype", "be float32 or float64", dtype)
     return getattr(torch, name)
 
 

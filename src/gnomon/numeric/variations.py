@@ -88,9 +88,7 @@ def residual(L: Lagrangian, u: Any, grid: ArrayLike) -> Floats:
     values = floats(u, "u")
     _check_finite(values, "u")
     if values.shape != t.shape or len(t) < 3:
-        raise UserValueError(
-            f"values of shape {values.shape} at {len(t)} times", "u", "give one per time, three or more"
-        )
+        raise UserValueError.must("u", f"hold three or more values, one for each of the {len(t)} times", values)
     return _variations(L, t, values, order=1).gradient[1:-1] / (0.5 * (t[2:] - t[:-2]))
 
 
@@ -106,7 +104,7 @@ def action(L: Lagrangian, u: ArrayLike, grid: ArrayLike) -> float:
     t, values = _times(grid), floats(u, "u")
     _check_finite(values, "u")
     if values.shape != t.shape:
-        raise UserValueError(f"values of shape {values.shape} at {len(t)} times", "u", "give one per time")
+        raise UserValueError.must("u", f"hold one value for each of the {len(t)} times", values)
     return _variations(L, t, values, order=0).action
 
 
@@ -164,7 +162,7 @@ def solve_boundary_value(
     """
     t, u = _first_guess(a, b, points, start)
     if not tol > 0 or max_iter < 1:
-        raise UserValueError(f"tol {tol}, max_iter {max_iter}", "tol, max_iter", "give tol > 0 and max_iter >= 1")
+        raise UserValueError(f"tol must be positive and max_iter at least 1, got {tol} and {max_iter}", "tol, max_iter")
     free = slice(0 if a[1] is None else 1, points if b[1] is None else points - 1)
     now = _variations(L, t, u)
     for iteration in range(max_iter + 1):
@@ -175,10 +173,8 @@ def solve_boundary_value(
             return _extremal(t, u, now, free, iteration)
         if iteration < max_iter:
             u, now = _newton(L, t, u, now, free, iteration)
-    raise Diverged(
-        f"no stationary point after {max_iter} steps: the gradient is {now.size(free):.3g}", "max_iter",
-        "give another `start` or more steps",
-    )  # fmt: skip
+    what = f"no stationary point was found in {max_iter} steps: the gradient is {now.size(free):.3g}"
+    raise Diverged(what, "max_iter", "give another `start` or more steps")
 
 
 # --- the action on a grid ---------------------------------------------------------------------------------------------
@@ -263,10 +259,8 @@ def _newton(
         if nearer and math.isfinite(new.action):
             return trial, new
         share /= 2
-    raise Diverged(
-        f"no stationary point: no step lowers the gradient below {now.size(free):.3g}", f"iteration {iteration}",
-        "give another `start`; there may be no solution",
-    )  # fmt: skip
+    what = f"no stationary point was found: no step lowers the gradient below {now.size(free):.3g}"
+    raise Diverged(what, f"iteration {iteration}", "give another `start`; there may be no solution")
 
 
 def _extremal(t: Floats, u: Floats, now: _Variations, free: slice, iteration: int) -> Extremal:
@@ -293,22 +287,22 @@ def _first_guess(
         if not (
             isinstance(end, Sequence) and len(end) == 2 and _is_real(end[0]) and (end[1] is None or _is_real(end[1]))
         ):
-            raise UserValueError(f"{name} is {end!r}", name, "give (time, value), with None for a value that is free")
+            raise UserValueError.must(name, "be (time, value), with None for a value that is free", end)
     if not (math.isfinite(a[0]) and math.isfinite(b[0]) and a[0] < b[0]):
-        raise UserValueError(f"times {a[0]} and {b[0]}", "a, b", "give finite times, a before b")
+        raise UserValueError(f"times must be finite with a before b, got {a[0]} and {b[0]}", "a, b")
     if points < 3:
-        raise UserValueError(f"{points} points", "points", "give 3 or more")
+        raise UserValueError.must("points", "be at least 3", points)
     affordable(points, "points", "take fewer", each=80)
     known = [end[1] for end in (a, b) if end[1] is not None]
     if not all(math.isfinite(value) for value in known):
-        raise UserValueError(f"values {a[1]} and {b[1]}", "a, b", "give finite values, or None for a free end")
+        raise UserValueError(f"values must be finite, or None for a free end, got {a[1]} and {b[1]}", "a, b")
     t = np.linspace(a[0], b[0], points)
     if start is None:
         ends = known if len(known) == 2 else (known or [0.0]) * 2
         return t, np.linspace(ends[0], ends[1], points)
     u = floats(start, "start").copy()
     if u.shape != t.shape or not np.isfinite(u).all():
-        raise UserValueError(f"a start of shape {u.shape}", "start", f"give {points} finite values")
+        raise UserValueError.must("start", f"hold {points} finite values", u)
     u[0] = u[0] if a[1] is None else a[1]
     u[-1] = u[-1] if b[1] is None else b[1]
     return t, u
@@ -323,7 +317,7 @@ def _exact_residual(L: Lagrangian, u: Callable[[Any], Any], grid: ArrayLike) -> 
     given = floats(grid, "grid").copy()
     _check_finite(given, "grid")
     if given.ndim not in (1, 2) or not given.size:
-        raise UserValueError(f"a grid of shape {given.shape}", "grid", "give times (n,) or points (n, d)")
+        raise UserValueError.must("grid", "be times (n,) or points (n, d)", given)
     x = torch.from_numpy(given).requires_grad_()
     with torch.enable_grad():
         value = _checked(u(x), len(x), "u")
@@ -345,11 +339,13 @@ def _checked(values: Any, n: int, name: str = "L") -> Any:
     import torch
 
     if not isinstance(values, torch.Tensor):
-        raise UserTypeError(f"{name} returned a {type(values).__name__}", name, "compute with torch operations")
+        raise UserTypeError(
+            f"{name} must return a tensor, got a {type(values).__name__}", name, "compute with torch operations"
+        )
     if tuple(values.shape) != (n,):
-        raise UserValueError(f"{name} returned shape {tuple(values.shape)}", name, f"return one value each, ({n},)")
+        raise UserValueError(f"{name} must return one value each, ({n},), got shape {tuple(values.shape)}", name)
     if not values.dtype.is_floating_point:
-        raise UserTypeError(f"{name} returned {values.dtype}", name, "return real floating numbers")
+        raise UserTypeError(f"{name} must return real floating-point numbers, got {values.dtype}", name)
     return values
 
 
@@ -360,11 +356,11 @@ def _is_real(value: Any) -> bool:
 def _check_finite(values: Floats, name: str) -> None:
     if not np.isfinite(values).all():
         place = int(np.argmax(~np.isfinite(values)))
-        raise UserValueError(f"value {values.flat[place]}", f"{name}, place {place}", "give finite values")
+        raise UserValueError.must(name, "be finite", values.flat[place], f"{name}, index {place}")
 
 
 def _times(grid: ArrayLike) -> Floats:
     t = floats(grid, "grid")
     if t.ndim != 1 or len(t) < 2 or not (np.isfinite(t).all() and (np.diff(t) > 0).all()):
-        raise UserValueError(f"times of shape {t.shape}", "grid", "give two or more finite, ascending times")
+        raise UserValueError.must("grid", "hold two or more finite, ascending times", t)
     return t
