@@ -30,11 +30,11 @@ def test_draws_by_bisection_have_the_shares_of_their_row(k):
     table = ConditionalTable(p)
     for a in range(2):
         for b in range(3):
-            law = table.distribution({"a": np.full(m, a), "b": np.full(m, b)})
-            x = law.sample(Scripted(uniform=(np.arange(m) + 0.5) / m))
+            distribution = table.distribution({"a": np.full(m, a), "b": np.full(m, b)})
+            x = distribution.sample(Scripted(uniform=(np.arange(m) + 0.5) / m))
             share = np.bincount(x, minlength=k) / m
             assert abs(share - p[a, b]).max() <= 1.01 / m and (share[p[a, b] == 0] == 0).all()
-            edge = law.sample(Scripted(uniform=np.resize([1 - 2.0**-53, 1e-300], m)))
+            edge = distribution.sample(Scripted(uniform=np.resize([1 - 2.0**-53, 1e-300], m)))
             assert (p[a, b][edge] > 0).all()
 
 
@@ -42,13 +42,13 @@ def test_draws_by_bisection_have_the_shares_of_their_row(k):
 def test_rows_are_the_categorical_law_of_their_logits():
     p, rng = random_table(), np.random.default_rng(1)
     parents = {"a": rng.integers(0, 2, 500), "b": rng.integers(0, 3, 500)}
-    law = ConditionalTable(p).distribution(parents)
-    plain = Categorical(law.logits)
-    assert np.exp(law.logits) == pytest.approx(p[parents["a"], parents["b"]], abs=1e-15)
-    assert (law.sample(Noise(0, "x")) == plain.sample(Noise(0, "x"))).all()
-    x = law.sample(Noise(1, "x"))
-    assert law.log_prob(x) == pytest.approx(plain.log_prob(x), abs=1e-12)
-    assert law.mean == pytest.approx(plain.mean) and law.entropy() == pytest.approx(plain.entropy())
+    distribution = ConditionalTable(p).distribution(parents)
+    plain = Categorical(distribution.logits)
+    assert np.exp(distribution.logits) == pytest.approx(p[parents["a"], parents["b"]], abs=1e-15)
+    assert (distribution.sample(Noise(0, "x")) == plain.sample(Noise(0, "x"))).all()
+    x = distribution.sample(Noise(1, "x"))
+    assert distribution.log_prob(x) == pytest.approx(plain.log_prob(x), abs=1e-12)
+    assert distribution.mean == pytest.approx(plain.mean) and distribution.entropy() == pytest.approx(plain.entropy())
     root = ConditionalTable([0.25, 0.75]).distribution({})
     assert root.batch_shape == () and root.sample(Noise(0, "x"), shape=(4,)).shape == (4,)
 
@@ -66,12 +66,21 @@ def test_what_is_no_table_or_code_is_told():
         ConditionalTable([[[0.5, 0.5], [0.7, 0.2]]])
     with pytest.raises(UserValueError, match=r"row 0 must be"):
         ConditionalTable([0.5, np.nan])
-    with pytest.raises(UserValueError, match=r"table of shape \(0,\)"):
+    with pytest.raises(
+        UserValueError,
+        match=r"probabilities must have one axis per parent and a last one .*got an array of shape \(0,\)",
+    ):
         ConditionalTable([])
     table = ConditionalTable(np.full((2, 2), 0.5))
-    with pytest.raises(UserValueError, match=r"rain = 2 is outside \[0, 2\) \(row 1\)"):
+    with pytest.raises(
+        UserValueError, match=r"rain must be in \[0, 2\), got 2 \(row 1\); encode its values as 0, 1, \.\.\."
+    ):
         table.distribution({"rain": np.array([0, 2])})
-    with pytest.raises(UserValueError, match=r"2 parents for a table of 1"):
+    with pytest.raises(
+        UserValueError, match="parents must be 1, one per axis of the table, got 2; keep the order of the graph"
+    ):
         table.distribution({"rain": 0, "sun": 1})
-    with pytest.raises(UserValueError, match=r"x = 0.5 is outside"):
+    with pytest.raises(
+        UserValueError, match=r"x must be in \[0, 2\), got 0\.5 \(row 0\); encode its values as 0, 1, \.\.\."
+    ):
         table.distribution({"rain": np.array([0])}).log_prob(np.array([0.5]))

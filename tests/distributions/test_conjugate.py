@@ -53,7 +53,7 @@ def integral(case, function):
 
 
 def prior_density(case, t):
-    return np.exp(case.pair.law().log_prob(t))
+    return np.exp(case.pair.distribution().log_prob(t))
 
 
 def joint(case, t):
@@ -68,7 +68,7 @@ def joint(case, t):
 def test_posterior_and_evidence_are_those_of_numeric_integration(case):
     evidence = integral(case, lambda t: joint(case, t))
     assert math.isclose(case.pair.log_evidence(case.rows), math.log(evidence), rel_tol=1e-7)
-    posterior = case.pair.update(case.rows).law()
+    posterior = case.pair.update(case.rows).distribution()
     t = np.asarray(posterior.icdf(np.array([0.05, 0.3, 0.6, 0.95])))
     assert np.allclose(np.exp(posterior.log_prob(t)), joint(case, t) / evidence, rtol=1e-7)
 
@@ -155,8 +155,8 @@ def test_the_precision_of_three_numbers():
     t = after.predictive()
     assert math.isclose(float(t.df), 7) and math.isclose(float(t.scale) ** 2, 8 / 7)
     x = np.array([0.2, 1.0, 3.0])
-    flipped = np.exp(after.variance_law().log_prob(x))
-    assert np.allclose(flipped, np.exp(after.law().log_prob(1 / x)) / x**2)
+    flipped = np.exp(after.variance_distribution().log_prob(x))
+    assert np.allclose(flipped, np.exp(after.distribution().log_prob(1 / x)) / x**2)
 
 
 @pytest.mark.spec("BAY-33")
@@ -170,17 +170,19 @@ def test_mean_and_precision_of_three_numbers():
 
     def density(mean, precision):
         likelihood = np.prod([stats.norm.pdf(x, mean, precision**-0.5) for x in (1, 2, 3)], axis=0)
-        return likelihood * np.exp(prior.law().log_prob(mean, precision))
+        return likelihood * np.exp(prior.distribution().log_prob(mean, precision))
 
     nodes, weights = np.polynomial.legendre.leggauss(150)
     means, precisions = 1 + 9 * nodes[:, None], 10 * (1 + nodes) + 1e-12
     whole = (density(means, precisions) * np.outer(9 * weights, 10 * weights)).sum()
     assert math.isclose(math.log(whole), prior.log_evidence([1, 2, 3]), rel_tol=1e-5)
-    ratio = [density(m, p) / math.exp(after.law().log_prob(m, p)) for m, p in ((1.0, 0.5), (2.0, 1.5), (0.3, 1.0))]
+    ratio = [
+        density(m, p) / math.exp(after.distribution().log_prob(m, p)) for m, p in ((1.0, 0.5), (2.0, 1.5), (0.3, 1.0))
+    ]
     assert np.allclose(ratio, math.exp(prior.log_evidence([1, 2, 3])), rtol=1e-10)
-    grid = np.linspace(-40, 40, 200_001)  # the marginals integrate the joint law
-    marginal = np.exp(after.law().log_prob(grid, 0.8)).sum() * (grid[1] - grid[0])
-    assert math.isclose(marginal, math.exp(after.law().precision_law().log_prob(0.8)), rel_tol=1e-9)
+    grid = np.linspace(-40, 40, 200_001)  # the marginals integrate the joint distribution
+    marginal = np.exp(after.distribution().log_prob(grid, 0.8)).sum() * (grid[1] - grid[0])
+    assert math.isclose(marginal, math.exp(after.distribution().precision_distribution().log_prob(0.8)), rel_tol=1e-9)
     far = algebra.NormalMeanPrecision(0.0, 1e-3, 2.0, 1.0).update(1e8 + np.array([1.0, 2.0, 3.0]))
     exact = 1 + 1 + 1e-3 * 3 / 3.001 * (1e8 + 2) ** 2 / 2
     assert math.isclose(far.rate, exact, rel_tol=1e-12)
@@ -191,7 +193,7 @@ def test_the_precision_matrix_of_three_vectors():
     prior = algebra.MultivariateNormalPrecision(3, np.eye(2), np.zeros(2))
     after = prior.update([[1, 0], [0, 1], [1, 1]])
     assert after.df == 6 and np.allclose(after.inverse_scale, [[3, 1], [1, 3]])
-    assert np.allclose(after.law().mean, [[2.25, -0.75], [-0.75, 2.25]])
+    assert np.allclose(after.distribution().mean, [[2.25, -0.75], [-0.75, 2.25]])
     assert abs(prior.log_evidence([[1, 0], [0, 1], [1, 1]]) + 8.573902) < 1e-6
     one = algebra.MultivariateNormalPrecision(4.0, [[2.0]], [0.5])
     scalar = algebra.NormalPrecision(2.0, 1.0, 0.5)  # a = n / 2, b = 1 / (2 V)
@@ -231,7 +233,7 @@ def test_seven_of_ten():
     rows = [1] * 7 + [0] * 3
     after = prior.update(rows)
     assert (after.ones, after.zeros) == (9, 5)
-    assert math.isclose(after.law().mean, 0.6428571428571429)
+    assert math.isclose(after.distribution().mean, 0.6428571428571429)
     assert abs(prior.log_evidence(rows) + 6.977748) < 1e-6
     assert math.isclose(math.exp(after.log_predictive([1])[0]), 9 / 14)
     assert math.isclose(after.mode, 2 / 3)
@@ -245,7 +247,7 @@ def test_seven_of_ten():
 def test_categories_and_counts():
     prior = algebra.CategoricalDirichlet((1, 1, 1))
     after = prior.update([0, 0, 1])
-    assert np.allclose(after.law().mean, [1 / 2, 1 / 3, 1 / 6])
+    assert np.allclose(after.distribution().mean, [1 / 2, 1 / 3, 1 / 6])
     assert math.isclose(math.exp(prior.log_evidence([0, 0, 1])), 1 / 30)
     assert math.isclose(math.exp(prior.log_evidence_of_counts([2, 1, 0])), 1 / 10)
     assert np.allclose(np.exp(after.log_predictive([0, 1, 2])), [1 / 2, 1 / 3, 1 / 6])
@@ -264,7 +266,7 @@ def test_categories_and_counts():
 def test_counts_of_three_days():
     prior = algebra.PoissonGamma(2, 1)
     after = prior.update([3, 1, 2])
-    assert (after.concentration, after.rate) == (8, 4) and math.isclose(after.law().mean, 2)
+    assert (after.concentration, after.rate) == (8, 4) and math.isclose(after.distribution().mean, 2)
     assert abs(math.exp(after.log_predictive([0])[0]) - 0.1677722) < 1e-7
     assert abs(prior.log_evidence([3, 1, 2]) + 5.050100) < 1e-6
     assert np.allclose(np.exp(after.log_predictive(np.arange(9))), stats.nbinom.pmf(np.arange(9), 8, 4 / 5))
@@ -276,15 +278,15 @@ def test_counts_of_three_days():
 
 
 @pytest.mark.spec("BAY-38")
-def test_the_end_of_a_uniform_law():
+def test_the_end_of_a_uniform_distribution():
     prior = algebra.UniformPareto(1, 2)
     after = prior.update([0.5, 2, 1.2])
-    assert (after.scale, after.alpha) == (2, 5) and math.isclose(after.law().mean, 2.5)
+    assert (after.scale, after.alpha) == (2, 5) and math.isclose(after.distribution().mean, 2.5)
     assert math.isclose(math.exp(prior.log_evidence([0.5, 2, 1.2])), 0.0125)
     density = np.exp(after.predictive().log_prob([0.0, 2.0, 4.0]))
     assert np.allclose(density, [5 / 12, 5 / 12, 0.006510416666666667])
     assert after.predictive().log_prob([-1.0])[0] == -np.inf
-    assert np.isinf(algebra.UniformPareto(1, 1).law().mean)
+    assert np.isinf(algebra.UniformPareto(1, 1).distribution().mean)
     draws = after.predictive().sample(Noise(0, "draws"), 0, (20_000,))
     cdf = lambda y: np.where(y <= 2, 5 / 12 * y, 1 - (2 / np.maximum(y, 2)) ** 5 / 6)  # noqa: E731
     assert stats.kstest(draws, cdf).pvalue > 1e-6  # the stated false-alarm rate
@@ -315,29 +317,31 @@ def test_conditional_conjugacy_is_seen_and_so_is_its_absence():
         return Normal(mean[:, None], 2**-0.5).log_prob(rows).sum(-1) + Normal(0.0, 1.0).log_prob(mean)
 
     grid = np.linspace(-3, 3, 50)
-    law = algebra.NormalMean(0.0, 1.0, noise_variance=0.5).update(rows).law()
-    assert algebra.same_up_to_a_constant(joint_of_mean, law.log_prob, grid)
-    assert not algebra.same_up_to_a_constant(joint_of_mean, Normal(law.mean, law.variance).log_prob, grid)
+    distribution = algebra.NormalMean(0.0, 1.0, noise_variance=0.5).update(rows).distribution()
+    assert algebra.same_up_to_a_constant(joint_of_mean, distribution.log_prob, grid)
+    assert not algebra.same_up_to_a_constant(
+        joint_of_mean, Normal(distribution.mean, distribution.variance).log_prob, grid
+    )
 
     def robust(mean):  # with a Student prior it is not
         return Normal(mean[:, None], 2**-0.5).log_prob(rows).sum(-1) + stats.t(3).logpdf(mean)
 
-    assert not algebra.same_up_to_a_constant(robust, law.log_prob, grid)
+    assert not algebra.same_up_to_a_constant(robust, distribution.log_prob, grid)
 
     def tilted(mean):  # apart by 6e-6 over the grid, of magnitudes of about 15
-        return law.log_prob(mean) + 1e-6 * mean
+        return distribution.log_prob(mean) + 1e-6 * mean
 
-    assert not algebra.same_up_to_a_constant(tilted, law.log_prob, grid)
-    assert algebra.same_up_to_a_constant(tilted, law.log_prob, grid, tolerance=6e-6)
-    with pytest.raises(UserValueError, match="3 or more places"):  # two places lie on a line whatever the law
-        algebra.same_up_to_a_constant(law.log_prob, law.log_prob, grid[:2])
+    assert not algebra.same_up_to_a_constant(tilted, distribution.log_prob, grid)
+    assert algebra.same_up_to_a_constant(tilted, distribution.log_prob, grid, tolerance=6e-6)
+    with pytest.raises(UserValueError, match="3 or more places"):  # two places lie on a line whatever the distribution
+        algebra.same_up_to_a_constant(distribution.log_prob, distribution.log_prob, grid[:2])
 
 
 @pytest.mark.spec("BAY-30")
 def test_averaging_densities_of_draws_converges_to_the_predictive():
     """100,000 draws of the posterior; within 4.5 standard errors of the closed form (false alarm below 1e-5)."""
     after = algebra.NormalMean(0.0, 1.0, noise_variance=1.0).update([1, 2, 3])
-    means = after.law().sample(Noise(0, "draws"), 0, (100_000,))
+    means = after.distribution().sample(Noise(0, "draws"), 0, (100_000,))
     density = np.exp(Normal(means, 1.0).log_prob(0.7))
     error = density.std() / math.sqrt(len(density))
     assert abs(density.mean() - math.exp(after.log_predictive([0.7])[0])) < 4.5 * error

@@ -24,11 +24,11 @@ LEAST = 1e-6
 
 @dataclass
 class Case:
-    """A family with its parameters, SciPy's law, and parameters at the edge of what is allowed."""
+    """A family with its parameters, SciPy's distribution, and parameters at the edge of what is allowed."""
 
     family: type
     given: tuple[float, ...]
-    law: Any
+    distribution: Any
     extreme: tuple[tuple[float, ...], ...] = ()
     rows: tuple[str, ...] = ()
 
@@ -65,11 +65,11 @@ ids = str
 
 
 def density(case):
-    return case.law.logpmf if case in DISCRETE else case.law.logpdf
+    return case.distribution.logpmf if case in DISCRETE else case.distribution.logpdf
 
 
 def inside(case, n=7):
-    return case.law.ppf(np.linspace(0.02, 0.98, n))
+    return case.distribution.ppf(np.linspace(0.02, 0.98, n))
 
 
 def on_circle(case, x):
@@ -93,7 +93,7 @@ def test_log_prob_is_that_of_scipy(case):
 @pytest.mark.parametrize("case", ALL, ids=ids)
 def test_outside_its_support_a_law_has_no_mass(case):
     made = case.family(*case.given)
-    low, high = case.law.support()
+    low, high = case.distribution.support()
     far = [x for x in (low - 1.0, high + 1.0) if math.isfinite(x)]
     if case.family is bounded.VonMises:
         far = [4.0, -4.0]
@@ -108,7 +108,7 @@ def test_a_density_integrates_to_one_and_has_its_entropy(case):
     made = case.family(*case.given)
     least = 1e-7 if case.family is bounded.Beta else 1e-13  # beyond, 1 - x has no digits left to integrate over
     edges = np.array([least, 3 * least, 3.5e-7, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.3, 0.5])
-    points = case.law.ppf(np.concatenate([edges, 1 - edges[-2::-1]]))
+    points = case.distribution.ppf(np.concatenate([edges, 1 - edges[-2::-1]]))
     points = np.unique(np.interp(np.arange(0, len(points) - 0.9, 0.1), np.arange(len(points)), points))
     if case.family is bounded.VonMises:
         points = np.linspace(-np.pi, np.pi, 9)
@@ -146,7 +146,9 @@ def test_moments_are_those_of_scipy(case):
         assert np.isnan(made.mean) and not np.isfinite(made.variance)
         return
     circle = case.family is bounded.VonMises
-    mean, variance = (0.7, 1 - special.i1(2.5) / special.i0(2.5)) if circle else (case.law.mean(), case.law.var())
+    mean, variance = (
+        (0.7, 1 - special.i1(2.5) / special.i0(2.5)) if circle else (case.distribution.mean(), case.distribution.var())
+    )
     assert np.isclose(made.mean, mean, rtol=1e-9) and np.isclose(made.variance, variance, rtol=1e-9)
 
 
@@ -163,21 +165,21 @@ def test_cdf_and_its_inverse(case):
         assert np.allclose(centered.cdf(centered.icdf(u)), u, atol=1e-12)
         return
     x = inside(case)
-    assert np.allclose(made.cdf(x), case.law.cdf(x), rtol=1e-12)
+    assert np.allclose(made.cdf(x), case.distribution.cdf(x), rtol=1e-12)
     u = np.array([1e-12, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9])
-    assert np.allclose(made.icdf(u), case.law.ppf(u), rtol=1e-6)
+    assert np.allclose(made.icdf(u), case.distribution.ppf(u), rtol=1e-6)
 
 
 @pytest.mark.parametrize("case", ALL, ids=ids)
 @pytest.mark.spec("LIN-05")
-def test_samples_follow_the_law(case):
+def test_samples_follow_the_distribution(case):
     made = case.family(*case.given)
     with recording():
         draws = made.sample(Noise(1, "draws"), 0, (20_000,))
     assert draws.shape == (20_000,) and np.isfinite(draws).all()
     if case in DISCRETE:
-        edges = np.unique(case.law.ppf(np.linspace(0.02, 0.98, 12)))
-        inner = np.diff(case.law.cdf(edges), prepend=0.0, append=1.0)
+        edges = np.unique(case.distribution.ppf(np.linspace(0.02, 0.98, 12)))
+        inner = np.diff(case.distribution.cdf(edges), prepend=0.0, append=1.0)
         seen = np.bincount(np.searchsorted(edges, draws), minlength=len(inner))
         kept = inner > 1e-12
         assert stats.chisquare(seen[kept], inner[kept] / inner[kept].sum() * len(draws)).pvalue > LEAST
@@ -219,7 +221,7 @@ def test_gradients_are_finite_differences(case):
         at = torch.from_numpy(x).requires_grad_(True)
         made = case.family(*case.given)
         made.log_prob(at).sum().backward()
-        step = 1e-4 * np.minimum(x - case.law.support()[0], case.law.support()[1] - x).clip(max=1e-2)
+        step = 1e-4 * np.minimum(x - case.distribution.support()[0], case.distribution.support()[1] - x).clip(max=1e-2)
         slope = (made.log_prob(x + step) - made.log_prob(x - step)) / (2 * step)
         assert np.allclose(at.grad.numpy(), slope, rtol=1e-5, atol=1e-6)
 

@@ -124,7 +124,7 @@ def test_the_floor_is_a_constrained_maximum(form):
     part = np.ones((60, 1))
     some = FORMS[form](np.zeros((1, 3)), covariances(form, 1, 3))
     some.maximize(some.collect(x, part), floor)
-    assert some.held(floor).all()
+    assert some.at_floor(floor).all()
     best = some.log_prob(x).sum()
     least = np.diag(floor) if form != "spherical" else np.eye(3) * floor.mean()
     assert np.linalg.eigvalsh(some.dense()[0] - least)[0] > -1e-12

@@ -1,4 +1,4 @@
-"""Normal-gamma and normal-Wishart laws: conditionals, marginals, entropy, draws (false alarm 1e-5 a test)."""
+"""Normal-gamma and normal-Wishart distributions: conditionals, marginals, entropy, draws (false alarm 1e-5 a test)."""
 
 import math
 
@@ -21,48 +21,48 @@ def z(values, mean):
 
 @pytest.mark.spec("BAY-33")
 def test_a_normal_gamma_law_is_a_product_of_scipys():
-    law = NormalGamma(0.5, 2.0, 3.0, 1.5)
+    distribution = NormalGamma(0.5, 2.0, 3.0, 1.5)
     mean, precision = np.array([0.3, 0.5, -1.0]), np.array([0.5, 2.0, 4.0])
     exact = stats.gamma(3, scale=1 / 1.5).logpdf(precision) + stats.norm(0.5, (2 * precision) ** -0.5).logpdf(mean)
-    assert np.allclose(law.log_prob(mean, precision), exact, rtol=1e-12)
-    assert (law.log_prob(0.0, [-1.0, 0.0]) == -np.inf).all()
+    assert np.allclose(distribution.log_prob(mean, precision), exact, rtol=1e-12)
+    assert (distribution.log_prob(0.0, [-1.0, 0.0]) == -np.inf).all()
     nodes, weights = np.polynomial.legendre.leggauss(400)
     t, w = 20 * (1 + nodes) + 1e-12, 20 * weights
-    density = np.exp(law.log_prob(0.9, t))  # the precision integrated out gives the mean's law
-    assert math.isclose((density * w).sum(), math.exp(law.mean_law().log_prob(0.9)), rel_tol=1e-9)
+    density = np.exp(distribution.log_prob(0.9, t))  # the precision integrated out gives the mean's distribution
+    assert math.isclose((density * w).sum(), math.exp(distribution.mean_distribution().log_prob(0.9)), rel_tol=1e-9)
     with recording():
-        m, p = law.sample(Noise(0, "a"), 0, (50_000,))
+        m, p = distribution.sample(Noise(0, "a"), 0, (50_000,))
     assert stats.kstest(p, stats.gamma(3, scale=1 / 1.5).cdf).pvalue > 1e-5
-    assert stats.kstest(m, law.mean_law().cdf).pvalue > 1e-5
+    assert stats.kstest(m, distribution.mean_distribution().cdf).pvalue > 1e-5
     assert stats.kstest((m - 0.5) * np.sqrt(2 * p), stats.norm.cdf).pvalue > 1e-5
     assert abs(stats.spearmanr(np.abs((m - 0.5) * np.sqrt(2 * p)), p).statistic) < 4.5 / math.sqrt(50_000)
-    assert z(-law.log_prob(m, p), law.entropy()) < 4.5
-    assert law.sample(Noise(0, "a"))[0].shape == ()
+    assert z(-distribution.log_prob(m, p), distribution.entropy()) < 4.5
+    assert distribution.sample(Noise(0, "a"))[0].shape == ()
 
 
 @pytest.mark.spec("BAY-34")
 def test_a_normal_wishart_law_is_a_product_of_scipys():
-    law = NormalWishart(LOC, 1.7, 5.5, SCALE)
+    distribution = NormalWishart(LOC, 1.7, 5.5, SCALE)
     matrices = stats.wishart(5.5, SCALE).rvs(4, random_state=0)
     x = np.random.default_rng(1).normal(size=(4, 2))
     exact = [
         stats.wishart(5.5, SCALE).logpdf(one) + stats.multivariate_normal(LOC, np.linalg.inv(1.7 * one)).logpdf(row)
         for one, row in zip(matrices, x, strict=True)
     ]
-    assert np.allclose(law.log_prob(x, matrices), exact, rtol=1e-10)
-    assert law.log_prob(LOC, -np.eye(2)) == -np.inf
+    assert np.allclose(distribution.log_prob(x, matrices), exact, rtol=1e-10)
+    assert distribution.log_prob(LOC, -np.eye(2)) == -np.inf
     with recording():
-        m, p = law.sample(Noise(0, "a"), 0, (50_000,))
+        m, p = distribution.sample(Noise(0, "a"), 0, (50_000,))
     assert (z(p.reshape(-1, 4), (5.5 * SCALE).ravel()) < 4.5).all()
     v = np.array([0.4, -1.0])
     assert stats.kstest(np.einsum("i,nij,j->n", v, p, v) / (v @ SCALE @ v), stats.chi2(5.5).cdf).pvalue > 1e-5
     squares = np.einsum("ni,nij,nj->n", m - LOC, 1.7 * p, m - LOC)  # chi-square whatever the precision
     assert stats.kstest(squares, stats.chi2(2).cdf).pvalue > 1e-5
-    marginal = law.mean_law()
+    marginal = distribution.mean_distribution()
     for j in range(2):
         scale = math.sqrt(marginal.scale[j, j])
         assert stats.kstest(m[:, j], stats.t(marginal.df, LOC[j], scale).cdf).pvalue > 1e-5
-    assert z(-law.log_prob(m, p), law.entropy()) < 4.5
+    assert z(-distribution.log_prob(m, p), distribution.entropy()) < 4.5
 
 
 def test_in_one_dimension_both_are_one():
@@ -70,15 +70,19 @@ def test_in_one_dimension_both_are_one():
     for mean, precision in ((0.1, 0.4), (2.0, 3.0)):
         assert math.isclose(vector.log_prob([mean], [[precision]]), number.log_prob(mean, precision))
     assert math.isclose(vector.entropy(), number.entropy())
-    assert math.isclose(vector.mean_law().log_prob([[0.7]])[0], number.mean_law().log_prob(0.7))
+    assert math.isclose(vector.mean_distribution().log_prob([[0.7]])[0], number.mean_distribution().log_prob(0.7))
 
 
 def test_the_pairs_answer_these_laws():
     pair = NormalMeanPrecision(0.0, 1.0, 2.0, 1.0).update([1.0, 2.0, 3.0])
-    assert pair.law() == NormalGamma(1.5, 4.0, 3.5, 3.5)
+    assert pair.distribution() == NormalGamma(1.5, 4.0, 3.5, 3.5)
     vectors = MultivariateNormalMeanPrecision(np.zeros(2), 1.0, 4.0, np.eye(2)).update([[1.0, 0.0], [0.0, 2.0]])
-    law = vectors.law()
-    assert law.strength == 3 and law.df == 6 and np.allclose(law.scale, np.linalg.inv(vectors.inverse_scale))
+    distribution = vectors.distribution()
+    assert (
+        distribution.strength == 3
+        and distribution.df == 6
+        and np.allclose(distribution.scale, np.linalg.inv(vectors.inverse_scale))
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,12 @@ from gnomon.numeric.noise import Noise
 LAW = SpikeAndSlab(0.3, 0.7, 1.3)
 
 
-def mixed(function, law=LAW):
+def mixed(function, distribution=LAW):
     """Integral over the line and the atom: a Lebesgue integral does not see one point."""
-    line = integrate.quad(lambda x: function(x) * math.exp(law.log_prob(x)), -20, 20, points=[0.7], epsabs=1e-12)[0]
-    return line + function(0.0) * math.exp(law.log_prob(0.0))
+    line = integrate.quad(
+        lambda x: function(x) * math.exp(distribution.log_prob(x)), -20, 20, points=[0.7], epsabs=1e-12
+    )[0]
+    return line + function(0.0) * math.exp(distribution.log_prob(0.0))
 
 
 def test_masses_and_moments():

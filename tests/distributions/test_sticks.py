@@ -25,16 +25,16 @@ def test_expected_weights_fall_geometrically():
 
 
 def test_draws_sum_to_one_and_have_their_means():
-    law = StickBreaking(1.5, 6)
-    draws = law.sample(Noise(0, "sticks"), 0, (40_000,))
+    distribution = StickBreaking(1.5, 6)
+    draws = distribution.sample(Noise(0, "sticks"), 0, (40_000,))
     assert draws.shape == (40_000, 6) and np.allclose(draws.sum(1), 1, atol=1e-14)
-    assert (z(draws, law.mean) < 4.5).all()
+    assert (z(draws, distribution.mean) < 4.5).all()
     v = fractions_of(draws)
     for k in range(5):
         assert stats.kstest(v[:, k], stats.beta(1, 1.5).cdf).pvalue > 1e-5
     assert np.allclose(weights_of(v), draws, atol=1e-14)
-    assert np.array_equal(law.sample(Noise(0, "sticks"), 0, (9,)), draws[:9])
-    assert not (law.sample(Noise(0, "sticks"), 1, (9,)) == draws[:9])[:, :-1].any()
+    assert np.array_equal(distribution.sample(Noise(0, "sticks"), 0, (9,)), draws[:9])
+    assert not (distribution.sample(Noise(0, "sticks"), 1, (9,)) == draws[:9])[:, :-1].any()
     two = StickBreaking(0.5, 4, discount=0.3)
     v = fractions_of(two.sample(Noise(1, "sticks"), 0, (40_000,)))
     for k in range(3):
@@ -42,17 +42,20 @@ def test_draws_sum_to_one_and_have_their_means():
 
 
 def test_the_density_is_that_of_the_fractions_and_the_jacobian():
-    law = StickBreaking(1.7, 4, discount=0.2)
+    distribution = StickBreaking(1.7, 4, discount=0.2)
     v = np.array([0.3, 0.6, 0.1])
     weights = weights_of(v)
     step = 1e-6
     jacobian = np.stack([(weights_of(v + step * e) - weights_of(v - step * e))[:3] / (2 * step) for e in np.eye(3)])
     fractions = sum(stats.beta(0.8, 1.7 + 0.2 * (k + 1)).logpdf(v[k]) for k in range(3))
-    assert math.isclose(law.log_prob(weights), fractions - np.linalg.slogdet(jacobian)[1], rel_tol=1e-8)
-    assert law.log_prob([0.5, 0.6, 0.1, 0.1]) == -np.inf and law.log_prob([0.5, 0.5, 0.0, 0.0]) == -np.inf
+    assert math.isclose(distribution.log_prob(weights), fractions - np.linalg.slogdet(jacobian)[1], rel_tol=1e-8)
+    assert (
+        distribution.log_prob([0.5, 0.6, 0.1, 0.1]) == -np.inf
+        and distribution.log_prob([0.5, 0.5, 0.0, 0.0]) == -np.inf
+    )
 
 
-def test_two_sticks_are_a_dirichlet_law():
+def test_two_sticks_are_a_dirichlet_distribution():
     p = np.array([[0.2, 0.8], [0.7, 0.3]])
     assert np.allclose(StickBreaking(2.5, 2).log_prob(p), Dirichlet([1.0, 2.5]).log_prob(p))
 

@@ -28,16 +28,16 @@ class StandardNormals:
 
 @pytest.mark.spec("GEN-083")
 def test_the_exponential_of_a_normal_is_log_normal():
-    law = Pushforward(Normal(0.3, 0.6), torch.exp, torch.log)
+    distribution = Pushforward(Normal(0.3, 0.6), torch.exp, torch.log)
     x = np.array([0.1, 1.0, 4.0])
-    assert np.allclose(law.log_prob(x), stats.lognorm(0.6, scale=math.exp(0.3)).logpdf(x))
+    assert np.allclose(distribution.log_prob(x), stats.lognorm(0.6, scale=math.exp(0.3)).logpdf(x))
     peer = torch.distributions.TransformedDistribution(
         torch.distributions.Normal(torch.tensor(0.3).double(), 0.6), [torch.distributions.ExpTransform()]
     )
-    assert np.allclose(law.log_prob(x), peer.log_prob(torch.from_numpy(x)).numpy())
+    assert np.allclose(distribution.log_prob(x), peer.log_prob(torch.from_numpy(x)).numpy())
     grid = np.linspace(1e-6, 60, 2_000_001)
-    assert abs(np.exp(law.log_prob(grid)).sum() * (grid[1] - grid[0]) - 1) < 1e-5
-    draws = law.sample(Noise(0, "x"), 0, (20_000,))
+    assert abs(np.exp(distribution.log_prob(grid)).sum() * (grid[1] - grid[0]) - 1) < 1e-5
+    draws = distribution.sample(Noise(0, "x"), 0, (20_000,))
     assert stats.kstest(draws, stats.lognorm(0.6, scale=math.exp(0.3)).cdf).pvalue > 1e-5
 
 
@@ -45,15 +45,15 @@ def test_the_exponential_of_a_normal_is_log_normal():
 def test_an_affine_map_gives_the_normal_of_its_covariance():
     A = torch.tensor([[2.0, 0.3, 0.0], [0.0, 1.0, -0.4], [0.5, 0.0, 0.7]], dtype=torch.float64)
     b = torch.tensor([1.0, -1.0, 0.5], dtype=torch.float64)
-    law = Pushforward(StandardNormals(3), lambda z: z @ A.T + b, lambda x: torch.linalg.solve(A, (x - b).T).T)
+    distribution = Pushforward(StandardNormals(3), lambda z: z @ A.T + b, lambda x: torch.linalg.solve(A, (x - b).T).T)
     x = np.random.default_rng(0).normal(size=(20, 3))
     exact = stats.multivariate_normal(b.numpy(), (A @ A.T).numpy())
-    assert np.allclose(law.log_prob(x), exact.logpdf(x))
+    assert np.allclose(distribution.log_prob(x), exact.logpdf(x))
     given = torch.tensor(x, requires_grad=True)
-    law.log_prob(given).sum().backward()
+    distribution.log_prob(given).sum().backward()
     slope = -np.linalg.solve((A @ A.T).numpy(), (x - b.numpy()).T).T
     assert np.allclose(given.grad.numpy(), slope)
-    draws = law.sample(Noise(0, "x"), 0, (5_000,))
+    draws = distribution.sample(Noise(0, "x"), 0, (5_000,))
     white = np.linalg.solve(A.numpy(), (draws - b.numpy()).T)
     assert stats.kstest(white.ravel(), stats.norm.cdf).pvalue > 1e-5
 
@@ -66,17 +66,17 @@ def test_a_curved_map_integrates_to_one():
     def inverse(x):
         return torch.stack([x[:, 0], x[:, 1] - 0.5 * x[:, 0] ** 2], 1)
 
-    law = Pushforward(StandardNormals(2), forward, inverse)
+    distribution = Pushforward(StandardNormals(2), forward, inverse)
     a, b = np.meshgrid(np.linspace(-6, 6, 301), np.linspace(-7, 25, 801))
-    p = np.exp(law.log_prob(np.stack([a.ravel(), b.ravel()], 1)))
+    p = np.exp(distribution.log_prob(np.stack([a.ravel(), b.ravel()], 1)))
     assert abs(p.sum() * 12 / 300 * 32 / 800 - 1) < 1e-6
 
 
 @pytest.mark.spec("GEN-083")
 def test_where_there_is_no_density_it_is_said():
-    law = Pushforward(Normal(0.0, 1.0), torch.exp, torch.log)
+    distribution = Pushforward(Normal(0.0, 1.0), torch.exp, torch.log)
     with pytest.raises(UserValueError, match="row 1"):
-        law.log_prob([1.0, -1.0])
+        distribution.log_prob([1.0, -1.0])
     flat = Pushforward(StandardNormals(2), lambda z: z, lambda x: torch.stack([x[:, 0], x[:, 0]], 1))
     with pytest.raises(UserValueError, match="cannot be inverted"):
         flat.log_prob(np.ones((2, 2)))
@@ -119,21 +119,24 @@ def test_inversion_of_a_density():
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-np.inf, 0.5), (1.0, np.inf)])
-def test_a_truncated_law(low, high):
-    law, peer = Truncated(Normal(0.3, 1.2), low, high), stats.truncnorm((low - 0.3) / 1.2, (high - 0.3) / 1.2, 0.3, 1.2)
+def test_a_truncated_distribution(low, high):
+    distribution, peer = (
+        Truncated(Normal(0.3, 1.2), low, high),
+        stats.truncnorm((low - 0.3) / 1.2, (high - 0.3) / 1.2, 0.3, 1.2),
+    )
     x = np.linspace(-2, 3, 21)
-    assert np.allclose(law.log_prob(x), peer.logpdf(x), rtol=1e-10)
-    assert np.allclose(law.cdf(x), peer.cdf(x), rtol=1e-10, atol=1e-14)
+    assert np.allclose(distribution.log_prob(x), peer.logpdf(x), rtol=1e-10)
+    assert np.allclose(distribution.cdf(x), peer.cdf(x), rtol=1e-10, atol=1e-14)
     u = np.linspace(0.01, 0.99, 9)
-    assert np.allclose(law.icdf(u), peer.ppf(u), rtol=1e-8)
-    assert stats.kstest(law.sample(Noise(0, "draws"), 0, (5000,)), peer.cdf).pvalue > 1e-5
+    assert np.allclose(distribution.icdf(u), peer.ppf(u), rtol=1e-8)
+    assert stats.kstest(distribution.sample(Noise(0, "draws"), 0, (5000,)), peer.cdf).pvalue > 1e-5
 
 
 def test_a_truncated_student_has_no_closed_form_elsewhere():
-    law, peer = Truncated(StudentT(3.0, 0.0, 1.0), -1.0, 4.0), stats.t(3)
+    distribution, peer = Truncated(StudentT(3.0, 0.0, 1.0), -1.0, 4.0), stats.t(3)
     mass = peer.cdf(4) - peer.cdf(-1)
-    assert np.allclose(law.log_prob([0.0, 3.0]), peer.logpdf([0.0, 3.0]) - np.log(mass))
-    assert np.isnan(law.log_prob(np.nan)) and law.log_prob(5.0) == -np.inf
+    assert np.allclose(distribution.log_prob([0.0, 3.0]), peer.logpdf([0.0, 3.0]) - np.log(mass))
+    assert np.isnan(distribution.log_prob(np.nan)) and distribution.log_prob(5.0) == -np.inf
     with pytest.raises(UserValueError, match="low < high"):
         Truncated(Normal(0.0, 1.0), 1.0, 1.0)
     with pytest.raises(UserValueError, match="mass"):

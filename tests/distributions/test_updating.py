@@ -46,7 +46,7 @@ def test_posterior_and_evidence_against_quadrature(names, parameters, x, log_lik
     evidence = integrate.quad(joint, *ends, limit=200)[0]
     assert before.log_evidence(x) == pytest.approx(np.log(evidence), abs=1e-7)
     mean = integrate.quad(joint, *ends, args=(1,), limit=200)[0] / evidence
-    assert float(after.law().mean) == pytest.approx(mean, rel=1e-6)
+    assert float(after.distribution().mean) == pytest.approx(mean, rel=1e-6)
     half = conjugate.update(conjugate.update(before, x[:1]), x[1:])
     assert vars(half) == pytest.approx(vars(after))
 
@@ -60,10 +60,18 @@ def test_names_stand_for_default_priors_and_weights_count():
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: conjugate.update("beta", [1]), UserTypeError, "str is no prior"),
+        (
+            lambda: conjugate.update("beta", [1]),
+            UserTypeError,
+            r"str is not a prior \(prior\); give a pair, or \(likelihood, .*normal with normal-gamma",
+        ),
         (lambda: conjugate.update(("poisson", "gama"), [1]), UserValueError, "poisson with gamma"),
         (lambda: conjugate.update(("bernoulli", "beta"), [1, 2]), UserValueError, "row 1"),
-        (lambda: conjugate.update(("bernoulli", "beta"), [1, 0], weight=[1, -1]), UserValueError, "no weight"),
+        (
+            lambda: conjugate.update(("bernoulli", "beta"), [1, 0], weight=[1, -1]),
+            UserValueError,
+            r"x must be possible under the likelihood, got -1\.0, which is .*\(row 1\); drop the row",
+        ),
         (lambda: conjugate.prior("bernoulli", "beta", alpha=1), UserTypeError, "its parameters are ones, zeros"),
         (lambda: conjugate.prior("bernoulli", "beta", ones=-1), UserValueError, "must be positive"),
         (lambda: conjugate.update(("multivariate-normal", "wishart"), [[1.0]]), UserTypeError, "its parameters are"),

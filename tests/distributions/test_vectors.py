@@ -21,13 +21,13 @@ def z(values, mean):
 
 def test_dirichlet():
     a = np.array([0.5, 2.0, 3.5])
-    law, peer = Dirichlet(a), stats.dirichlet(a)
+    distribution, peer = Dirichlet(a), stats.dirichlet(a)
     p = peer.rvs(5, random_state=0)
-    assert np.allclose(law.log_prob(p), peer.logpdf(p.T))
-    assert np.allclose(law.mean, peer.mean()) and np.allclose(law.variance, peer.var())
-    assert math.isclose(law.entropy(), peer.entropy())
-    assert (law.log_prob([[0.5, 0.6, 0.1], [0.5, 0.5, 0.0]]) == -np.inf).all()
-    draws = law.sample(Noise(0, "a"), 0, (20_000,))
+    assert np.allclose(distribution.log_prob(p), peer.logpdf(p.T))
+    assert np.allclose(distribution.mean, peer.mean()) and np.allclose(distribution.variance, peer.var())
+    assert math.isclose(distribution.entropy(), peer.entropy())
+    assert (distribution.log_prob([[0.5, 0.6, 0.1], [0.5, 0.5, 0.0]]) == -np.inf).all()
+    draws = distribution.sample(Noise(0, "a"), 0, (20_000,))
     assert np.allclose(draws.sum(1), 1)
     for j in range(3):
         assert stats.kstest(draws[:, j], stats.beta(a[j], a.sum() - a[j]).cdf).pvalue > 1e-5
@@ -47,12 +47,12 @@ def test_dirichlet():
 
 
 def test_multivariate_student():
-    law, peer = MultivariateStudentT(4.5, [1, 2, 3], SCALE), stats.multivariate_t([1, 2, 3], SCALE, 4.5)
+    distribution, peer = MultivariateStudentT(4.5, [1, 2, 3], SCALE), stats.multivariate_t([1, 2, 3], SCALE, 4.5)
     x = np.random.default_rng(0).normal(size=(6, 3))
-    assert np.allclose(law.log_prob(x), peer.logpdf(x))
-    assert np.allclose(law.covariance, SCALE * 4.5 / 2.5)
-    draws = law.sample(Noise(0, "a"), 0, (20_000,))
-    squares = ((draws - law.loc) * np.linalg.solve(SCALE, (draws - law.loc).T).T).sum(1) / 3
+    assert np.allclose(distribution.log_prob(x), peer.logpdf(x))
+    assert np.allclose(distribution.covariance, SCALE * 4.5 / 2.5)
+    draws = distribution.sample(Noise(0, "a"), 0, (20_000,))
+    squares = ((draws - distribution.loc) * np.linalg.solve(SCALE, (draws - distribution.loc).T).T).sum(1) / 3
     assert stats.kstest(squares, stats.f(3, 4.5).cdf).pvalue > 1e-5
     for j in range(3):
         assert stats.kstest(draws[:, j], stats.t(4.5, [1, 2, 3][j], math.sqrt(SCALE[j, j])).cdf).pvalue > 1e-5
@@ -68,12 +68,12 @@ def test_multivariate_student():
 
 @pytest.mark.spec("BAY-34")
 def test_wishart():
-    law, peer = Wishart(6.5, SCALE), stats.wishart(6.5, SCALE)
+    distribution, peer = Wishart(6.5, SCALE), stats.wishart(6.5, SCALE)
     x = peer.rvs(4, random_state=0)
-    assert np.allclose(law.log_prob(x), [peer.logpdf(one) for one in x])
-    assert math.isclose(law.entropy(), peer.entropy())
-    assert law.log_prob(-np.eye(3)) == -np.inf
-    draws = law.sample(Noise(0, "a"), 0, (20_000,))
+    assert np.allclose(distribution.log_prob(x), [peer.logpdf(one) for one in x])
+    assert math.isclose(distribution.entropy(), peer.entropy())
+    assert distribution.log_prob(-np.eye(3)) == -np.inf
+    draws = distribution.sample(Noise(0, "a"), 0, (20_000,))
     assert (z(draws.reshape(-1, 9), peer.mean().ravel()) < 5).all()
     exact = peer.var()
     spread = (draws - peer.mean()) ** 2
@@ -82,31 +82,34 @@ def test_wishart():
     v = np.array([0.3, -1.0, 2.0])
     assert stats.kstest(np.einsum("i,nij,j->n", v, draws, v) / (v @ SCALE @ v), stats.chi2(6.5).cdf).pvalue > 1e-5
     log_det = np.linalg.slogdet(draws)[1]
-    assert z(log_det, law.mean_log_determinant) < 5
+    assert z(log_det, distribution.mean_log_determinant) < 5
     with pytest.raises(UserValueError, match="more than 2"):
         Wishart(2.0, SCALE)
 
 
 @pytest.mark.spec("BAY-41")
 def test_multivariate_normal():
-    law, peer = MultivariateNormal([1, 2, 3], SCALE), stats.multivariate_normal([1, 2, 3], SCALE)
+    distribution, peer = MultivariateNormal([1, 2, 3], SCALE), stats.multivariate_normal([1, 2, 3], SCALE)
     x = np.random.default_rng(0).normal(size=(2, 6, 3))
-    assert np.allclose(law.log_prob(x), peer.logpdf(x), rtol=1e-12)
-    assert math.isclose(law.entropy(), peer.entropy())
-    draws = law.sample(Noise(0, "a"), 0, (20_000,))
-    white = np.linalg.solve(np.linalg.cholesky(SCALE), (draws - law.mean).T)
+    assert np.allclose(distribution.log_prob(x), peer.logpdf(x), rtol=1e-12)
+    assert math.isclose(distribution.entropy(), peer.entropy())
+    draws = distribution.sample(Noise(0, "a"), 0, (20_000,))
+    white = np.linalg.solve(np.linalg.cholesky(SCALE), (draws - distribution.mean).T)
     assert stats.kstest(white.ravel(), stats.norm.cdf).pvalue > 1e-5
     assert stats.kstest((white**2).sum(0), stats.chi2(3).cdf).pvalue > 1e-5
     other = MultivariateNormal([0.0, 1.0, 1.0], np.diag([1.0, 2.0, 3.0]))
     inverse = np.linalg.inv(other.covariance)
-    offset = other.loc - law.loc
+    offset = other.loc - distribution.loc
     closed = 0.5 * (
         np.trace(inverse @ SCALE) + offset @ inverse @ offset - 3 + math.log(6) - np.linalg.slogdet(SCALE)[1]
     )
-    assert math.isclose(kl_divergence(law, other), closed) and abs(kl_divergence(law, law)) < 1e-12
+    assert (
+        math.isclose(kl_divergence(distribution, other), closed)
+        and abs(kl_divergence(distribution, distribution)) < 1e-12
+    )
     with pytest.raises(UserError, match="no closed form"):
-        kl_divergence(law, Wishart(6.5, SCALE))
+        kl_divergence(distribution, Wishart(6.5, SCALE))
     with pytest.raises(UserValueError, match="3 on the last axis"):
-        law.log_prob([1.0, 2.0])
+        distribution.log_prob([1.0, 2.0])
     with pytest.raises(UserValueError, match="one size"):
-        kl_divergence(law, MultivariateNormal([0.0], [[1.0]]))
+        kl_divergence(distribution, MultivariateNormal([0.0], [[1.0]]))

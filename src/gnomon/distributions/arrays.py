@@ -59,9 +59,9 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     target = _target_dtype(dtype)
     array = _as_array(X, name)
     if array.ndim != 2:
-        found = f"has shape {array.shape}" if array.ndim else f"is of type {type(X).__name__}"
+        given = f"has shape {array.shape}" if array.ndim else f"is of type {type(X).__name__}"
         raise UserValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: {name} {found}", "",
+            f"Expected 2D array, got {array.ndim}D array instead: {name} {given}", "",
             "Reshape your data: one row per example, one column per variable",
         )  # fmt: skip
     if array.dtype.kind == "O":
@@ -69,9 +69,7 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     if array.dtype.kind == "c":
         raise UserValueError(f"Complex data not supported: {name} has dtype {array.dtype}", "", _COMPLEX)
     if array.dtype.kind not in "biuf":
-        raise UserValueError(
-            f"{name} has dtype {array.dtype}, which holds no numbers", _first_place(array, name), "turn it into numbers"
-        )  # fmt: skip
+        raise UserValueError(f"{name} must hold numbers, got dtype {array.dtype}", _first_place(array, name))
     if target is None:
         target = np.dtype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize == 8 else np.dtype(np.float32)
     plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
@@ -113,13 +111,13 @@ def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") 
     """
     if given is None:
         return np.ones(n, dtype)
-    found = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+    values = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
     try:
-        weight = np.array(found, np.float64) if found.dtype.kind in "biufO" else None
+        weight = np.array(values, np.float64) if values.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
         weight = None
     if weight is None:
-        raise UserValueError(f"{name} holds no numbers", name, "give one number >= 0 per row")
+        raise UserValueError(f"{name} must be one number >= 0 per row", name)
     if weight.ndim == 0:
         weight = np.full(n, weight)
     if weight.shape != (n,):
@@ -127,14 +125,16 @@ def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") 
     bad = ~((weight >= 0) & (weight < np.inf))
     if bad.any():
         row = int(bad.argmax())
-        raise UserValueError(f"{name} {weight[row]} is not allowed", f"row {row}", "give finite numbers >= 0")
+        raise UserValueError.must(name, "be finite and at least 0", weight[row], f"row {row}")
     if not weight.any():
         raise UserValueError("Sample weights must contain at least one non-zero number", name, "give a row some weight")
     with np.errstate(over="ignore"):
         weight = weight.astype(dtype)
         total = weight.sum()
     if not np.finfo(dtype).tiny <= total < np.inf:
-        raise UserValueError(f"the weights sum to {total} in {weight.dtype}", name, "scale them to about 1")
+        raise UserValueError(
+            f"{name} must have a finite positive sum, got {total} in {weight.dtype}", name, "scale them to about 1"
+        )
     return weight
 
 
@@ -153,9 +153,9 @@ def first_cell(X: Floats, bad: Any) -> tuple[int, int] | None:
     (1, 1)
     """
     for start, block in _blocks(X):
-        found = bad(block)
-        if found.any():
-            row, column = divmod(int(found.argmax()), X.shape[1])
+        wrong = bad(block)
+        if wrong.any():
+            row, column = divmod(int(wrong.argmax()), X.shape[1])
             return start + row, column
     return None
 
@@ -180,7 +180,7 @@ def _target_dtype(dtype: Any) -> np.dtype[Any] | None:
     except TypeError:
         target = None
     if target not in (np.float32, np.float64):
-        raise UserValueError(f"dtype {dtype!r} cannot be computed in", "dtype", "use float32, float64 or None")
+        raise UserValueError.must("dtype", "be float32, float64 or None", dtype)
     return np.dtype(target).newbyteorder("=")
 
 

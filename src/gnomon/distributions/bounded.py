@@ -29,7 +29,7 @@ class Uniform(Family):
         super().__init__(low=low, high=high)
         _ordered(self._plain("low"), self._plain("high"))
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Uniform
 
         return Uniform(self._own("low"), self._own("high"), validate_args=False)
@@ -66,7 +66,7 @@ class Beta(Family):
     def __init__(self, concentration1: Any, concentration0: Any) -> None:
         super().__init__(concentration1=concentration1, concentration0=concentration0)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Beta
 
         return Beta(self._own("concentration1"), self._own("concentration0"), validate_args=False)
@@ -103,7 +103,7 @@ class TruncatedNormal(Family):
         super().__init__(loc=loc, scale=scale, low=low, high=high)
         _ordered(self._plain("low"), self._plain("high"))
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Normal
 
         return Normal(self._own("loc"), self._own("scale"), validate_args=False)
@@ -123,7 +123,7 @@ class TruncatedNormal(Family):
         return upper + torch.log(-torch.expm1(lower - upper))
 
     def _log_density(self, x: Any) -> Any:
-        return self.law.log_prob(x) - self._log_mass()
+        return self.torch_distribution.log_prob(x) - self._log_mass()
 
     def _support(self, x: Any) -> Any:
         return (x >= self._own("low")) & (x <= self._own("high"))
@@ -155,7 +155,7 @@ class TruncatedNormal(Family):
         return self._own("scale").log() + 0.5 * math.log(2 * math.pi) + self._log_mass() + squares / 2
 
     def _quantile(self, u: Any) -> Any:
-        raise NotImplementedError  # the law behind it is not truncated
+        raise NotImplementedError  # the distribution behind it is not truncated
 
     def _standard(self) -> tuple[Floats, Floats, Floats, Floats]:
         low, high = self._plain("low"), self._plain("high")
@@ -187,7 +187,7 @@ class VonMises(Family):
     def __init__(self, loc: Any, concentration: Any) -> None:
         super().__init__(loc=loc, concentration=concentration)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import VonMises
 
         return VonMises(self._own("loc"), self._own("concentration"), validate_args=False)
@@ -241,5 +241,5 @@ def _ordered(low: Floats, high: Floats) -> None:
     bad = ~(low < high)
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        what = f"low {np.asarray(low)[at]} is not below high {np.asarray(high)[at]}"
-        raise UserValueError(what, "low, high", "choose low < high")
+        what = f"low must be below high, got {np.asarray(low)[at]} and {np.asarray(high)[at]}"
+        raise UserValueError(what, "low, high")

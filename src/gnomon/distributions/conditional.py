@@ -30,7 +30,7 @@ class ConditionalTable:
     Raises
     ------
     UserValueError
-        Negative entries, or a row with another sum, with its place.
+        Negative entries, or a row with another sum, with its index.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class ConditionalTable:
     def __init__(self, probabilities: ArrayLike) -> None:
         p = floats(probabilities, "probabilities")
         if p.ndim < 1 or not p.size:
-            raise UserValueError(f"a table of shape {p.shape}", "probabilities", "give one axis per parent and the own")
+            raise UserValueError.must("probabilities", "have one axis per parent and a last one for the variable", p)
         bad = np.argwhere(~((p >= 0).all(-1) & (abs(p.sum(-1) - 1) <= 1e-6)))
         if len(bad):
             row = tuple(bad[0].tolist())
@@ -69,17 +69,17 @@ class ConditionalTable:
         return self.log_probs.size // self.size * (self.size - 1)
 
     def distribution(self, parents: Mapping[str, Any]) -> TableRows:
-        """The law for every row of the parents' codes, arrays of shape (n,) in the order of the axes."""
+        """The distribution for every row of the parents' codes, arrays of shape (n,) in the order of the axes."""
         if not hasattr(parents, "items"):
             raise UserTypeError(
-                f"parents are a {type(parents).__name__}", "parents", "give a mapping of names to codes"
+                f"parents must be a mapping of names to codes, got a {type(parents).__name__}", "parents"
             )
         if len(parents) != len(self.parent_sizes):
-            what = f"{len(parents)} parents for a table of {len(self.parent_sizes)}"
-            raise UserValueError(what, "parents", "give one axis for each, in the order of the graph")
+            what = f"parents must be {len(self.parent_sizes)}, one per axis of the table, got {len(parents)}"
+            raise UserValueError(what, "parents", "keep the order of the graph")
         if not isinstance(parents, Mapping):
             raise UserTypeError(
-                f"parents are a {type(parents).__name__}", "parents", "give a mapping of names to codes"
+                f"parents must be a mapping of names to codes, got a {type(parents).__name__}", "parents"
             )
         pairs = zip(parents.items(), self.parent_sizes, strict=True)
         return TableRows(self, tuple(codes_of(value, size, name) for (name, value), size in pairs))
@@ -122,7 +122,7 @@ class TableRows(Categorical):
 
 
 def running_sums(p: Floats) -> Floats:
-    """Running shares along the last axis, exactly 1 from the last value on that can come; rows without mass: nan."""
+    """Running sums along the last axis, exactly 1 from the last value on that can come; rows without mass: nan."""
     total = np.cumsum(p, -1)
     with np.errstate(invalid="ignore"):
         total /= total[..., -1:].copy()
@@ -132,7 +132,7 @@ def running_sums(p: Floats) -> Floats:
 
 
 def draw_codes(running: Floats, rows: tuple[Codes, ...], u: Floats) -> Codes:
-    """First value whose running share exceeds u, in the rows of the table that the codes choose: by bisection.
+    """First value whose running sum exceeds u, in the rows of the table that the codes choose: by bisection.
 
     Never a value of probability 0, for u in [0, 1).
     """
@@ -146,11 +146,11 @@ def draw_codes(running: Floats, rows: tuple[Codes, ...], u: Floats) -> Codes:
 
 def codes_of(values: Any, size: int, name: str) -> Codes:
     """Whole numbers in [0, size), int64; anything else is refused with its row."""
-    found = numbers(values, name)
+    values = numbers(values, name)
     with np.errstate(invalid="ignore"):  # NaN and infinity become numbers that differ from themselves
-        codes = found.astype(np.int64) if found.dtype.kind != "c" else np.full(found.shape, -1)
-    bad = np.flatnonzero(((codes != found) | (codes < 0) | (codes >= size)).ravel())
+        codes = values.astype(np.int64) if values.dtype.kind != "c" else np.full(values.shape, -1)
+    bad = np.flatnonzero(((codes != values) | (codes < 0) | (codes >= size)).ravel())
     if bad.size:
-        what = f"{name} = {found.ravel()[bad[0]]} is outside [0, {size})"
+        what = f"{name} must be in [0, {size}), got {values.ravel()[bad[0]]}"
         raise UserValueError(what, f"row {bad[0]}", "encode its values as 0, 1, ...")
     return codes

@@ -36,7 +36,7 @@ class _Counts(Family):
 
 
 class Poisson(_Counts):
-    r"""Poisson law :math:`r^x e^{-r} / x!`.
+    r"""Poisson distribution :math:`r^x e^{-r} / x!`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Poisson(_Counts):
     def __init__(self, rate: Any) -> None:
         super().__init__(rate=rate)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Poisson
 
         return Poisson(self._own("rate"), validate_args=False)
@@ -79,7 +79,7 @@ class Binomial(_Counts):
     def __init__(self, total_count: Any, probs: Any) -> None:
         super().__init__(total_count=total_count, probs=probs)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Binomial
 
         return Binomial(self._own("total_count"), self._own("probs"), validate_args=False)
@@ -114,7 +114,7 @@ class NegativeBinomial(_Counts):
     def __init__(self, total_count: Any, probs: Any) -> None:
         super().__init__(total_count=total_count, probs=probs)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import NegativeBinomial
 
         return NegativeBinomial(self._own("total_count"), self._own("probs"), validate_args=False)
@@ -144,13 +144,13 @@ class Geometric(_Counts):
     def __init__(self, probs: Any) -> None:
         super().__init__(probs=probs)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Geometric
 
         return Geometric(self._own("probs"), validate_args=False)
 
     def _entropy(self) -> Any:
-        return self.law.entropy()
+        return self.torch_distribution.entropy()
 
     def _cdf(self, x: Floats) -> Floats:
         whole = np.floor(x) + 1

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 
-__all__ = ["cholesky", "precision_factor", "raised", "smallest"]
+__all__ = ["cholesky", "precision_factor", "floored", "smallest"]
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def _inverse_of_lower(lower: Floats) -> Floats:
     return inverse
 
 
-def raised(covariances: Floats, floor: Floats) -> Floats:
+def floored(covariances: Floats, floor: Floats) -> Floats:
     """The nearest covariances in likelihood with C - diag(floor) positive semi-definite.
 
     In units of the floor the constraint is that no eigenvalue is below 1; the maximum of

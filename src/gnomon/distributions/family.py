@@ -1,4 +1,4 @@
-"""What the families share: densities by torch.distributions, numbers by Noise, answers in the kind that is asked.
+"""What the families share: densities by torch.distributions, numbers by Noise, answers in the kind of the input.
 
 A family is a batch of independent variables. Its parameters broadcast to ``batch_shape``; ``event_shape`` is the shape
 of one outcome. Parameters given as tensors make every answer a tensor, with gradients; otherwise NumPy arrays are
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import affordable, outcomes
 
 __all__ = ["Family", "kl_divergence", "normal", "uniform"]
@@ -33,7 +33,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Floats], NDArray[np.bool_]]]] = {
 
 
 class Family:
-    """Base of the families. A subclass names its parameters with their ranges and says law, support and inverse CDF."""
+    """Base of the families. A subclass names its parameters with ranges, torch distribution, support, inverse CDF."""
 
     parameters: ClassVar[dict[str, str]] = {}
     """Name of each parameter and its range, one of ``_CHECKS``."""
@@ -48,10 +48,8 @@ class Family:
         try:
             self.batch_shape: tuple[int, ...] = np.broadcast_shapes(*shapes.values())
         except ValueError:
-            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-            raise UserValueError(
-                f"shapes do not fit each other: {told}", type(self).__name__, "make them equal"
-            ) from None
+            given = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise UserValueError(f"shapes must broadcast, got {given}", type(self).__name__) from None
         for name, value in values.items():
             if tensors:
                 setattr(self, name, value.expand(self.batch_shape))
@@ -69,7 +67,7 @@ class Family:
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         """The torch.distributions object over `_own`."""
         raise NotImplementedError
 
@@ -102,9 +100,9 @@ class Family:
         return np.asarray(value.detach().cpu().numpy() if self.tensors else value, np.float64)
 
     @cached_property
-    def law(self) -> Any:
+    def torch_distribution(self) -> Any:
         """The torch.distributions object behind the family."""
-        return self._law()
+        return self._torch_distribution()
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -112,12 +110,12 @@ class Family:
         return np.dtype(str(value.dtype).removeprefix("torch.")) if self.tensors else value.dtype
 
     def _answer(self, value: Any, tensor: bool = False) -> Any:
-        """A tensor or an array in the kind that is asked, in the dtype of the parameters."""
+        """A tensor or an array in the kind of the input, in the dtype of the parameters."""
         import torch
 
         if self.tensors or tensor:
-            own = getattr(self, next(iter(self.parameters))) if self.tensors else torch.empty(0)
-            return torch.as_tensor(value, dtype=_torch_dtype(self._dtype), device=own.device)
+            parameter = getattr(self, next(iter(self.parameters))) if self.tensors else torch.empty(0)
+            return torch.as_tensor(value, dtype=_torch_dtype(self._dtype), device=parameter.device)
         value = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
             return np.asarray(value, self._dtype)
@@ -137,36 +135,36 @@ class Family:
         """
         import torch
 
-        asked = _is_tensor(x)
+        tensor = _is_tensor(x)
         like = self._own(next(iter(self.parameters)))
         whole = self.batch_shape + self.event_shape
         plain = outcomes(x, "x", whole)
         # a copy of what torch must not write to
-        given = x if asked else plain if plain.flags.writeable else plain.copy()
+        given = x if tensor else plain if plain.flags.writeable else plain.copy()
         values = torch.as_tensor(given, dtype=like.dtype, device=like.device)
         shape = np.broadcast_shapes(plain.shape, whole)
         values = values.expand(shape)
         possible = self._support(values)
         inner = torch.as_tensor(self._inside(), dtype=like.dtype, device=like.device)
         mask = possible[(..., *(None,) * len(self.event_shape))]
-        found = self._log_density(torch.where(mask, values, inner))
+        log_p = self._log_density(torch.where(mask, values, inner))
         event = tuple(range(-len(self.event_shape), 0))
         missing = torch.isnan(values).any(dim=event) if event else torch.isnan(values)
         outside = torch.where(missing, torch.nan, -torch.inf).to(like.dtype)
-        return self._answer(torch.where(possible, found, outside), asked)
+        return self._answer(torch.where(possible, log_p, outside), tensor)
 
     def _log_density(self, x: Any) -> Any:
-        return self.law.log_prob(x)
+        return self.torch_distribution.log_prob(x)
 
     @property
     def mean(self) -> Any:
         """Expected value; infinite or NaN where there is none."""
-        return self._answer(self.law.mean)
+        return self._answer(self.torch_distribution.mean)
 
     @property
     def variance(self) -> Any:
         """Variance; infinite or NaN where there is none."""
-        return self._answer(self.law.variance)
+        return self._answer(self.torch_distribution.variance)
 
     def entropy(self) -> Any:
         """Entropy in nats, in closed form.
@@ -184,7 +182,7 @@ class Family:
             raise UserTypeError(f"the entropy of {name} has no closed form", name, remedy) from None
 
     def _entropy(self) -> Any:
-        return self.law.entropy()
+        return self.torch_distribution.entropy()
 
     def cdf(self, x: Any) -> Any:
         """P(X <= x), without gradient."""
@@ -196,8 +194,8 @@ class Family:
         values = outcomes(u, "u", self.batch_shape).astype(np.float64, copy=False)
         beyond = (values < 0) | (values > 1)
         if beyond.any():
-            what = f"a share of the mass of {values.flat[int(np.argmax(beyond))]}"
-            raise UserValueError(what, f"u, place {int(np.argmax(beyond))}", "give numbers in (0, 1)")
+            index = int(np.argmax(beyond))
+            raise UserValueError.must("u", "be in (0, 1)", values.flat[index], f"u, index {index}")
         return self._answer(self._icdf(values), _is_tensor(u))
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
@@ -244,11 +242,11 @@ class Family:
         except NotImplementedError:
             name = type(self).__name__
             remedy = "use its log_prob with a score-function estimate"
-            raise UserTypeError(f"draws of {name} have no gradient here", name, remedy) from None
+            raise UserTypeError(f"draws of {name} have no gradient", name, remedy) from None
 
     def _quantile(self, u: Any) -> Any:
         """Inverse CDF of tensors, with gradient."""
-        return self.law.icdf(u)
+        return self.torch_distribution.icdf(u)
 
 
 def uniform(noise: Any, shape: tuple[int, ...], draw: int) -> Floats:
@@ -269,17 +267,17 @@ def axes(shape: Any) -> tuple[int, ...]:
     """The shape of draws, which must be a tuple (or list) of whole numbers of at least 0."""
     whole = isinstance(shape, tuple | list) and all(isinstance(n, int | np.integer) and n >= 0 for n in shape)
     if not whole:
-        raise UserValueError(f"shape {shape!r}", "shape", "give a tuple of whole numbers >= 0")
+        raise UserValueError.must("shape", "be a tuple of integers >= 0", shape)
     return tuple(int(n) for n in shape)
 
 
 def _check_address(noise: Any, shape: Any, draw: Any) -> None:
     if not hasattr(noise, "at"):
         raise UserTypeError(
-            f"a {type(noise).__name__} is no noise", "noise", "give gnomon.numeric.noise.Noise(seed, purpose)"
+            f"noise must be a gnomon.numeric.noise.Noise(seed, purpose), got a {type(noise).__name__}", "noise"
         )
     if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < 1 << 31:
-        raise UserValueError(f"draw {draw!r}", "draw", "give a whole number in [0, 2**31)")
+        raise UserValueError.must("draw", "be an integer in [0, 2**31)", draw)
     affordable(math.prod(int(n) for n in axes(shape)), "shape", "draw fewer at once")
 
 
@@ -304,22 +302,22 @@ def kl_divergence(p: Any, q: Any) -> Any:
     """
     import torch
 
-    own = getattr(p, "_kl", None)
-    if own is not None and type(p) is type(q):
-        return p._answer(own(q), q.tensors) if isinstance(p, Family) else own(q)
+    divergence = getattr(p, "_kl", None)
+    if divergence is not None and type(p) is type(q):
+        return p._answer(divergence(q), q.tensors) if isinstance(p, Family) else divergence(q)
     try:
-        laws: Any = (getattr(p, "law", None), getattr(q, "law", None))
+        pair: Any = (getattr(p, "torch_distribution", None), getattr(q, "torch_distribution", None))
         if isinstance(p, Family) and isinstance(q, Family):
             np.broadcast_shapes(p.batch_shape, q.batch_shape)
-        found = torch.distributions.kl_divergence(*laws)
+        result = torch.distributions.kl_divergence(*pair)
     except ValueError:
-        what = f"batches of {p.batch_shape} and {q.batch_shape} laws do not fit"
-        raise UserValueError(what, "p, q", "make them equal, or 1") from None
+        what = f"the batch shapes of p and q must broadcast, got {p.batch_shape} and {q.batch_shape}"
+        raise UserValueError(what, "p, q") from None
     except NotImplementedError:
         pair = f"{type(p).__name__} and {type(q).__name__}"
         remedy = "estimate it from draws: gnomon.evaluation.information.kl_samples"
-        raise UserTypeError(f"the divergence of {pair} has no closed form here", "p, q", remedy) from None
-    return p._answer(found, q.tensors)
+        raise UserTypeError(f"the divergence of {pair} has no closed form", "p, q", remedy) from None
+    return p._answer(result, q.tensors)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -350,8 +348,7 @@ def _arrays(parameters: dict[str, Any]) -> dict[str, Any]:
         except (TypeError, ValueError):
             real = False
         if not real:
-            told = " ".join(repr(value).split())[:60]
-            raise UserTypeError(f"{name} is no number: {told}", name, "give a number or an array")
+            raise UserTypeError(f"{name} must be a number or an array, got {shown(value)}", name)
     single = [a for a in arrays.values() if a.dtype == np.float32]
     others = [a for a in arrays.values() if a.dtype != np.float32 and a.ndim]
     dtype = np.float32 if single and not others else np.float64
@@ -365,7 +362,7 @@ def _check(name: str, value: Any, kind: str) -> None:
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f"{name}[{', '.join(map(str, at))}]" if at else name
-        raise UserValueError(f"{name} must be {words}, got {values[at]}", where, f"choose values {words}")
+        raise UserValueError.must(name, f"be {words}", values[at], where)
 
 
 def _short(value: Any) -> str:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.distributions import gaussian_kernels as kernels
-from gnomon.distributions.definite import cholesky, precision_factor, raised, smallest
+from gnomon.distributions.definite import cholesky, floored, precision_factor, smallest
 from gnomon.errors import UserValueError
 
 __all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals"]
 
 Floats = NDArray[np.float64]
-Room = dict[str, Floats]
+Buffers = dict[str, Floats]
 """Arrays of a pass over blocks that every block uses again: fresh ones would cost more than what is done in them."""
 
 BLOCK_NUMBERS = 1 << 18
@@ -62,12 +62,14 @@ class Normals:
     def __init__(self, means: Array, covariances: Array) -> None:
         self.means = np.array(means, dtype=np.float64)
         if self.means.ndim != 2 or not np.isfinite(self.means).all():
-            raise UserValueError(f"means of shape {self.means.shape}", "means", "give k rows of d finite numbers")
+            raise UserValueError.must("means", "be k rows of d finite numbers", self.means)
         self.covariances = np.array(covariances, dtype=np.float64)
         wanted = self.shape(*self.means.shape)
         if self.covariances.shape != wanted or not np.isfinite(self.covariances).all():
-            found = f"{self.form} covariances of shape {self.covariances.shape}"
-            raise UserValueError(found, "covariances", f"give finite numbers of shape {wanted}")
+            raise UserValueError(
+                f"{self.form} covariances must be finite numbers of shape {wanted}, got shape {self.covariances.shape}",
+                "covariances",
+            )
         self._prepare()
 
     # --- what a form says -----------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class Normals:
         """The covariances as matrices, shape (k, d, d)."""
         raise NotImplementedError
 
-    def held(self, floor: Array) -> NDArray[np.bool_]:
+    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """Which components have a variance at the floor in some direction, shape (k,)."""
         raise NotImplementedError
 
@@ -94,7 +96,7 @@ class Normals:
         """What the densities need, from means and covariances alone."""
         raise NotImplementedError
 
-    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
+    def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         """Rows minus the pivot: their coordinates, and squared Mahalanobis distances (n, k)."""
         raise NotImplementedError
 
@@ -102,7 +104,7 @@ class Normals:
         """Zeros: the sums over no rows."""
         raise NotImplementedError
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
+    def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
         """Add a block's first and second moments in place."""
         raise NotImplementedError
 
@@ -123,9 +125,9 @@ class Normals:
     def log_prob(self, x: Array) -> Floats:
         """Log density of each row under each distribution in nats, shape (n, k)."""
         x = np.asarray(x)
-        out, room = np.empty((len(x), len(self.means))), Room()
+        out, buffers = np.empty((len(x), len(self.means))), Buffers()
         for start, rows in self._blocks(x):
-            out[start : start + len(rows)] = self.constant - 0.5 * self._place(rows, room)[1]
+            out[start : start + len(rows)] = self.constant - 0.5 * self._coordinates(rows, buffers)[1]
         return out
 
     def expect(self, x: Array, log_weights: Array, weight: Array) -> dict[str, Any]:
@@ -139,28 +141,28 @@ class Normals:
         weight : array of shape (n,)
             Weights of the rows.
         """
-        sums, likelihood, room = self._sums(), 0.0, Room()
+        sums, likelihood, buffers = self._sums(), 0.0, Buffers()
         x, weight = np.asarray(x), np.asarray(weight, dtype=np.float64)
         constant = self.constant + log_weights
         for start, rows in self._blocks(x):
-            place, part = self._place(rows, room)
+            coordinates, part = self._coordinates(rows, buffers)
             part *= -0.5
             part += constant
             w, total = weight[start : start + len(rows)], np.empty(len(rows))
-            kernels.shares(part, w, total)
+            kernels.responsibilities(part, w, total)
             sums["rows"] += part.sum(0)
             likelihood += float(np.matmul(w, total))
-            self._collect(place, part, sums, room)
+            self._collect(coordinates, part, sums, buffers)
         return self._close(sums) | {"log_likelihood": np.float64(likelihood), "weight": weight.sum()}
 
     def collect(self, x: Array, part: Array) -> dict[str, Any]:
         """Sums for `maximize` over rows of which component c has the given part, shape (n, k)."""
-        sums, room = self._sums(), Room()
+        sums, buffers = self._sums(), Buffers()
         part = np.ascontiguousarray(part, dtype=np.float64)
         for start, rows in self._blocks(np.asarray(x)):
-            own = part[start : start + len(rows)]
-            sums["rows"] += own.sum(0)
-            self._collect(self._place(rows, room)[0], own, sums, room)
+            block = part[start : start + len(rows)]
+            sums["rows"] += block.sum(0)
+            self._collect(self._coordinates(rows, buffers)[0], block, sums, buffers)
         return self._close(sums)
 
     def maximize(self, sums: dict[str, Any], floor: Array | float = 0.0) -> None:
@@ -210,8 +212,8 @@ class FullNormals(Normals):
 
     The sums are taken in each component's own coordinates y = U^T (x - mean), in which it is standard normal, so that
     no digits are lost however different the components are. Coordinates of all components are one matrix product; so
-    is x^T (share * y), from which a block's scatters y^T (share * y) follow. Where most shares are negligible, each
-    component's scatter is the product of its own few rows.
+    is x^T (responsibility * y), from which a block's scatters y^T (responsibility * y) follow. Where most shares are
+    negligible, each component's scatter is the product of its own few rows.
     """
 
     form: ClassVar[str] = "full"
@@ -231,7 +233,7 @@ class FullNormals(Normals):
         """The covariances themselves."""
         return self.covariances
 
-    def held(self, floor: Array) -> NDArray[np.bool_]:
+    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """Which components have a direction at the floor."""
         return smallest(self.covariances, np.asarray(floor)) <= 1 + 1e-6
 
@@ -242,9 +244,9 @@ class FullNormals(Normals):
         self.shift = np.matmul((self.means - self.pivot)[:, None], upper)[:, 0]
         self.constant = _constant(np.log(np.diagonal(self.lower, axis1=1, axis2=2)).sum(1), d)
 
-    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
+    def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         k, d = self.means.shape
-        y = _reused(room, "y", len(rows), k * d)
+        y = _reused(buffers, "y", len(rows), k * d)
         np.matmul(rows, self.upper, out=y)
         y = y.reshape(len(rows), k, d)
         out = np.empty((len(rows), k))
@@ -256,15 +258,15 @@ class FullNormals(Normals):
         sums = {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d, d))}
         return sums | {"cross": np.zeros((d, k * d)), "crossed": np.zeros((k, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
-        rows, y = place
+    def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
+        rows, y = coordinates
         n, k, d = y.shape
         if np.count_nonzero(part >= kernels.NEGLIGIBLE) > DENSE * part.size:
             kernels.scale(y, part, sums["crossed"])
-            product = _reused(room, "product", d, k * d)
+            product = _reused(buffers, "product", d, k * d)
             sums["cross"] += np.matmul(rows.T, y.reshape(n, k * d), out=product)
             return
-        buffer = _reused(room, "buffer", n, d)
+        buffer = _reused(buffers, "buffer", n, d)
         for c in range(k):
             near = buffer[: kernels.gather(y, c, part, buffer)]
             sums["second"][c] += np.matmul(near.T, near)
@@ -287,7 +289,7 @@ class FullNormals(Normals):
         inner = sums["second"][alive] / rows[:, None, None] - step[:, :, None] * step[:, None, :]
         self.means[alive] += np.matmul(lower, step[:, :, None])[:, :, 0]
         covariances = np.matmul(np.matmul(lower, inner), np.swapaxes(lower, 1, 2))
-        self.covariances[alive] = raised(covariances, floor)
+        self.covariances[alive] = floored(covariances, floor)
 
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         out = np.empty_like(white)
@@ -317,7 +319,7 @@ class TiedNormals(Normals):
         """The one covariance k times."""
         return np.repeat(self.covariances[None], len(self.means), axis=0)
 
-    def held(self, floor: Array) -> NDArray[np.bool_]:
+    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """All or none."""
         return np.repeat(smallest(self.covariances[None], np.asarray(floor)) <= 1 + 1e-6, len(self.means))
 
@@ -329,7 +331,7 @@ class TiedNormals(Normals):
         self.precision = np.ones((k, d))
         self.constant = _constant(np.repeat(np.log(self.lower.diagonal()).sum(), k), d)
 
-    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
+    def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         out = np.empty((len(rows), len(self.means)))
         kernels.distances(np.matmul(rows, self.upper), self.center, self.precision, out)
         return rows, out
@@ -338,9 +340,9 @@ class TiedNormals(Normals):
         k, d = self.means.shape
         return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((d, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
-        sums["first"] += np.matmul(part.T, place)
-        sums["second"] += np.matmul((place * part.sum(1)[:, None]).T, place)
+    def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
+        sums["first"] += np.matmul(part.T, coordinates)
+        sums["second"] += np.matmul((coordinates * part.sum(1)[:, None]).T, coordinates)
 
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         alive, pivot = self._alive(sums), self.pivot
@@ -348,7 +350,7 @@ class TiedNormals(Normals):
         center = sums["first"][alive] / rows[:, None]
         within = sums["second"] - np.matmul((center * rows[:, None]).T, center)
         self.means[alive] = pivot + center
-        self.covariances = raised(within[None] / sums["rows"].sum(), floor)[0]
+        self.covariances = floored(within[None] / sums["rows"].sum(), floor)[0]
 
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         return np.matmul(white, self.lower.T)
@@ -373,7 +375,7 @@ class DiagNormals(Normals):
         """The variances on the diagonals."""
         return self._variances()[:, :, None] * np.eye(self.means.shape[1])
 
-    def held(self, floor: Array) -> NDArray[np.bool_]:
+    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """Which components have a column at the floor."""
         return np.asarray((self.covariances <= np.asarray(floor) * (1 + 1e-6)).any(1))
 
@@ -388,7 +390,7 @@ class DiagNormals(Normals):
         self.precision = 1 / variances
         self.constant = _constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
 
-    def _place(self, rows: Floats, room: Room) -> tuple[Any, Floats]:
+    def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         out = np.empty((len(rows), len(self.means)))
         kernels.distances(rows, self.center, self.precision, out)
         return rows, out
@@ -397,8 +399,8 @@ class DiagNormals(Normals):
         k, d = self.means.shape
         return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d))}
 
-    def _collect(self, place: Any, part: Floats, sums: dict[str, Any], room: Room) -> None:
-        kernels.spread(place, self.center, part, sums["first"], sums["second"])
+    def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
+        kernels.second_moments(coordinates, self.center, part, sums["first"], sums["second"])
 
     def _moments(self, sums: dict[str, Any]) -> tuple[NDArray[np.bool_], Floats]:
         """Move the means; which components are alive, and their new variances."""
@@ -432,7 +434,7 @@ class SphericalNormals(DiagNormals):
         """k d means and k variances."""
         return self.means.size + len(self.means)
 
-    def held(self, floor: Array) -> NDArray[np.bool_]:
+    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """Which components are at the floor."""
         return np.asarray(self.covariances <= np.mean(floor) * (1 + 1e-6))
 
@@ -450,11 +452,11 @@ FORMS: dict[str, type[Normals]] = {
 """The forms by name."""
 
 
-def _reused(room: Room, name: str, n: int, width: int) -> Floats:
-    """n rows of the room's array of this name; no block is larger than the first."""
-    if name not in room:
-        room[name] = np.empty((n, width))
-    return room[name][:n]
+def _reused(buffers: Buffers, name: str, n: int, width: int) -> Floats:
+    """n rows of the buffer of this name; no block is larger than the first."""
+    if name not in buffers:
+        buffers[name] = np.empty((n, width))
+    return buffers[name][:n]
 
 
 def _constant(half_log_determinant: Floats, d: int) -> Floats:

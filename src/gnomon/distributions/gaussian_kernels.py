@@ -1,4 +1,4 @@
-"""Compiled loops of `gnomon.distributions.gaussian`: squared distances, posterior shares, weighted moments."""
+"""Compiled loops of `gnomon.distributions.gaussian`: squared distances, responsibilities, weighted moments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from gnomon.numeric.fast import exp64, log64
 
-__all__ = ["NEGLIGIBLE", "add", "distances", "gather", "scale", "shares", "spread", "squares"]
+__all__ = ["NEGLIGIBLE", "add", "distances", "gather", "scale", "responsibilities", "second_moments", "squares"]
 
 NEGLIGIBLE = 1e-24
 """A row of which a component has a smaller part is left out of its moments, whose sums would round it away."""
@@ -45,7 +45,7 @@ def distances(x, center, precision, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shares(field, weight, total):  # type: ignore[no-untyped-def]
+def responsibilities(field, weight, total):  # type: ignore[no-untyped-def]
     """In place from log p(x_i, c) to weight[i] p(c | x_i); total[i] = log p(x_i)."""
     n, k = field.shape
     for i in range(n):
@@ -65,7 +65,7 @@ def shares(field, weight, total):  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(y, c, part, out):  # type: ignore[no-untyped-def]
-    """The rows of component c times the root of their share, one after the other; how many there are."""
+    """The rows of component c times the root of their responsibility, one after the other; how many there are."""
     n, _, d = y.shape
     count = 0
     for i in range(n):
@@ -84,9 +84,9 @@ def scale(y, part, first):  # type: ignore[no-untyped-def]
     n, k, d = y.shape
     for i in range(n):
         for c in range(k):
-            share = part[i, c]
+            r = part[i, c]
             for j in range(d):
-                value = share * y[i, c, j]
+                value = r * y[i, c, j]
                 y[i, c, j] = value
                 first[c, j] += value
 
@@ -96,24 +96,24 @@ def add(y, c, part, first):  # type: ignore[no-untyped-def]
     """first += sum_i part[i, c] y[i, c]."""
     n, _, d = y.shape
     for i in range(n):
-        share = part[i, c]
-        if share < NEGLIGIBLE:
+        r = part[i, c]
+        if r < NEGLIGIBLE:
             continue
         for j in range(d):
-            first[j] += share * y[i, c, j]
+            first[j] += r * y[i, c, j]
 
 
 @kernel
-def spread(x, center, part, first, second):  # type: ignore[no-untyped-def]
+def second_moments(x, center, part, first, second):  # type: ignore[no-untyped-def]
     """first[c, j] += sum_i part[i, c] gap, second[c, j] += sum_i part[i, c] gap^2, gap = x[i, j] - center[c, j]."""
     n, d = x.shape
     for i in range(n):
         for c in range(len(center)):
-            share = part[i, c]
-            if share < NEGLIGIBLE:
+            r = part[i, c]
+            if r < NEGLIGIBLE:
                 continue
             for j in range(d):
                 gap = x[i, j] - center[c, j]
-                weighted = share * gap
+                weighted = r * gap
                 first[c, j] += weighted
                 second[c, j] += weighted * gap

@@ -1,4 +1,4 @@
-"""Joint laws of an unknown mean with an unknown precision: normal-gamma for numbers, normal-Wishart for vectors."""
+"""Joint distributions of an unknown mean and precision: normal-gamma for numbers, normal-Wishart for vectors."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class NormalGamma:
 
     Examples
     --------
-    >>> law = NormalGamma(0.0, 1.0, 2.0, 1.0)
-    >>> float(law.log_prob(0.0, 1.0).round(6)), law.precision_law().mean.tolist()
+    >>> distribution = NormalGamma(0.0, 1.0, 2.0, 1.0)
+    >>> float(distribution.log_prob(0.0, 1.0).round(6)), distribution.precision_distribution().mean.tolist()
     (-1.918939, 2.0)
     """
 
@@ -52,17 +52,17 @@ class NormalGamma:
     def __post_init__(self) -> None:
         check_fields(self)
         if not math.isfinite(self.loc):
-            raise UserValueError(f"loc is {self.loc}", "loc", "choose a finite number")
+            raise UserValueError.must("loc", "be finite", self.loc)
         for name in ("strength", "concentration", "rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserValueError(f"{name} must be positive and finite, got {getattr(self, name):g}", name)
 
-    def precision_law(self) -> Gamma:
-        """Marginal law of the precision."""
+    def precision_distribution(self) -> Gamma:
+        """Marginal distribution of the precision."""
         return Gamma(self.concentration, self.rate)
 
-    def mean_law(self) -> StudentT:
-        """Marginal law of the mean: Student t with 2 a degrees of freedom and squared scale b / (a k)."""
+    def mean_distribution(self) -> StudentT:
+        """Marginal distribution of the mean: Student t with 2 a degrees of freedom and squared scale b / (a k)."""
         return StudentT(2 * self.concentration, self.loc, math.sqrt(self.rate / (self.concentration * self.strength)))
 
     def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
@@ -72,17 +72,17 @@ class NormalGamma:
         possible = precision > 0
         safe = np.where(possible, precision, 1.0)
         given: Floats = Normal(self.loc, 1 / np.sqrt(self.strength * safe)).log_prob(np.asarray(mean, np.float64))
-        return np.where(possible, given + self.precision_law().log_prob(safe), -np.inf)
+        return np.where(possible, given + self.precision_distribution().log_prob(safe), -np.inf)
 
     def entropy(self) -> float:
         """Entropy in nats: that of the precision, and of the mean given it on average."""
         mean_log = float(special.digamma(self.concentration)) - math.log(self.rate)
         given = 0.5 * (1 + math.log(2 * math.pi) - math.log(self.strength) - mean_log)
-        return float(self.precision_law().entropy()) + given
+        return float(self.precision_distribution().entropy()) + given
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> tuple[Floats, Floats]:
         """Means and precisions, each of `shape`; two calls of noise."""
-        precision = np.asarray(self.precision_law().sample(noise, draw, shape), np.float64)
+        precision = np.asarray(self.precision_distribution().sample(noise, draw, shape), np.float64)
         z = normal(noise, shape, draw + 1)
         return self.loc + z / np.sqrt(self.strength * precision), precision
 
@@ -107,8 +107,8 @@ class NormalWishart:
 
     Examples
     --------
-    >>> law = NormalWishart([0.0], 1.0, 4.0, [[0.5]])  # a normal-gamma law with a = 2, b = 1
-    >>> float(law.log_prob([0.0], [[1.0]]).round(6))
+    >>> distribution = NormalWishart([0.0], 1.0, 4.0, [[0.5]])  # a normal-gamma distribution with a = 2, b = 1
+    >>> float(distribution.log_prob([0.0], [[1.0]]).round(6))
     -1.918939
     """
 
@@ -116,19 +116,19 @@ class NormalWishart:
     def __init__(self, loc: ArrayLike, strength: float, df: float, scale: ArrayLike) -> None:
         self.loc = floats(loc, "loc")
         if self.loc.ndim != 1 or not self.loc.size or not np.isfinite(self.loc).all():
-            raise UserValueError(f"loc of shape {self.loc.shape}", "loc", "give d finite numbers")
+            raise UserValueError.must("loc", "be d finite numbers", self.loc)
         if not 0 < strength < math.inf:
             raise UserValueError(f"strength must be positive and finite, got {strength:g}", "strength")
         self.strength, self.df = float(strength), float(df)
         self.scale = positive_definite(scale, "scale", len(self.loc))
         self._wishart = Wishart(df, self.scale)
 
-    def precision_law(self) -> Wishart:
-        """Marginal law of the precision matrix."""
+    def precision_distribution(self) -> Wishart:
+        """Marginal distribution of the precision matrix."""
         return self._wishart
 
-    def mean_law(self) -> MultivariateStudentT:
-        """Marginal law of the mean: Student t with n - d + 1 degrees of freedom."""
+    def mean_distribution(self) -> MultivariateStudentT:
+        """Marginal distribution of the mean: Student t with n - d + 1 degrees of freedom."""
         df = self.df - len(self.loc) + 1
         return MultivariateStudentT(df, self.loc, np.linalg.inv(self.scale) / (df * self.strength))
 
@@ -139,8 +139,10 @@ class NormalWishart:
         try:
             np.broadcast_shapes(matrices.shape[:-2], offset.shape[:-1])
         except ValueError:
-            what = f"{offset.shape[:-1]} means and {matrices.shape[:-2]} precisions"
-            raise UserValueError(what, "mean, precision", "give as many of both") from None
+            what = (
+                f"mean and precision must broadcast, got {offset.shape[:-1]} means and {matrices.shape[:-2]} precisions"
+            )
+            raise UserValueError(what, "mean, precision") from None
         first = self._wishart.log_prob(matrices)
         matrices = np.where(np.isfinite(first)[..., None, None], matrices, np.eye(d))
         far = np.asarray(np.isinf(offset).any(-1))

@@ -38,7 +38,7 @@ class LogNormal(_Positive):
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc=loc, scale=scale)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import LogNormal
 
         return LogNormal(self._own("loc"), self._own("scale"), validate_args=False)
@@ -65,7 +65,7 @@ class Exponential(_Positive):
     def __init__(self, rate: Any) -> None:
         super().__init__(rate=rate)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Exponential
 
         return Exponential(self._own("rate"), validate_args=False)
@@ -96,7 +96,7 @@ class Gamma(_Positive):
     def __init__(self, concentration: Any, rate: Any) -> None:
         super().__init__(concentration=concentration, rate=rate)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Gamma
 
         return Gamma(self._own("concentration"), self._own("rate"), validate_args=False)
@@ -109,7 +109,7 @@ class Gamma(_Positive):
 
 
 class InverseGamma(_Positive):
-    r"""The law of 1 / g with g ~ Gamma(a, b): :math:`b^a x^{-a-1} e^{-b / x} / \Gamma(a)`, a prior of variances.
+    r"""Distribution of 1 / g, g ~ Gamma(a, b): :math:`b^a x^{-a-1} e^{-b / x} / \Gamma(a)`, a prior of variances.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class InverseGamma(_Positive):
     def __init__(self, concentration: Any, rate: Any) -> None:
         super().__init__(concentration=concentration, rate=rate)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import InverseGamma
 
         return InverseGamma(self._own("concentration"), self._own("rate"), validate_args=False)
@@ -153,7 +153,7 @@ class Pareto(Family):
     def __init__(self, scale: Any, alpha: Any) -> None:
         super().__init__(scale=scale, alpha=alpha)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Pareto
 
         return Pareto(self._own("scale"), self._own("alpha"), validate_args=False)

@@ -43,7 +43,7 @@ class Normal(_Line):
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc=loc, scale=scale)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Normal
 
         return Normal(self._own("loc"), self._own("scale"), validate_args=False)
@@ -82,7 +82,7 @@ class Laplace(_Line):
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc=loc, scale=scale)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Laplace
 
         return Laplace(self._own("loc"), self._own("scale"), validate_args=False)
@@ -109,7 +109,7 @@ class Cauchy(_Line):
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc=loc, scale=scale)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Cauchy
 
         return Cauchy(self._own("loc"), self._own("scale"), validate_args=False)
@@ -139,7 +139,7 @@ class StudentT(_Line):
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> None:
         super().__init__(df=df, loc=loc, scale=scale)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import StudentT
 
         return StudentT(self._own("df"), self._own("loc"), self._own("scale"), validate_args=False)

@@ -1,4 +1,4 @@
-"""A number that is exactly 0 or else normal: the law of sparse coefficients."""
+"""A number that is exactly 0 or else normal: the distribution of sparse coefficients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SpikeAndSlab"]
 class SpikeAndSlab(Family):
     r"""0 with probability 1 - p, else normal with mean m and standard deviation s.
 
-    A law with an atom: densities are with respect to the length of the line plus a point mass at 0, so that
+    A distribution with an atom: densities are with respect to the length of the line plus a point mass at 0, so that
     ``exp(log_prob(0))`` is a probability and elsewhere it is a density. Entropy and divergences are meant the same way.
 
     Parameters
@@ -33,8 +33,8 @@ class SpikeAndSlab(Family):
 
     Examples
     --------
-    >>> law = SpikeAndSlab(0.25, 0.0, 1.0)
-    >>> np.exp(law.log_prob([0.0, 1.0])).round(6).tolist(), float(law.variance)
+    >>> distribution = SpikeAndSlab(0.25, 0.0, 1.0)
+    >>> np.exp(distribution.log_prob([0.0, 1.0])).round(6).tolist(), float(distribution.variance)
     ([0.75, 0.060493], 0.25)
     """
 
@@ -53,9 +53,9 @@ class SpikeAndSlab(Family):
         import torch
 
         p = self._own("probability")
-        return torch.where(x == 0, torch.log1p(-p), p.log() + self.law.log_prob(x))
+        return torch.where(x == 0, torch.log1p(-p), p.log() + self.torch_distribution.log_prob(x))
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         """That of the slab."""
         from torch.distributions import Normal
 
@@ -76,7 +76,7 @@ class SpikeAndSlab(Family):
         import torch
 
         p = self._own("probability")
-        return torch.special.entr(p) + torch.special.entr(1 - p) + p * self.law.entropy()
+        return torch.special.entr(p) + torch.special.entr(1 - p) + p * self.torch_distribution.entropy()
 
     def _kl(self, other: SpikeAndSlab) -> Any:
         import torch
@@ -84,7 +84,7 @@ class SpikeAndSlab(Family):
         p, q = self._own("probability"), other._own("probability")
         spike = torch.special.xlogy(p, p) - torch.special.xlogy(p, q)
         rest = torch.special.xlogy(1 - p, 1 - p) - torch.special.xlogy(1 - p, 1 - q)
-        return spike + rest + p * torch.distributions.kl_divergence(self.law, other.law)
+        return spike + rest + p * torch.distributions.kl_divergence(self.torch_distribution, other.torch_distribution)
 
     def _quantile(self, u: Any) -> Any:
         raise NotImplementedError  # whether a draw is 0 has no gradient

@@ -1,4 +1,4 @@
-"""Weights broken off a stick: the law of the probabilities of a Dirichlet process, cut off after T of them."""
+"""Weights broken off a stick: the distribution of the probabilities of a Dirichlet process, cut off after T of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["StickBreaking", "fractions_of", "weights_of"]
 class StickBreaking:
     r"""Weights :math:`\pi_k = V_k \prod_{j<k} (1 - V_j)` with :math:`V_k \sim \mathrm{Beta}(1 - d, \alpha + k d)`.
 
-    The last of the T weights is what is left of the stick, so that they sum to 1. With d = 0 the law of Sethuraman,
-    without an end that of the weights of a Dirichlet process; with d > 0 that of Pitman and Yor.
+    The last of the T weights is what is left of the stick, so that they sum to 1. With d = 0 these are Sethuraman's,
+    without an end the weights of a Dirichlet process; with d > 0 those of Pitman and Yor.
 
     Parameters
     ----------
@@ -45,13 +45,11 @@ class StickBreaking:
     @checked
     def __init__(self, concentration: float, sticks: int, *, discount: float = 0.0) -> None:
         if not 0 <= discount < 1:
-            raise UserValueError(f"discount is {discount}", "discount", "choose a number in [0, 1)")
+            raise UserValueError.must("discount", "be in [0, 1)", discount)
         if not -discount < concentration < math.inf:
-            raise UserValueError(
-                f"concentration is {concentration}", "concentration", f"choose a finite number above {-discount:g}"
-            )
+            raise UserValueError.must("concentration", f"be finite and above {-discount}", concentration)
         if sticks < 1:
-            raise UserValueError(f"{sticks} sticks", "sticks", "choose 1 or more")
+            raise UserValueError.must("sticks", "be at least 1", sticks)
         affordable(sticks, "sticks", "choose fewer")
         self.concentration, self.sticks, self.discount = float(concentration), int(sticks), float(discount)
         self._a = np.full(self.sticks - 1, 1 - self.discount)
@@ -84,7 +82,7 @@ class StickBreaking:
         """
         p = np.asarray(weights, np.float64)
         if p.shape[-1:] != (self.sticks,):
-            raise UserValueError(f"weights of shape {p.shape}", "weights", f"give {self.sticks} on the last axis")
+            raise UserValueError.must("weights", f"have {self.sticks} entries on the last axis", p)
         possible = (p > 0).all(-1) & (np.abs(p.sum(-1) - 1) < 1e-6)
         safe = np.where(possible[..., None], p, 1 / self.sticks)
         # the rest of the stick before each piece, summed from its small end
@@ -104,7 +102,7 @@ def weights_of(fractions: ArrayLike) -> Floats:
     """The T weights that T - 1 fractions V (..., T - 1) break off, the rest last; products in logs."""
     v = floats(fractions, "fractions")
     if not v.ndim or not ((v >= 0) & (v <= 1)).all():
-        raise UserValueError(f"fractions of shape {v.shape}", "fractions", "give numbers in [0, 1] on the last axis")
+        raise UserValueError.must("fractions", "be in [0, 1] along the last axis", v)
     with np.errstate(divide="ignore"):
         left = np.exp(np.cumsum(np.log1p(-v), axis=-1))
     before = np.concatenate([np.ones((*v.shape[:-1], 1)), left], axis=-1)
@@ -115,6 +113,6 @@ def fractions_of(weights: ArrayLike) -> Floats:
     """The T - 1 fractions that break off these weights (..., T): ``V_k = pi_k / (pi_k + ... + pi_T)``; 0 of nothing."""
     p = floats(weights, "weights")
     if not p.ndim or not p.shape[-1] or not (np.isfinite(p) & (p >= 0)).all():
-        raise UserValueError(f"weights of shape {p.shape}", "weights", "give finite numbers >= 0 on the last axis")
+        raise UserValueError.must("weights", "be finite and at least 0 along the last axis", p)
     rest = np.cumsum(p[..., ::-1], axis=-1)[..., ::-1][..., :-1]
     return np.divide(p[..., :-1], rest, out=np.zeros_like(rest), where=rest > 0)

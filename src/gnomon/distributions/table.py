@@ -1,4 +1,4 @@
-"""Finite laws: categories, and whole joint tables of discrete variables."""
+"""Finite distributions: categories, and whole joint tables of discrete variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import checked, floats, outcomes, whole
 
 __all__ = ["Categorical", "Table"]
@@ -40,7 +40,7 @@ class Categorical:
             single = getattr(logits, "dtype", None) == np.float32
             logits = floats(logits, "logits").astype(np.float32 if single else np.float64, copy=False)
         if not logits.ndim or not logits.shape[-1]:
-            raise UserValueError(f"logits of shape {tuple(logits.shape)}", "logits", "give one per category, last axis")
+            raise UserValueError.must("logits", "have one entry per category on the last axis", logits)
         self.logits = logits
 
     @classmethod
@@ -54,11 +54,11 @@ class Categorical:
         """
         p = floats(probs, "probs")
         if not p.ndim or not p.size:
-            raise UserValueError(f"probabilities of shape {p.shape}", "probs", "give one per category")
+            raise UserValueError.must("probs", "have one entry per category on the last axis", p)
         total = p.sum(-1)
         if (p < 0).any() or not (abs(total - 1) <= 1e-6).all():
-            told = float(total.ravel()[np.argmax(~(abs(total.ravel() - 1) <= 1e-6))])
-            raise UserValueError(f"probabilities must be >= 0 and sum to 1 (got {told:g})", "probs", "normalize them")
+            wrong = float(total.ravel()[np.argmax(~(abs(total.ravel() - 1) <= 1e-6))])
+            raise UserValueError(f"probs must be at least 0 and sum to 1, got {wrong}", "probs", "normalize them")
         with np.errstate(divide="ignore"):
             return cls(np.log(p))
 
@@ -81,14 +81,16 @@ class Categorical:
         if not isinstance(log_p, np.ndarray):
             import torch
 
-            places = torch.as_tensor(x, dtype=torch.int64, device=log_p.device)
-            shape = np.broadcast_shapes(tuple(places.shape), tuple(log_p.shape[:-1]))
+            codes = torch.as_tensor(x, dtype=torch.int64, device=log_p.device)
+            shape = np.broadcast_shapes(tuple(codes.shape), tuple(log_p.shape[:-1]))
             rows = log_p.expand(*shape, log_p.shape[-1])
-            return rows.gather(-1, places.expand(shape)[..., None])[..., 0]
+            return rows.gather(-1, codes.expand(shape)[..., None])[..., 0]
         codes = whole(x, "x")
         if codes.size and not (codes.min() >= 0 and codes.max() < log_p.shape[-1]):
             bad = codes[(codes < 0) | (codes >= log_p.shape[-1])].flat[0]
-            raise UserValueError(f"category {bad} is outside [0, {log_p.shape[-1]})", "x", "encode them as 0, 1, ...")
+            raise UserValueError.must(
+                "x", f"be a category in [0, {log_p.shape[-1]})", bad, remedy="encode them as 0, 1, ..."
+            )
         shape = np.broadcast_shapes(outcomes(codes, "x", log_p.shape[:-1]).shape, log_p.shape[:-1])
         rows = np.broadcast_to(log_p, (*shape, log_p.shape[-1]))
         return np.take_along_axis(rows, np.broadcast_to(codes, shape)[..., None], -1)[..., 0]
@@ -125,7 +127,7 @@ def _search(p: Floats, u: Floats) -> NDArray[np.int64]:
 
 
 class Table:
-    """Joint law of discrete variables as one array: the exact reference for everything small.
+    """Joint distribution of discrete variables as one array: the exact reference for everything small.
 
     Marginals and conditionals are sums over axes, so everything costs the product of the variables' sizes.
 
@@ -152,15 +154,21 @@ class Table:
         p = floats(probabilities, "probabilities")
         _check_size(p.shape)
         if not (np.isfinite(p).all() and (p >= 0).all()):
-            raise UserValueError("an entry is negative or not finite", "probabilities", "give numbers >= 0")
+            raise UserValueError("probabilities must be finite and at least 0", "probabilities")
         if abs(p.sum() - 1) > 1e-6:
-            raise UserValueError(f"the entries sum to {p.sum():g}, not to 1", "probabilities", "normalize them")
+            raise UserValueError(f"probabilities must sum to 1, got {p.sum():g}", "probabilities", "normalize them")
         self.probabilities: Floats = p / p.sum()
         if names is not None and not isinstance(names, Iterable):
-            raise UserTypeError(f"names are a {type(names).__name__}", "names", "give one name per variable")
+            raise UserTypeError(
+                f"names must be a sequence of names, got a {type(names).__name__}",
+                "names",
+                "give one name per variable",
+            )
         self.names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(p.ndim))
         if len(self.names) != p.ndim or len(set(self.names)) != p.ndim:
-            raise UserValueError(f"{len(self.names)} names for {p.ndim} variables", "names", "one for each, all unlike")
+            raise UserValueError(
+                f"names must be {p.ndim} different names, one per variable, got {shown(self.names)}", "names"
+            )
 
     @classmethod
     @checked
@@ -180,8 +188,8 @@ class Table:
         codes, shape = whole(rows, "rows"), tuple(whole(sizes, "sizes").ravel().tolist())
         _check_size(shape)
         if codes.ndim != 2 or codes.shape[1] != len(shape) or not (0 <= alpha < math.inf and len(codes) + alpha > 0):
-            what = f"codes of shape {codes.shape} for {len(shape)} variables, alpha = {alpha}"
-            raise UserValueError(what, "rows", "give (n, variables), and n > 0 or alpha > 0")
+            what = f"rows must be (n, {len(shape)}) with n > 0 or alpha > 0, got {codes.shape} and alpha {alpha}"
+            raise UserValueError(what, "rows")
         _check_codes(codes, shape)
         counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape), minlength=math.prod(shape)) + float(alpha)
         return cls((counts / counts.sum()).reshape(shape), names)
@@ -193,14 +201,14 @@ class Table:
 
     def _axis(self, name: str) -> int:
         if name not in self.names:
-            raise UserValueError(f"no variable {name!r}", "names", f"choose from {', '.join(self.names)}")
+            raise UserValueError(f"unknown variable {name!r}", "names", f"choose from {', '.join(self.names)}")
         return self.names.index(name)
 
     def prob(self, rows: ArrayLike) -> Floats:
         """Probability of each row of codes, shape (n,)."""
         codes = whole(rows, "rows")
         if codes.ndim != 2 or codes.shape[1] != len(self.names):
-            raise UserValueError(f"codes of shape {codes.shape}", "rows", f"give (n, {len(self.names)})")
+            raise UserValueError.must("rows", f"have shape (n, {len(self.names)})", codes)
         _check_codes(codes, self.probabilities.shape)
         return self.probabilities[tuple(codes.T)]
 
@@ -210,30 +218,32 @@ class Table:
             return np.log(self.prob(rows))
 
     def marginal(self, *names: str) -> Table:
-        """Law of some variables, in the order given."""
+        """Distribution of some variables, in the order given."""
         kept = [self._axis(name) for name in names]
         if len(set(kept)) < len(kept):
-            raise UserValueError("a variable is named twice", "names", "name each once")
+            raise UserValueError("names must be different from each other", "names")
         left = tuple(axis for axis in range(len(self.names)) if axis not in kept)
         summed = self.probabilities.sum(left)
         order = np.argsort(np.argsort(kept))
         return Table(np.transpose(summed, order), names)
 
     def conditional(self, *names: str, **given: int) -> Table:
-        """Law of some variables given values of others; variables in neither are summed out.
+        """Distribution of some variables given values of others; variables in neither are summed out.
 
         Raises
         ------
         UserValueError
-            A condition of probability 0, an unknown variable, or one that is asked and given.
+            A condition of probability 0, an unknown variable, or one that is a query and given.
         """
         both = [name for name in names if name in given]
         if both:
-            raise UserValueError(f"{both[0]} is asked for and given", "names", "leave it out of one of them")
+            raise UserValueError(f"{both[0]!r} is both a query and given", "names", "leave it out of one of them")
         sliced = self.probabilities[self._index(given)]
         rest = [name for name in self.names if name not in given]
         if not sliced.sum() > 0:
-            raise UserValueError(f"the condition {dict(given)} has probability 0", "given", "condition on what can be")
+            raise UserValueError(
+                f"the condition {dict(given)} has probability 0", "given", "condition on a possible event"
+            )
         return Table(sliced / sliced.sum(), rest).marginal(*names)
 
     def _index(self, given: Mapping[str, int]) -> tuple[Any, ...]:
@@ -241,8 +251,8 @@ class Table:
         for name, value in given.items():
             axis = self._axis(name)
             if not isinstance(value, int | np.integer) or not 0 <= value < self.probabilities.shape[axis]:
-                what = f"{name} = {value} is outside [0, {self.probabilities.shape[axis]})"
-                raise UserValueError(what, name, "condition on a value that it can have")
+                what = f"{name} must be in [0, {self.probabilities.shape[axis]}), got {value}"
+                raise UserValueError(what, name)
             index[axis] = value
         return tuple(index)
 
@@ -267,12 +277,12 @@ def _check_codes(codes: NDArray[np.int64], shape: tuple[int, ...]) -> None:
     bad = np.argwhere((codes < 0) | (codes >= np.array(shape)))
     if bad.size:
         row, column = map(int, bad[0])
-        what = f"code {codes[row, column]} is outside [0, {shape[column]})"
+        what = f"a code must be in [0, {shape[column]}), got {codes[row, column]}"
         raise UserValueError(what, f"row {row}, column {column}", "encode values as 0, 1, ...")
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
     entries = math.prod(shape)
     if entries > LARGEST or not entries:
-        what = f"a table of {' x '.join(map(str, shape))} has {entries:.3g} entries ({8 * entries:.2g} bytes)"
-        raise UserValueError(what, "probabilities", f"at most {LARGEST} entries fit, and every variable has a value")
+        what = f"a table must have 1 to {LARGEST} entries, got {entries:.3g} ({8 * entries:.2g} bytes)"
+        raise UserValueError(what, "probabilities")

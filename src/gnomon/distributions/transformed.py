@@ -1,4 +1,4 @@
-"""Laws made from others: by an invertible map, and by the inverse of a distribution function."""
+"""Distributions made from others: by an invertible map, and by the inverse of a distribution function."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Floats = NDArray[np.float64]
 
 
 class Pushforward:
-    r"""Law of x = g(z) for an invertible g: :math:`\log p(x) = \log p_z(g^{-1}(x)) + \log|\det dg^{-1}/dx|`.
+    r"""Distribution of x = g(z) for an invertible g: :math:`\log p(x) = \log p_z(g^{-1}(x)) + \log|\det dg^{-1}/dx|`.
 
     Parameters
     ----------
-    base : law
+    base : distribution
         Of z: ``log_prob`` of float64 tensors, one value per row (the last axis summed out) or per number; ``sample``.
     forward, inverse : callables
         g and its inverse on tensors, a row (or a number) at a time along the first axis, made of torch functions.
@@ -61,23 +61,25 @@ class Pushforward:
 
         rows = x if isinstance(x, torch.Tensor) else torch.tensor(floats(x, "x"))
         if not rows.ndim or not rows.is_floating_point():
-            raise UserValueError(f"x of shape {tuple(rows.shape)}", "x", "give floating numbers, one row per outcome")
+            raise UserValueError.must("x", "be floating-point numbers, one row per outcome", rows)
         z = self.inverse(rows)
         if not isinstance(z, torch.Tensor):
-            raise UserTypeError(f"inverse answers a {type(z).__name__}", "inverse", "use torch operations")
+            raise UserTypeError(
+                f"inverse must return a tensor, got a {type(z).__name__}", "inverse", "use torch operations"
+            )
         if z.shape != rows.shape:
-            what = f"the map takes {tuple(z.shape[1:])} to {tuple(rows.shape[1:])}"
+            what = f"inverse must keep the shape of a row, got {tuple(rows.shape[1:])} to {tuple(z.shape[1:])}"
             raise UserValueError(what, "inverse", "a density needs as many columns before as after")
         if not len(z):
-            raise UserValueError("no rows", "x", "give at least one")
+            raise UserValueError("x must have at least one row", "x")
         bad = ~torch.isfinite(z).reshape(len(z), -1).all(1)
         log_det = self._log_det(torch.where(bad.reshape(-1, *(1,) * (rows.ndim - 1)), torch.ones_like(rows), rows))
         bad |= ~torch.isfinite(log_det)
         if bool(bad.any()):
             row = int(bad.nonzero()[0])
-            raise UserValueError("the map cannot be inverted there", f"row {row}", "leave rows outside its range away")
-        found = torch.as_tensor(self.base.log_prob(z)) + log_det
-        return found if isinstance(x, torch.Tensor) else found.numpy()
+            raise UserValueError("the map cannot be inverted here", f"row {row}", "leave out rows outside its range")
+        log_p = torch.as_tensor(self.base.log_prob(z)) + log_det
+        return log_p if isinstance(x, torch.Tensor) else log_p.numpy()
 
     def _log_det(self, rows: Any) -> Any:
         """log |det| of the inverse map's Jacobian at each row."""
@@ -92,21 +94,21 @@ class Pushforward:
         return torch.linalg.slogdet(jacobian)[1]
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
-        """g of draws of the base law."""
+        """g of draws of the base distribution."""
         import torch
 
         return self.forward(torch.as_tensor(self.base.sample(noise, draw, shape))).numpy()
 
 
 class Truncated:
-    """A law of numbers, given that they lie in [low, high]: ``p(x) / (F(high) - F(low))`` there, 0 elsewhere.
+    """A distribution of numbers, given that they lie in [low, high]: ``p(x) / (F(high) - F(low))`` there, 0 elsewhere.
 
     Where both ends lie so far in the upper tail that F rounds to 1, its mass is lost: refused, see `TruncatedNormal`.
 
     Parameters
     ----------
     base : Family
-        A continuous law with ``log_prob``, ``cdf`` and ``icdf``.
+        A continuous distribution with ``log_prob``, ``cdf`` and ``icdf``.
     low, high : float
         -inf and inf leave a side as it is.
 
@@ -120,16 +122,20 @@ class Truncated:
     @checked
     def __init__(self, base: Any, low: float = -np.inf, high: float = np.inf) -> None:
         if not low < high:
-            raise UserValueError(f"the interval [{low}, {high}]", "low, high", "give low < high")
+            raise UserValueError(f"low must be below high, got {low} and {high}", "low, high")
         for verb in ("log_prob", "cdf", "icdf"):
             if not callable(getattr(base, verb, None)) or bool(getattr(base, "event_shape", None)):
-                raise UserTypeError(f"{type(base).__name__} is no law of numbers with {verb}", "base", "give a Family")
+                raise UserTypeError(
+                    f"base must be a distribution of numbers with {verb}, got {type(base).__name__}", "base"
+                )
         self.base, self.low, self.high = base, float(low), float(high)
         self._below = np.asarray(base.cdf(self.low), np.float64)
         self._mass = np.asarray(base.cdf(self.high), np.float64) - self._below
         if not (self._mass > 1e-12).all():
             raise UserValueError(
-                f"the law has mass {self._mass.min():.1e} in [{low}, {high}]", "low, high", "choose a likelier interval"
+                f"the distribution has mass {self._mass.min():.1e} in [{low}, {high}]",
+                "low, high",
+                "choose a more probable interval",
             )
 
     @checked
@@ -149,9 +155,9 @@ class Truncated:
     def icdf(self, u: ArrayLike) -> Floats:
         """The value that u of the mass lies below, 0 < u < 1."""
         if not ((u := floats(u, "u")) >= 0).all() or not (u <= 1).all():
-            raise UserValueError("a share of the mass outside [0, 1]", "u", "give numbers in [0, 1]")
-        found = np.asarray(self.base.icdf(self._below + outcomes(u, "u", self._mass.shape) * self._mass), np.float64)
-        return np.clip(found, self.low, self.high)
+            raise UserValueError("u must be in [0, 1]", "u")
+        x = np.asarray(self.base.icdf(self._below + outcomes(u, "u", self._mass.shape) * self._mass), np.float64)
+        return np.clip(x, self.low, self.high)
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Draws by inversion of the CDF, shape ``shape + batch``."""
@@ -176,17 +182,17 @@ def invert_cdf(
     """
     low, high = _ends(support)
     if steps < 0:
-        raise UserValueError(f"{steps} halvings", "steps", "give 0 or more")
+        raise UserValueError.must("steps", "be at least 0", steps)
     goal = floats(u, "u")
     if not ((goal >= 0) & (goal <= 1)).all():
-        raise UserValueError("a share of the mass outside [0, 1]", "u", "give numbers in [0, 1]")
+        raise UserValueError("u must be in [0, 1]", "u")
     lower, upper = np.full(goal.shape, float(low)), np.full(goal.shape, float(high))
     for _ in range(steps):
         middle = lower + (upper - lower) / 2
-        share = answers(cdf(middle), goal.shape, "cdf")
-        if np.isnan(share).any():
-            raise UserValueError("the distribution function answers NaN", "cdf", "it must be a number in [0, 1]")
-        reached = share >= goal
+        mass = answers(cdf(middle), goal.shape, "cdf")
+        if np.isnan(mass).any():
+            raise UserValueError("cdf must return numbers in [0, 1], got NaN", "cdf")
+        reached = mass >= goal
         lower, upper = np.where(reached, lower, middle), np.where(reached, middle, upper)
     return upper
 
@@ -194,7 +200,7 @@ def invert_cdf(
 def _ends(support: Any) -> tuple[float, float]:
     ends = floats(support, "support")
     if ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
-        raise UserValueError(f"support {support}", "support", "give finite ends (low, high), low < high")
+        raise UserValueError.must("support", "be finite ends (low, high) with low < high", support)
     return float(ends[0]), float(ends[1])
 
 
@@ -208,14 +214,14 @@ def inverse_transform_sample(
     pdf: Callable[[Floats], ArrayLike] | None = None,
     n_grid: int = 20_001,
 ) -> Floats:
-    """Draw numbers from a law given by its distribution function or by its density: x = F^-1(u), u uniform.
+    """Draw numbers from a distribution given by its distribution function or by its density: x = F^-1(u), u uniform.
 
     Parameters
     ----------
     n : int >= 0
     noise : Noise
     support : (low, high)
-        Finite ends of the law, or beyond which it has no mass worth having.
+        Finite ends of the distribution, or beyond which it has no mass worth having.
     cdf : callable, optional
         Inverted by bisection.
     pdf : callable, optional
@@ -243,9 +249,9 @@ def inverse_transform_sample(
     True
     """
     if (cdf is None) == (pdf is None):
-        raise UserValueError("give a cdf or a pdf", "cdf, pdf", "one of them")
+        raise UserValueError("exactly one of cdf and pdf must be given", "cdf, pdf")
     if n_grid < 2:
-        raise UserValueError(f"{n_grid} grid points", "n_grid", "give 2 or more")
+        raise UserValueError.must("n_grid", "be at least 2", n_grid)
     affordable(n_grid, "n_grid", "take fewer", each=64)
     ends = _ends(support)
     u = uniform(noise, (n,), 0)
@@ -255,7 +261,7 @@ def inverse_transform_sample(
     x = np.linspace(*ends, n_grid)
     p = answers(pdf(x), x.shape, "pdf")
     if not np.isfinite(p).all() or (p < 0).any() or not p.any():
-        raise UserValueError("the density is negative, not finite, or nothing", "pdf", "check it on the support")
+        raise UserValueError("pdf must be finite and at least 0, and positive somewhere on the support", "pdf")
     step = x[1] - x[0]
     total = np.concatenate([[0.0], np.cumsum((p[1:] + p[:-1]) / 2 * step)])
     goal = u * total[-1]

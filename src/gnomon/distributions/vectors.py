@@ -36,7 +36,7 @@ class Dirichlet(Family):
     def __init__(self, concentration: Any) -> None:
         super().__init__(concentration=concentration)
         if not self.batch_shape:
-            raise UserValueError("concentration is one number", "concentration", "give one per category")
+            raise UserValueError("concentration must have one entry per category, got one number", "concentration")
         self.size = self.batch_shape[-1]
         self.batch_shape = self.batch_shape[:-1]
 
@@ -45,7 +45,7 @@ class Dirichlet(Family):
         """(k,)."""
         return (self.size,)
 
-    def _law(self) -> Any:
+    def _torch_distribution(self) -> Any:
         from torch.distributions import Dirichlet
 
         return Dirichlet(self._own("concentration"), validate_args=False)
@@ -58,11 +58,11 @@ class Dirichlet(Family):
 
     def cdf(self, x: Any) -> Any:
         """Refused: a vector has none."""
-        raise UserValueError("a Dirichlet vector has no cdf", "cdf", "use the beta cdf of one entry")
+        raise UserValueError("a Dirichlet vector has no cdf", "cdf", "use the beta distribution of one entry")
 
     def icdf(self, u: Any) -> Any:
         """Refused: a vector has none."""
-        raise UserValueError("a Dirichlet vector has no inverse cdf", "icdf", "use the beta law of one entry")
+        raise UserValueError("a Dirichlet vector has no inverse cdf", "icdf", "use the beta distribution of one entry")
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Normalized gamma numbers, in the log domain: small concentrations do not underflow to 0 / 0."""
@@ -116,9 +116,9 @@ class MultivariateNormal:
         rows = vectors(x, "x", (d,))
         white = np.linalg.solve(self._factor, (rows - self.loc).reshape(-1, d).T)
         with np.errstate(over="ignore"):
-            found = -0.5 * ((white**2).sum(0) + d * math.log(2 * math.pi) + self.log_determinant)
-        found[np.isinf(rows.reshape(-1, d)).any(1)] = -np.inf
-        return found.reshape(rows.shape[:-1])
+            log_p = -0.5 * ((white**2).sum(0) + d * math.log(2 * math.pi) + self.log_determinant)
+        log_p[np.isinf(rows.reshape(-1, d)).any(1)] = -np.inf
+        return log_p.reshape(rows.shape[:-1])
 
     def entropy(self) -> float:
         """Entropy in nats."""
@@ -127,7 +127,7 @@ class MultivariateNormal:
     def _kl(self, other: MultivariateNormal) -> float:
         d = len(self.loc)
         if len(other.loc) != d:
-            raise UserValueError(f"vectors of {d} and of {len(other.loc)}", "p, q", "compare laws of one size")
+            raise UserValueError(f"p and q must have one size, got {d} and {len(other.loc)}", "p, q")
         root = np.linalg.solve(other._factor, self._factor)
         offset = np.linalg.solve(other._factor, other.loc - self.loc)
         change = other.log_determinant - self.log_determinant
@@ -159,7 +159,7 @@ class MultivariateStudentT:
     @checked
     def __init__(self, df: float, loc: ArrayLike, scale: ArrayLike) -> None:
         if not 0 < df < math.inf:
-            raise UserValueError(f"df is {df}", "df", "choose a positive number")
+            raise UserValueError.must("df", "be positive", df)
         self.df, self.loc = float(df), _location(loc)
         self.scale = positive_definite(scale, "scale", len(self.loc))
         self._factor = np.linalg.cholesky(self.scale)
@@ -195,7 +195,7 @@ class MultivariateStudentT:
 
 
 class Wishart:
-    r"""Wishart density of precision matrices, mean df * scale; the law of sums of df outer products of normals.
+    r"""Wishart density of precision matrices, mean df * scale; sums of df outer products of normals follow it.
 
     :math:`|L|^{(n - d - 1) / 2} \exp(-\mathrm{tr}(V^{-1} L) / 2) / (2^{n d / 2} |V|^{n / 2} \Gamma_d(n / 2))`
 
@@ -217,7 +217,7 @@ class Wishart:
         self.scale = positive_definite(scale, "scale")
         self.df, d = float(df), len(self.scale)
         if not d - 1 < self.df < math.inf:
-            raise UserValueError(f"df is {df} for matrices of size {d}", "df", f"choose more than {d - 1}")
+            raise UserValueError.must("df", f"be more than {d - 1} for matrices of size {d}", df)
         self._factor = np.linalg.cholesky(self.scale)
 
     @property
@@ -250,8 +250,8 @@ class Wishart:
         valid = (eigenvalues > 0).all(-1)
         log_det = np.log(np.where(eigenvalues > 0, eigenvalues, 1.0)).sum(-1)
         trace = np.trace(np.linalg.solve(self.scale, matrices), axis1=-2, axis2=-1)
-        found = (self.df - d - 1) / 2 * log_det - trace / 2 - self.log_normalizer
-        return np.where(valid, found, -np.inf)
+        log_p = (self.df - d - 1) / 2 * log_det - trace / 2 - self.log_normalizer
+        return np.where(valid, log_p, -np.inf)
 
     def entropy(self) -> float:
         """Entropy in nats."""
@@ -277,20 +277,21 @@ def vectors(x: Any, name: str, event: tuple[int, ...]) -> Floats:
     UserTypeError, UserValueError
         No real numbers, other last axes.
     """
-    found = floats(x, name)
-    if found.shape[found.ndim - len(event) :] != event or found.ndim < len(event):
-        told = " x ".join(map(str, event))
+    values = floats(x, name)
+    if values.shape[values.ndim - len(event) :] != event or values.ndim < len(event):
+        size = " x ".join(map(str, event))
         raise UserValueError(
-            f"{name} has shape {found.shape}", name, f"give {told} on the last {'axis' if len(event) == 1 else 'axes'}"
+            f"{name} must have {size} on the last {'axis' if len(event) == 1 else 'axes'}, got shape {values.shape}",
+            name,
         )
-    return found
+    return values
 
 
 def _location(loc: Any) -> Floats:
-    found = floats(loc, "loc")
-    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
-        raise UserValueError(f"loc of shape {found.shape}", "loc", "give d finite numbers")
-    return found
+    values = floats(loc, "loc")
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+        raise UserValueError.must("loc", "be d finite numbers", values)
+    return values
 
 
 def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Floats:
@@ -308,13 +309,11 @@ def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Flo
         or not values.size
         or (d is not None and len(values) != d)
     ):
-        raise UserValueError(
-            f"{name} has shape {values.shape}", name, f"give a square matrix{f' of size {d}' * bool(d)}"
-        )
+        raise UserValueError.must(name, f"be a square matrix{f' of size {d}' * bool(d)}", values)
     if not np.isfinite(values).all() or not np.allclose(values, values.T, rtol=1e-8, atol=1e-12):
-        raise UserValueError(f"{name} is not finite and symmetric", name, "give a covariance-like matrix")
+        raise UserValueError(f"{name} must be finite and symmetric", name)
     values = (values + values.T) / 2
     least = float(np.linalg.eigvalsh(values)[0])
     if least <= 0:
-        raise UserValueError(f"{name} has the eigenvalue {least:.3g}", name, "give a positive definite matrix")
+        raise UserValueError(f"{name} must be positive definite, got the eigenvalue {least:.3g}", name)
     return values

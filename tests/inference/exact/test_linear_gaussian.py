@@ -129,7 +129,7 @@ def test_the_answer_has_the_kind_of_the_question():
     [
         (lambda: LinearGaussian([1.0, 2.0]), r"W of shape \(2,\)"),
         (lambda: LinearGaussian([[np.nan]]), "finite numbers"),
-        (lambda: LinearGaussian([[1.0], [2.0]], [1.0]), r"b of shape \(1,\) .* give 2 numbers"),
+        (lambda: LinearGaussian([[1.0], [2.0]], [1.0]), r"b of shape \(1,\); give 2 numbers, one per row of W"),
         (lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0, 0.0]), "a noise variance of 0"),
         (lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0]), r"noise of shape \(1,\)"),
         (lambda: LinearGaussian([[1.0], [2.0]], noise=[[1.0, 2.0], [2.0, 1.0]]), "not positive definite"),

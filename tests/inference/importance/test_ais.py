@@ -240,7 +240,7 @@ def test_schedules():
         assert np.allclose(etas + etas[::-1], 1, rtol=0, atol=1e-12)
     steps = np.diff(annealing_schedule(100, "sigmoid"))
     assert steps[0] < steps[50] / 5
-    with pytest.raises(UserValueError, match="0 steps"):
+    with pytest.raises(UserValueError, match="schedule must be at least 1, got 0"):
         annealing_schedule(0)
     with pytest.raises(UserValueError, match="'cosine' is unknown"):
         annealing_schedule(5, "cosine")
@@ -256,7 +256,7 @@ def test_schedules():
         ([0, 0.9], "rise to 1"),
         ([0, math.nan, 1], "entry 1"),
         ([], "rise to 1"),
-        (0, "0 steps"),
+        (0, "schedule must be at least 1, got 0"),
     ],
 )
 def test_schedules_that_are_refused(schedule, match):

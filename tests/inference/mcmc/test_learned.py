@@ -157,7 +157,10 @@ def test_bits_are_flipped_at_their_rate():
         (lambda: AddNormal(0.0), "scale"),
         (lambda: FiniteDenoiser(Replace(0.5, 3), smoothing=-1), "smoothing"),
         (lambda: FiniteDenoiser(Replace(0.5, 3)).fit([0, 3]), "row 1"),
-        (lambda: FiniteDenoiser(Replace(0.5, 3)).fit([0.5]), "place 0"),
+        (
+            lambda: FiniteDenoiser(Replace(0.5, 3)).fit([0.5]),
+            r"state must hold whole numbers, got 0\.5 \(state, index 0\)",
+        ),
         (lambda: FiniteDenoiser(Replace(0.5, 3)).fit([0, 1], weight=[1, -1]), "weights"),
         (lambda: TransitionOperator(AddNormal(1.0), Exact()).sample(np.zeros(1), Noise(0, "a"), steps=-1), "steps"),
     ],

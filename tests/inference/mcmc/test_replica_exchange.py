@@ -360,7 +360,7 @@ def test_other_movers_and_wrong_use():
         ParallelTempering([0.5, 0.1])
     with pytest.raises(UserValueError, match=r"does not fall from 0.1 to 0.2"):
         ParallelTempering([1.0, 0.1, 0.2])
-    with pytest.raises(UserValueError, match="1 temperatures"):
+    with pytest.raises(UserValueError, match="n must be at least 2, got 1"):
         ParallelTempering(1)
     with pytest.raises(UserValueError, match="keep 'hot'"):
         ParallelTempering(keep="hot")

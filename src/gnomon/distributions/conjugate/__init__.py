@@ -1,8 +1,8 @@
 """Conjugate algebra: prior and statistics give posterior, evidence and predictive in closed form.
 
-Every pair is an immutable law of a parameter. ``update`` adds rows, ``remove`` takes them out again, both by sums over
-the rows with weights, so that the same algebra serves sequential updates, EM, Gibbs sampling and Dirichlet processes.
-``log_evidence`` is that of the rows in their order. `conjugate` finds a pair by likelihood and prior.
+Every pair is an immutable distribution of a parameter. ``update`` adds rows, ``remove`` takes them out again, both by
+sums over the rows with weights, so that the same algebra serves sequential updates, EM, Gibbs sampling and Dirichlet
+processes. ``log_evidence`` is that of the rows in their order. `conjugate` finds a pair by likelihood and prior.
 
 Source: Raiffa and Schlaifer (1961), chapter 3; Bishop (2006), chapter 2.
 """

@@ -22,7 +22,7 @@ REGISTRY: dict[tuple[str, str], type[Pair]] = {}
 
 
 class Pair(ABC):
-    """Base of the pairs: laws of a parameter that a likelihood leaves in their family."""
+    """Base of the pairs: distributions of a parameter that a likelihood leaves in their family."""
 
     likelihood: ClassVar[str] = ""
     prior: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Pair(ABC):
 
     @abstractmethod
     def _moved(self, x: Floats, weight: Floats) -> Self:
-        """The law after rows with weights; negative weights take rows out."""
+        """The distribution after rows with weights; negative weights take rows out."""
 
     @abstractmethod
     def _log_base(self, x: Floats, weight: Floats) -> float:
@@ -43,15 +43,15 @@ class Pair(ABC):
     @property
     @abstractmethod
     def log_normalizer(self) -> float:
-        """Log of what divides the unnormalized law: evidence is a ratio of two of them."""
+        """Log of what divides the unnormalized distribution: evidence is a ratio of two of them."""
 
     @abstractmethod
-    def law(self) -> Any:
-        """Law of the parameter."""
+    def distribution(self) -> Any:
+        """Distribution of the parameter."""
 
     @abstractmethod
     def predictive(self) -> Any:
-        """Law of the next row, the parameter averaged out."""
+        """Distribution of the next row, the parameter averaged out."""
 
     def _rows(self, x: ArrayLike) -> Floats:
         """Rows that the likelihood can give."""
@@ -69,7 +69,7 @@ class Pair(ABC):
         return self._moved(rows, _weights(weight, len(rows)))
 
     def remove(self, x: ArrayLike, weight: ArrayLike | None = None) -> Self:
-        """The law before these rows were added.
+        """The distribution before these rows were added.
 
         Raises
         ------
@@ -87,8 +87,8 @@ class Pair(ABC):
 
     def log_predictive(self, x: ArrayLike) -> Floats:
         """Log probability (density) in nats of each row as the next one, shape (n,)."""
-        found: Floats = np.asarray(self.predictive().log_prob(self._rows(x)), np.float64)
-        return found
+        log_p: Floats = np.asarray(self.predictive().log_prob(self._rows(x)), np.float64)
+        return log_p
 
 
 def conjugate(likelihood: str, prior: str) -> type[Pair]:
@@ -110,13 +110,13 @@ def conjugate(likelihood: str, prior: str) -> type[Pair]:
     >>> conjugate("poisson", "gamma").__name__
     'PoissonGamma'
     """
-    found = REGISTRY.get((str(likelihood), str(prior)))
-    if found is not None:
-        return found
+    pair = REGISTRY.get((str(likelihood), str(prior)))
+    if pair is not None:
+        return pair
     known = [f"{one} with {other}" for one, other in REGISTRY]
     close = nearest(f"{likelihood} with {prior}", known) or known
     raise UserValueError(
-        f"{likelihood} with {prior} is no known conjugate pair", "likelihood, prior", f"known: {', '.join(close)}"
+        f"{likelihood} with {prior} is not a known conjugate pair", "likelihood, prior", f"known: {', '.join(close)}"
     )
 
 
@@ -131,16 +131,20 @@ def is_conjugate(likelihood: str, prior: str) -> bool:
 
 @checked
 def same_up_to_a_constant(
-    log_joint: Callable[[Any], ArrayLike], log_law: Callable[[Any], ArrayLike], grid: Any, *, tolerance: float = 1e-10
+    log_joint: Callable[[Any], ArrayLike],
+    log_distribution: Callable[[Any], ArrayLike],
+    grid: Any,
+    *,
+    tolerance: float = 1e-10,
 ) -> bool:
-    """Whether a conditional of a joint density is a given law: their logs differ by a constant over a grid.
+    """Whether a conditional of a joint density is a given distribution: their logs differ by a constant over a grid.
 
     The check of conditional conjugacy that Gibbs sampling and mean field rest on: `log_joint` as a function of one
-    block with the others held, `log_law` a candidate for that block.
+    block with the others held, `log_distribution` a candidate for that block.
 
     Parameters
     ----------
-    log_joint, log_law : callables
+    log_joint, log_distribution : callables
         Of the grid, giving log densities in nats, shape (n,).
     grid : array
         Values of the block, first axis n >= 3.
@@ -148,11 +152,11 @@ def same_up_to_a_constant(
         Largest allowed spread of the difference, relative to the largest magnitude.
     """
     joint = floats(log_joint(grid), "log_joint")
-    law = answers(log_law(grid), joint.shape, "log_law")
-    if joint.ndim != 1 or len(joint) < 3 or not (np.isfinite(joint) & np.isfinite(law)).all():
-        raise UserValueError(f"log densities of shape {joint.shape}", "grid", "give 3 or more places of finite density")
-    difference = joint - law
-    size = max(1.0, float(np.abs(joint).max()), float(np.abs(law).max()))
+    distribution = answers(log_distribution(grid), joint.shape, "log_distribution")
+    if joint.ndim != 1 or len(joint) < 3 or not (np.isfinite(joint) & np.isfinite(distribution)).all():
+        raise UserValueError.must("grid", "have 3 or more points of finite log density", joint)
+    difference = joint - distribution
+    size = max(1.0, float(np.abs(joint).max()), float(np.abs(distribution).max()))
     return bool(np.ptp(difference) <= tolerance * size)
 
 
@@ -161,7 +165,7 @@ def finite(x: ArrayLike, ndim: int) -> Floats:
     values = floats(x, "x")
     values = values[None] if values.ndim == ndim - 1 else values
     if values.ndim != ndim:
-        raise UserValueError(f"rows of shape {values.shape}", "x", f"give an array of {ndim} axes")
+        raise UserValueError.must("x", f"be an array of {ndim} axes", values)
     return allowed(values, np.isfinite, "not finite")
 
 
@@ -171,7 +175,9 @@ def allowed(values: Floats, test: Callable[[Floats], Any], words: str) -> Floats
     if bad.any():
         at = np.argwhere(bad)[0].tolist()
         row = f"row {at[0]}" + (f", column {at[1]}" if len(at) > 1 else "")
-        raise UserValueError(f"value {values[tuple(at)]:g} is {words}", row, "the likelihood cannot give it: drop it")
+        raise UserValueError(
+            f"x must be possible under the likelihood, got {values[tuple(at)]}, which is {words}", row, "drop the row"
+        )
     return values
 
 
@@ -180,9 +186,9 @@ def _weights(weight: ArrayLike | None, n: int) -> Floats:
         return np.ones(n)
     values = floats(weight, "weight")
     if values.shape not in ((), (n,)):
-        raise UserValueError(f"weights of shape {values.shape} for {n} rows", "weight", "give one per row")
+        raise UserValueError.must("weight", f"have one value for each of the {n} rows", values)
     values = np.broadcast_to(values, (n,))
-    return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "no weight")
+    return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "not a weight")
 
 
 def positive(**values: float) -> None:
@@ -200,6 +206,6 @@ def real(**values: float) -> None:
 
 
 def in_range(*values: Any) -> None:
-    """Refuse a removal that leaves no law."""
+    """Refuse a removal that leaves no distribution."""
     if not all(value > 0 for value in values):
-        raise UserValueError("rows are taken out that were never added", "x", "remove only what update has added")
+        raise UserValueError("x must hold only rows that update has added", "x")

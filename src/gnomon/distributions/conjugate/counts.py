@@ -1,4 +1,4 @@
-"""Conjugate pairs of zeros and ones, categories, counts, and the end of a uniform law."""
+"""Conjugate pairs of zeros and ones, categories, counts, and the end of a uniform distribution."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["BernoulliBeta", "CategoricalDirichlet", "PoissonGamma", "UniformPare
 
 @dataclass(frozen=True)
 class BernoulliBeta(Pair):
-    """Probability of a 1 among zeros and ones, with a beta law.
+    """Probability of a 1 among zeros and ones, with a beta distribution.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ class BernoulliBeta(Pair):
         """log B(a, b)."""
         return float(special.betaln(self.ones, self.zeros))
 
-    def law(self) -> Beta:
-        """Beta law of the probability."""
+    def distribution(self) -> Beta:
+        """Beta distribution of the probability."""
         return Beta(self.ones, self.zeros)
 
     @property
@@ -75,7 +75,7 @@ class BernoulliBeta(Pair):
         return (self.ones - 1) / (self.ones + self.zeros - 2)
 
     def predictive(self) -> Categorical:
-        """Law of the next 0 or 1."""
+        """Distribution of the next 0 or 1."""
         return Categorical(np.log([self.zeros, self.ones]))
 
     def log_evidence_of_counts(self, ones: int, zeros: int) -> float:
@@ -87,7 +87,7 @@ class BernoulliBeta(Pair):
 
 @dataclass(frozen=True)
 class CategoricalDirichlet(Pair):
-    """Probabilities of categories 0 ... k - 1, with a Dirichlet law.
+    """Probabilities of categories 0 ... k - 1, with a Dirichlet distribution.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ class CategoricalDirichlet(Pair):
         """The posterior after counts by category; fractions are expected counts, negative ones take out."""
         more = floats(counts, "counts")
         if more.shape != (len(self.concentration),):
-            what = f"counts of shape {more.shape} for {len(self.concentration)} categories"
-            raise UserValueError(what, "counts", "give one per category")
+            what = f"counts must be {len(self.concentration)} numbers, one per category, got shape {more.shape}"
+            raise UserValueError(what, "counts")
         after = np.asarray(self.concentration) + more
         in_range(*after)
         return replace(self, concentration=tuple(after.tolist()))
@@ -143,18 +143,18 @@ class CategoricalDirichlet(Pair):
         ways = special.gammaln(n.sum() + 1) - special.gammaln(n + 1).sum()
         return float(ways + self.add(n).log_normalizer - self.log_normalizer)
 
-    def law(self) -> Dirichlet:
-        """Dirichlet law of the probabilities."""
+    def distribution(self) -> Dirichlet:
+        """Dirichlet distribution of the probabilities."""
         return Dirichlet(np.asarray(self.concentration))
 
     def predictive(self) -> Categorical:
-        """Law of the next category."""
+        """Distribution of the next category."""
         return Categorical(np.log(self.concentration))
 
 
 @dataclass(frozen=True)
 class PoissonGamma(Pair):
-    """Rate of Poisson counts, with a gamma law.
+    """Rate of Poisson counts, with a gamma distribution.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class PoissonGamma(Pair):
         """log Gamma(a) - a log b."""
         return math.lgamma(self.concentration) - self.concentration * math.log(self.rate)
 
-    def law(self) -> Gamma:
-        """Gamma law of the rate."""
+    def distribution(self) -> Gamma:
+        """Gamma distribution of the rate."""
         return Gamma(self.concentration, self.rate)
 
     def predictive(self) -> NegativeBinomial:
@@ -206,7 +206,7 @@ class PoissonGamma(Pair):
 
 @dataclass(frozen=True)
 class UniformPareto(Pair):
-    """Upper end of numbers uniform on [0, end], with a Pareto law.
+    """Upper end of numbers uniform on [0, end], with a Pareto distribution.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class UniformPareto(Pair):
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
         if (weight < 0).any():
-            raise UserValueError("the largest row cannot be taken out again", "x", "update the prior with the rest")
+            raise UserValueError("the largest row cannot be removed", "x", "update the prior with the other rows")
         seen = x[weight > 0]
         return replace(self, scale=float(max(self.scale, *seen, 0.0)), alpha=float(self.alpha + weight.sum()))
 
@@ -242,8 +242,8 @@ class UniformPareto(Pair):
         """-log k - k log m."""
         return -math.log(self.alpha) - self.alpha * math.log(self.scale)
 
-    def law(self) -> Pareto:
-        """Pareto law of the end."""
+    def distribution(self) -> Pareto:
+        """Pareto distribution of the end."""
         return Pareto(self.scale, self.alpha)
 
     def predictive(self) -> _ParetoUniform:
@@ -262,11 +262,11 @@ class _ParetoUniform:
         """Log density in nats; -inf below 0."""
         values, m, k = np.asarray(x, np.float64), self.scale, self.alpha
         height = math.log(k / ((k + 1) * m))
-        found = height + (k + 1) * np.log(m / np.maximum(values, m))
-        return np.where(values >= 0, found, -np.inf)
+        log_p = height + (k + 1) * np.log(m / np.maximum(values, m))
+        return np.where(values >= 0, log_p, -np.inf)
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """An end, then a number below it; two calls of noise."""
         end = Pareto(self.scale, self.alpha).sample(noise, draw, shape)
-        share: Floats = Uniform(0.0, 1.0).sample(noise, draw + 1, shape)
-        return end * share
+        fraction: Floats = Uniform(0.0, 1.0).sample(noise, draw + 1, shape)
+        return end * fraction

@@ -21,7 +21,7 @@ __all__ = ["MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
 
 @dataclass(frozen=True, eq=False)
 class MultivariateNormalPrecision(Pair):
-    """Precision matrix of normal vectors of known mean, with a Wishart law.
+    """Precision matrix of normal vectors of known mean, with a Wishart distribution.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class MultivariateNormalPrecision(Pair):
         check_fields(self)
         mean = floats(self.mean, "mean")
         if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
-            raise UserValueError(f"mean of shape {mean.shape}", "mean", "give d finite numbers")
+            raise UserValueError.must("mean", "be d finite numbers", mean)
         object.__setattr__(self, "mean", mean)
         matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
         object.__setattr__(self, "inverse_scale", matrix)
@@ -62,11 +62,11 @@ class MultivariateNormalPrecision(Pair):
 
     @property
     def log_normalizer(self) -> float:
-        """That of the Wishart law."""
-        return self.law().log_normalizer
+        """That of the Wishart distribution."""
+        return self.distribution().log_normalizer
 
-    def law(self) -> Wishart:
-        """Wishart law of the precision matrix."""
+    def distribution(self) -> Wishart:
+        """Wishart distribution of the precision matrix."""
         return Wishart(self.df, np.linalg.inv(self.inverse_scale))
 
     def predictive(self) -> MultivariateStudentT:
@@ -104,7 +104,7 @@ class MultivariateNormalMeanPrecision(Pair):
         check_fields(self)
         mean = floats(self.mean, "mean")
         if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
-            raise UserValueError(f"mean of shape {mean.shape}", "mean", "give d finite numbers")
+            raise UserValueError.must("mean", "be d finite numbers", mean)
         object.__setattr__(self, "mean", mean)
         matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
         object.__setattr__(self, "inverse_scale", matrix)
@@ -132,11 +132,13 @@ class MultivariateNormalMeanPrecision(Pair):
 
     @property
     def log_normalizer(self) -> float:
-        """That of the Wishart law, and -d/2 log k with a constant left out."""
-        return self.law().precision_law().log_normalizer - len(self.mean) / 2 * math.log(self.strength)
+        """That of the Wishart distribution, and -d/2 log k with a constant left out."""
+        return self.distribution().precision_distribution().log_normalizer - len(self.mean) / 2 * math.log(
+            self.strength
+        )
 
-    def law(self) -> NormalWishart:
-        """Joint law of mean and precision matrix."""
+    def distribution(self) -> NormalWishart:
+        """Joint distribution of mean and precision matrix."""
         return NormalWishart(self.mean, self.strength, self.df, np.linalg.inv(self.inverse_scale))
 
     def predictive(self) -> MultivariateStudentT:
@@ -148,10 +150,10 @@ class MultivariateNormalMeanPrecision(Pair):
 def _vectors(x: Any, d: int) -> Floats:
     rows = finite(x, 2)
     if rows.shape[1] != d:
-        raise UserValueError(f"rows of {rows.shape[1]} columns for a mean of {d}", "x", f"give {d} columns")
+        raise UserValueError.must("x", f"have {d} columns, one for each entry of the mean", rows)
     return rows
 
 
 def _enough(df: float, d: int) -> None:
     if not d - 1 < df < math.inf:
-        raise UserValueError(f"df is {df} for vectors of size {d}", "df", f"choose more than {d - 1}")
+        raise UserValueError.must("df", f"be more than {d - 1} for vectors of size {d}", df)

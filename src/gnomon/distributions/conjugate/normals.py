@@ -20,13 +20,13 @@ __all__ = ["NormalMean", "NormalMeanPrecision", "NormalPrecision"]
 
 @dataclass(frozen=True)
 class NormalMean(Pair):
-    """Mean of normal numbers of known variance, with a normal law.
+    """Mean of normal numbers of known variance, with a normal distribution.
 
     Parameters
     ----------
     mean : float
     variance : float, positive
-        Of the mean's law (neither standard deviation nor precision).
+        Of the mean's distribution (neither standard deviation nor precision).
     noise_variance : float, positive
         Of the numbers around the mean.
 
@@ -62,8 +62,8 @@ class NormalMean(Pair):
         """log sqrt(2 pi v) + m^2 / (2 v)."""
         return 0.5 * math.log(2 * math.pi * self.variance) + self.mean**2 / (2 * self.variance)
 
-    def law(self) -> Normal:
-        """Normal law of the mean."""
+    def distribution(self) -> Normal:
+        """Normal distribution of the mean."""
         return Normal(self.mean, math.sqrt(self.variance))
 
     def predictive(self) -> Normal:
@@ -73,12 +73,12 @@ class NormalMean(Pair):
 
 @dataclass(frozen=True)
 class NormalPrecision(Pair):
-    """Precision 1 / variance of normal numbers of known mean, with a gamma law.
+    """Precision 1 / variance of normal numbers of known mean, with a gamma distribution.
 
     Parameters
     ----------
     concentration, rate : float, positive
-        Shape a and rate b of the gamma law (b is no scale).
+        Shape a and rate b of the gamma distribution (b is no scale).
     mean : float
         The known mean.
     """
@@ -108,12 +108,12 @@ class NormalPrecision(Pair):
         """log Gamma(a) - a log b."""
         return math.lgamma(self.concentration) - self.concentration * math.log(self.rate)
 
-    def law(self) -> Gamma:
-        """Gamma law of the precision."""
+    def distribution(self) -> Gamma:
+        """Gamma distribution of the precision."""
         return Gamma(self.concentration, self.rate)
 
-    def variance_law(self) -> InverseGamma:
-        """The same belief about the variance: an inverse gamma law."""
+    def variance_distribution(self) -> InverseGamma:
+        """The same belief about the variance: an inverse gamma distribution."""
         return InverseGamma(self.concentration, self.rate)
 
     def predictive(self) -> StudentT:
@@ -160,8 +160,8 @@ class NormalMeanPrecision(Pair):
         # squares around the rows' own mean: large offsets cancel nothing
         center = (weight * x).sum() / n if n else 0.0
         m = (self.strength * self.mean + n * center) / k
-        spread = (weight * (x - center) ** 2).sum()
-        b = self.rate + spread / 2 + self.strength * n * (center - self.mean) ** 2 / (2 * k)
+        squares = (weight * (x - center) ** 2).sum()
+        b = self.rate + squares / 2 + self.strength * n * (center - self.mean) ** 2 / (2 * k)
         in_range(b)
         return replace(self, mean=float(m), strength=float(k), concentration=float(a), rate=float(b))
 
@@ -173,8 +173,8 @@ class NormalMeanPrecision(Pair):
         """log Gamma(a) - a log b - log(k) / 2, and a constant."""
         return math.lgamma(self.concentration) - self.concentration * math.log(self.rate) - math.log(self.strength) / 2
 
-    def law(self) -> NormalGamma:
-        """Joint law of mean and precision."""
+    def distribution(self) -> NormalGamma:
+        """Joint distribution of mean and precision."""
         return NormalGamma(self.mean, self.strength, self.concentration, self.rate)
 
     def predictive(self) -> StudentT:

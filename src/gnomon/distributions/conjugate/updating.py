@@ -1,17 +1,18 @@
 """Conjugate updates for people: a prior, data, and the posterior in closed form.
 
-A prior is a *pair*: a law of a parameter together with the likelihood of the data, such as `BernoulliBeta(ones=2,
-zeros=2)`. What comes back is a pair again, so that tomorrow's data goes on from today's posterior:
+A prior is a *pair*: a distribution of a parameter together with the likelihood of the data, such as
+`BernoulliBeta(ones=2, zeros=2)`. What comes back is a pair again, so that tomorrow's data goes on from today's
+posterior:
 
 >>> import gnomon
 >>> posterior = gnomon.conjugate.update(gnomon.conjugate.BernoulliBeta(ones=2, zeros=2), [1, 1, 0, 1])
->>> posterior, float(posterior.law().mean)
+>>> posterior, float(posterior.distribution().mean)
 (BernoulliBeta(ones=5.0, zeros=3.0), 0.625)
 >>> posterior.remove([0]).update([0]) == posterior
 True
 
-``law()`` is the parameter's, ``predictive()`` the next row's, ``log_evidence(x)`` compares priors, ``remove(x)`` undoes
-an update.
+``distribution()`` is the parameter's, ``predictive()`` the next row's, ``log_evidence(x)`` compares priors,
+``remove(x)`` undoes an update.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ def prior(likelihood: str, family: str, **parameters: Any) -> Pair:
     likelihood : str
         Of the data: "bernoulli", "categorical", "normal", "poisson" ...; `pairs` lists them.
     family : str
-        Of the parameter's law: "beta", "dirichlet", "normal", "gamma" ...
+        Of the parameter's distribution: "beta", "dirichlet", "normal", "gamma" ...
     **parameters
-        Of that law.
+        Of that distribution.
 
     Raises
     ------
     UserValueError
         A pair that is not known to be conjugate, with those that are; parameters out of range.
     UserTypeError
-        Parameters that the law has not, or lacks.
+        Parameters that the distribution has not, or lacks.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def update(prior: Pair | tuple[str, str], x: ArrayLike, weight: ArrayLike | None
     Parameters
     ----------
     prior : Pair, or names (likelihood, family)
-        What was believed before; names stand for the law's default parameters.
+        What was believed before; names stand for the distribution's default parameters.
     x : array of shape (n,), or (n, d) for vectors
         Rows that the likelihood can give.
     weight : array of shape (n,) or number, optional
@@ -110,7 +111,7 @@ def update(prior: Pair | tuple[str, str], x: ArrayLike, weight: ArrayLike | None
     if not isinstance(prior, Pair):
         known = ", ".join(f"{one} with {other}" for one, other in REGISTRY)
         raise UserTypeError(
-            f"{type(prior).__name__} is no prior", "prior", f"give a pair, or (likelihood, family) of: {known}"
+            f"{type(prior).__name__} is not a prior", "prior", f"give a pair, or (likelihood, family) of: {known}"
         )
     return prior.update(x, weight)
 

@@ -38,12 +38,12 @@ class Projection:
     @property
     def mean(self) -> float:
         """Mean of the fitted law."""
-        return float(self.law.mean)
+        return float(self.torch_distribution.mean)
 
     @property
     def variance(self) -> float:
         """Variance of the fitted law."""
-        return float(self.law.variance)
+        return float(self.torch_distribution.variance)
 
 
 def moment_projection(x: ArrayLike, weight: ArrayLike | None = None) -> Normal:

@@ -239,7 +239,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         return ClosedForm() if self._complete else EM(self.max_iter, self.tol)
 
     def finish(self, model: GaussianClassifierModel) -> None:
-        held = int(model.normals.held(model.floor).sum()) if model.floor.any() else 0
+        held = int(model.normals.at_floor(model.floor).sum()) if model.floor.any() else 0
         if held and current_group().rank == 0:
             warnings.warn(
                 f"covariance floor used in {held} of {len(model.weights)} classes: their rows coincide or lie in a "

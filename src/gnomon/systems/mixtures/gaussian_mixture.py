@@ -201,7 +201,7 @@ class GaussianMixture(Mixture):
         return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
     def finish(self, model: GaussianMixtureModel) -> None:
-        held = int(model.normals.held(model.floor).sum()) if model.floor.any() else 0
+        held = int(model.normals.at_floor(model.floor).sum()) if model.floor.any() else 0
         if held and current_group().rank == 0:
             warnings.warn(
                 f"covariance floor used in {held} of {self.n_components} components: their rows coincide or lie in a "
