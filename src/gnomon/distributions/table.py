@@ -81,10 +81,10 @@ class Categorical:
         if not isinstance(log_p, np.ndarray):
             import torch
 
-            codes = torch.as_tensor(x, dtype=torch.int64, device=log_p.device)
-            shape = np.broadcast_shapes(tuple(codes.shape), tuple(log_p.shape[:-1]))
+            index = torch.as_tensor(x, dtype=torch.int64, device=log_p.device)
+            shape = np.broadcast_shapes(tuple(index.shape), tuple(log_p.shape[:-1]))
             rows = log_p.expand(*shape, log_p.shape[-1])
-            return rows.gather(-1, codes.expand(shape)[..., None])[..., 0]
+            return rows.gather(-1, index.expand(shape)[..., None])[..., 0]
         codes = whole(x, "x")
         if codes.size and not (codes.min() >= 0 and codes.max() < log_p.shape[-1]):
             bad = codes[(codes < 0) | (codes >= log_p.shape[-1])].flat[0]

@@ -38,12 +38,12 @@ class Projection:
     @property
     def mean(self) -> float:
         """Mean of the fitted law."""
-        return float(self.torch_distribution.mean)
+        return float(self.law.mean)
 
     @property
     def variance(self) -> float:
         """Variance of the fitted law."""
-        return float(self.torch_distribution.variance)
+        return float(self.law.variance)
 
 
 def moment_projection(x: ArrayLike, weight: ArrayLike | None = None) -> Normal:
