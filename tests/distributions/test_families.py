@@ -257,9 +257,9 @@ def test_a_standard_deviation_must_be_positive():
             real.Normal(0.0, scale)
     with pytest.raises(UserValueError, match=r"scale\[1\]"):
         real.Normal(0.0, np.array([1.0, -2.0]))
-    with pytest.raises(UserValueError, match=r"do not fit each other: loc \(3,\), scale \(2,\)"):
+    with pytest.raises(UserValueError, match=r"shapes must broadcast, got loc \(3,\), scale \(2,\) \(Normal\)"):
         real.Normal(np.zeros(3), np.ones(2))
-    with pytest.raises(UserValueError, match="low < high"):
+    with pytest.raises(UserValueError, match=r"low must be below high, got 1\.0 and 1\.0 \(low, high\)"):
         bounded.Uniform(1.0, 1.0)
 
 

@@ -71,5 +71,7 @@ def test_ends():
             StickBreaking(*bad)
     with pytest.raises(UserValueError, match="discount"):
         StickBreaking(1.0, 3, discount=1.0)
-    with pytest.raises(UserValueError, match="3 on the last axis"):
+    with pytest.raises(
+        UserValueError, match=r"weights must have 3 entries on the last axis, got an array of shape \(2,\)"
+    ):
         StickBreaking(1.0, 3).log_prob([0.5, 0.5])
