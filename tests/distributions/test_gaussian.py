@@ -182,3 +182,17 @@ def test_what_is_no_covariance_is_refused():
 )
 def test_free_parameters(form, count):
     assert normals(form).n_parameters == count
+
+
+@pytest.mark.parametrize("form", ["diag", "spherical"])
+def test_products_and_the_loop_give_the_same_sums(form, monkeypatch):
+    """The products are taken only where they lose no digits; with components far apart the loop is."""
+    random = np.random.default_rng(3)
+    X, weight = random.normal(size=(700, 6)) * 3 + 1e3, random.uniform(0.5, 2, size=700)
+    shape = FORMS[form].shape(4, 6)
+    normals = FORMS[form](X[:4], random.uniform(0.5, 2, size=shape))
+    fast = normals.expect(X, np.log(np.full(4, 0.25)), weight)
+    monkeypatch.setattr("gnomon.distributions.gaussian.SAFE", 0.0)
+    slow = normals.expect(X, np.log(np.full(4, 0.25)), weight)
+    for name, value in slow.items():
+        np.testing.assert_allclose(fast[name], value, rtol=1e-11, atol=1e-9, err_msg=name)

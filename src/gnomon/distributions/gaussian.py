@@ -30,6 +30,9 @@ BLOCK_NUMBERS = 1 << 18
 DENSE = 0.4
 """Share of the memberships above which all components' scatters are taken in one product."""
 
+SAFE = 1e5
+"""Scaled squares up to which their difference keeps its digits: an error of 1e-11 nats or so."""
+
 ALIVE = 1e-12
 """A component that holds a smaller part of all rows keeps its parameters."""
 
@@ -126,7 +129,7 @@ class Normals:
         """Log density of each row under each distribution in nats, shape (n, k)."""
         x = np.asarray(x)
         out, buffers = np.empty((len(x), len(self.means))), Buffers()
-        for start, rows in self._blocks(x):
+        for start, rows in self._blocks(x, buffers):
             out[start : start + len(rows)] = self.constant - 0.5 * self._coordinates(rows, buffers)[1]
         return out
 
@@ -144,7 +147,7 @@ class Normals:
         sums, likelihood, buffers = self._sums(), 0.0, Buffers()
         x, weight = np.asarray(x), np.asarray(weight, dtype=np.float64)
         constant = self.constant + log_weights
-        for start, rows in self._blocks(x):
+        for start, rows in self._blocks(x, buffers):
             coordinates, part = self._coordinates(rows, buffers)
             part *= -0.5
             part += constant
@@ -159,7 +162,7 @@ class Normals:
         """Sums for `maximize` over rows of which component c has the given part, shape (n, k)."""
         sums, buffers = self._sums(), Buffers()
         part = np.ascontiguousarray(part, dtype=np.float64)
-        for start, rows in self._blocks(np.asarray(x)):
+        for start, rows in self._blocks(np.asarray(x), buffers):
             block = part[start : start + len(rows)]
             sums["rows"] += block.sum(0)
             self._collect(self._coordinates(rows, buffers)[0], block, sums, buffers)
@@ -193,14 +196,21 @@ class Normals:
     @property
     def pivot(self) -> Floats:
         """Rows are taken relative to this point, so that a common offset costs no digits."""
-        return self.means.mean(0)
+        center: Floats = self.means.mean(0)
+        return center
 
-    def _blocks(self, x: Array) -> Iterator[tuple[int, Floats]]:
-        k, d = self.means.shape
-        size = min(max(BLOCK_NUMBERS // (k * d), 256), 4096)
-        pivot = self.pivot
+    def _blocks(self, x: Array, buffers: Buffers) -> Iterator[tuple[int, Floats]]:
+        size = min(max(BLOCK_NUMBERS // self._numbers_per_row(), 256), 4096)
         for start in range(0, len(x), size):
-            yield start, np.asarray(x[start : start + size], dtype=np.float64) - pivot
+            yield start, self._shifted(x[start : start + size], buffers)
+
+    def _shifted(self, rows: Array, buffers: Buffers) -> Floats:
+        """Rows relative to the pivot."""
+        return np.subtract(rows, self.pivot, out=_reused(buffers, "rows", *rows.shape))
+
+    def _numbers_per_row(self) -> int:
+        """Length of a row of the largest array of a block."""
+        return max(self.means.shape)
 
     def _alive(self, sums: dict[str, Any]) -> NDArray[np.bool_]:
         rows = sums["rows"]
@@ -236,6 +246,9 @@ class FullNormals(Normals):
     def at_floor(self, floor: Array) -> NDArray[np.bool_]:
         """Which components have a direction at the floor."""
         return smallest(self.covariances, np.asarray(floor)) <= 1 + 1e-6
+
+    def _numbers_per_row(self) -> int:
+        return self.means.size
 
     def _prepare(self) -> None:
         k, d = self.means.shape
@@ -357,7 +370,11 @@ class TiedNormals(Normals):
 
 
 class DiagNormals(Normals):
-    """Independent columns, each component with variances of its own."""
+    """Independent columns, each component with variances of its own.
+
+    Squared distances are taken apart, x^2 p - 2 x m p + m^2 p, and so are the moments: one matrix product each with
+    [x, x^2, 1]. Where the summands are so large that their difference would lose digits, a loop subtracts first.
+    """
 
     form: ClassVar[str] = "diag"
 
@@ -382,25 +399,50 @@ class DiagNormals(Normals):
     def _variances(self) -> Floats:
         return self.covariances
 
+    def _numbers_per_row(self) -> int:
+        return 8 * self.means.shape[1]  # blocks of half a megabyte: they are gone over four times
+
     def _prepare(self) -> None:
         variances = self._variances()
         for c in np.flatnonzero(~(variances > 0).all(1))[:1]:
             cholesky(int(c), np.zeros((1, 1)))
         self.center = self.means - self.pivot
         self.precision = 1 / variances
+        self.offset = (self.center**2 * self.precision).sum(1)
+        self.factors = np.hstack([-2 * self.center * self.precision, self.precision, self.offset[:, None]]).T
         self.constant = _constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
 
+    def _shifted(self, rows: Array, buffers: Buffers) -> Floats:
+        n, d = rows.shape
+        kernels.with_squares(
+            rows, self.pivot, _reused(buffers, "powers", n, 2 * d + 1), _reused(buffers, "largest", 1, d)[0]
+        )
+        return buffers["powers"][:n, :d]
+
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
-        out = np.empty((len(rows), len(self.means)))
-        kernels.distances(rows, self.center, self.precision, out)
-        return rows, out
+        powers = buffers["powers"][: len(rows)]
+        largest = np.matmul(self.precision, buffers["largest"][0])
+        if max(largest.max(), self.offset.max()) > SAFE:
+            out = np.empty((len(rows), len(self.means)))
+            kernels.distances(rows, self.center, self.precision, out)
+            return (rows, None), out
+        out = np.matmul(powers, self.factors)
+        return (rows, powers), np.maximum(out, 0.0, out=out)
 
     def _sums(self) -> dict[str, Any]:
         k, d = self.means.shape
         return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d))}
 
     def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
-        kernels.second_moments(coordinates, self.center, part, sums["first"], sums["second"])
+        rows, powers = coordinates
+        if powers is None:
+            kernels.second_moments(rows, self.center, part, sums["first"], sums["second"])
+            return
+        d = rows.shape[1]
+        moments = np.matmul(part.T, powers)
+        first, second, moved = moments[:, :d], moments[:, d:-1], moments[:, -1:] * self.center
+        sums["first"] += first - moved
+        sums["second"] += second - self.center * (2 * first - moved)
 
     def _moments(self, sums: dict[str, Any]) -> tuple[NDArray[np.bool_], Floats]:
         """Move the means; which components are alive, and their new variances."""

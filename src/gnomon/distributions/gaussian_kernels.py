@@ -7,7 +7,10 @@ import numpy as np
 
 from gnomon.numeric.fast import exp64, log64
 
-__all__ = ["NEGLIGIBLE", "add", "distances", "gather", "scale", "responsibilities", "second_moments", "squares"]
+__all__ = [
+    "NEGLIGIBLE", "add", "distances", "gather", "responsibilities", "scale", "second_moments", "squares",
+    "with_squares",
+]  # fmt: skip
 
 NEGLIGIBLE = 1e-24
 """A row of which a component has a smaller part is left out of its moments, whose sums would round it away."""
@@ -29,6 +32,21 @@ def squares(y, shift, out):  # type: ignore[no-untyped-def]
                 y[i, c, j] = value
                 total += value * value
             out[i, c] = total
+
+
+@kernel
+def with_squares(x, pivot, out, largest):  # type: ignore[no-untyped-def]
+    """out[i] = [gap, gap^2, 1] with gap = x[i] - pivot; largest = max over i of gap^2, by column."""
+    n, d = x.shape
+    largest[:] = 0.0
+    for i in range(n):
+        for j in range(d):
+            gap = x[i, j] - pivot[j]
+            square = gap * gap
+            out[i, j] = gap
+            out[i, d + j] = square
+            largest[j] = max(largest[j], square)
+        out[i, 2 * d] = 1.0
 
 
 @summing
