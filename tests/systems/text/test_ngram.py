@@ -16,7 +16,7 @@ from sklearn.base import clone
 import gnomon
 from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
-from gnomon.systems.text import _corpus
+from gnomon.systems.text import ngram
 from gnomon.systems.text.ngram import Additive, Dirichlet, Interpolated, Katz, KneserNey, NGram
 from gnomon.training.launch import launch
 
@@ -220,7 +220,7 @@ def test_a_fit_in_pieces_resumes_to_the_bit(smoothing: str, monkeypatch: Any, tm
     text = some_text(100)
     whole = NGram(smoothing=smoothing).fit(text)
     assert whole.n_steps_ == 1
-    monkeypatch.setattr(_corpus, "BLOCK_TOKENS", 90)
+    monkeypatch.setattr(ngram, "BLOCK_TOKENS", 90)
     pieces = NGram(smoothing=smoothing).fit(text)
     assert pieces.n_steps_ > 4
     for stop in range(pieces.n_steps_ + 1):
@@ -241,7 +241,7 @@ TEXTS = ((3, some_text(41)), (2, ["a"]))
 
 def counted(folder: str) -> list[dict[str, Any]]:
     """Fits in pieces, in the group of this process; the last one stopped, left at once, and resumed."""
-    _corpus.BLOCK_TOKENS = 50
+    ngram.BLOCK_TOKENS = 50
     warnings.simplefilter("ignore", UserWarning)
     models = [NGram(n=n).fit(text) for n, text in TEXTS]
     begun = NGram(n=3)

@@ -13,13 +13,14 @@ from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.inference.counting import BOS, EOS, UNKNOWN, NGramCounts, Start, Stream, count_stream, merge_counts, stack
 from gnomon.inference.decoding.ancestral import ancestral
+from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import resolve
 from gnomon.systems.text._smoothing import Estimate, Smoothing, possible
 
 __all__ = ["NGramModel"]
 
-Sentences = tuple[ArrayLike, ArrayLike]
+Sentences = tuple[ArrayLike, ArrayLike] | Ragged
 
 
 class NGramModel:
@@ -91,7 +92,8 @@ class NGramModel:
 
     def lay(self, x: Sentences) -> Stream:
         """The sentences as one stream with their borders."""
-        return Stream.of(*x, self.vocabulary_size, self.sentence_start)
+        ids, offsets = (x.values, x.offsets) if isinstance(x, Ragged) else x
+        return Stream.of(ids, offsets, self.vocabulary_size, self.sentence_start)
 
     def count(self, x: Sentences) -> NGramCounts:
         """Counts of a text, to be merged with those of others."""
@@ -146,7 +148,8 @@ class NGramModel:
     def log_prob(self, x: Sentences) -> NDArray[np.float64]:
         """Log probability of each sentence in nats, shape (sentences,)."""
         values, sentence = self.token_log_prob(x)
-        return np.bincount(sentence, weights=values, minlength=np.size(x[1]) - 1).astype(np.float64, copy=False)
+        n = len(x) if isinstance(x, Ragged) else np.size(x[1]) - 1
+        return np.bincount(sentence, weights=values, minlength=n).astype(np.float64, copy=False)
 
     def _probability(
         self, stream: Stream, at: NDArray[np.int64], places: list[NDArray[np.int64]]

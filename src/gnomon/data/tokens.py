@@ -1,4 +1,4 @@
-"""Sentences as a fit takes them: one array of ids, cut by offsets."""
+"""The domain of text: sentences of tokens, and their ids."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy import cumsum, int64
 
 from gnomon.data.text import Unit, Vocabulary, sentences
+from gnomon.numeric.ragged import Ragged
 
 __all__ = ["Tokens", "encode"]
-
-BLOCK_TOKENS = 1 << 22
-"""Tokens that one step of a fit counts: a hundred megabytes or so of keys."""
-
-Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Tokens:
         return f"sentences of {self.unit}s, vocabulary of {n_ids}"
 
 
-def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Encoded:
-    """Ids of all sentences and the offsets that cut them."""
-    offsets = np.cumsum([0, *map(len, text)], dtype=np.int64)
-    return vocabulary.encode(list(chain.from_iterable(text))), offsets
+def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
+    """Ids of all sentences."""
+    offsets = cumsum([0, *map(len, text)], dtype=int64)
+    return Ragged(vocabulary.encode(list(chain.from_iterable(text))), offsets)

@@ -1,0 +1,82 @@
+"""Scores of a text under a language model: log likelihood and perplexity per token, bits per byte."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.data.text import detokenize
+from gnomon.evaluation.score import Score
+
+__all__ = ["byte_lengths", "text_scores"]
+
+
+def text_scores(
+    log_prob: NDArray[np.float64],
+    tokens: NDArray[np.int64],
+    n_bytes: NDArray[np.int64],
+    *,
+    data_space: str,
+    unknown: int = 0,
+    note: str = "",
+) -> dict[str, Score]:
+    """Log likelihood per token, perplexity and bits per byte, with standard errors over sentences.
+
+    Parameters
+    ----------
+    log_prob : float64 array of shape (sentences,)
+        Nats.
+    tokens, n_bytes : int64 arrays of shape (sentences,)
+        Predicted tokens and UTF-8 bytes of each.
+    data_space : str
+        Of the scores per token.
+    unknown : int, default 0
+        Tokens whose spelling the model does not give: bits per byte are then a lower bound.
+    note : str
+
+    Examples
+    --------
+    >>> found = text_scores(np.log([0.25, 0.25]), np.array([1, 2]), np.array([1, 1]), data_space="x")
+    >>> round(found["perplexity"].value, 4), found["bits_per_byte"].value
+    (2.5198, 2.0)
+    """
+    mean = _per(log_prob, tokens, name="log_likelihood", unit="nats per token", data_space=data_space, note=note)
+    ratio = math.exp(min(-mean.value, 709.0)) if math.isfinite(mean.value) else math.inf
+    perplexity = Score(
+        ratio, ratio * mean.stderr, unit="per token", data_space=data_space, name="perplexity",
+        higher_is_better=False, n=mean.n, note=note,
+    )  # fmt: skip
+    if unknown and not note:
+        note = f"the spelling of {unknown} unknown tokens is not counted"
+    bits = _per(
+        -log_prob / math.log(2), n_bytes, name="bits_per_byte", unit="bits per byte", data_space="bytes of text",
+        kind="lower bound" if unknown else "exact", higher_is_better=False, note=note,
+    )  # fmt: skip
+    return {"log_likelihood": mean, "perplexity": perplexity, "bits_per_byte": bits}
+
+
+def _per(totals: NDArray[np.float64], counts: NDArray[np.int64], **facts: Any) -> Score:
+    """sum of totals / sum of counts as a Score whose examples are the sentences."""
+    share = np.divide(totals, counts, out=np.zeros(totals.shape), where=counts > 0)
+    return Score.from_pointwise(share, weight=counts, **facts)
+
+
+def byte_lengths(
+    sentences: Sequence[Sequence[str]], unit: Literal["word", "char", "byte"], *, ends: bool
+) -> NDArray[np.int64]:
+    """UTF-8 length of each sentence: words joined by blanks; with the line's end where that is predicted.
+
+    Examples
+    --------
+    >>> byte_lengths([["a", "b"], []], "word", ends=True).tolist()
+    [4, 1]
+    """
+    if unit == "byte":
+        sizes = [len(tokens) for tokens in sentences]
+    else:
+        sizes = [len(detokenize(tokens, unit).encode("utf-8", "surrogatepass")) for tokens in sentences]
+    return np.array(sizes, np.int64) + ends

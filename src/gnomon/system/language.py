@@ -1,0 +1,272 @@
+"""What language models have in common: text in, the verbs of sequences of tokens."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.contracts import Noise
+from gnomon.data.examples import Examples
+from gnomon.data.text import Vocabulary, detokenize, tokenize
+from gnomon.data.tokens import Tokens, encode
+from gnomon.errors import UserValueError
+from gnomon.evaluation.perplexity import Perplexity
+from gnomon.evaluation.score import Score
+from gnomon.evaluation.text_scores import byte_lengths, text_scores
+from gnomon.inference.counting import BOS, EOS, UNKNOWN
+from gnomon.inference.decoding.ancestral import ancestral
+from gnomon.inference.decoding.beam import beam_search
+from gnomon.inference.decoding.greedy import greedy
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import seed_of
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.system.base import System
+
+__all__ = ["LanguageModel"]
+
+Method = Literal["sample", "greedy", "beam"]
+
+
+class LanguageModel(System):
+    """Base of systems that give probabilities to sentences of tokens.
+
+    The model keeps `gnomon.contracts.NextToken` on ids, in which 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``. It has a
+    `vocabulary` and answers ``token_log_prob(text)``: the log probability of every predicted token of a `Ragged` text
+    and the sentence that it belongs to.
+    """
+
+    unit: Annotated[Literal["word", "char", "byte"], Doc("What a string is cut into.")] = "word"
+    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
+
+    @property
+    def domain(self) -> Tokens:
+        """Text cut into tokens by `unit`."""
+        return Tokens(self.unit)
+
+    @property
+    def predicts_ends(self) -> bool:
+        """Whether the end of a sentence is a token that is predicted."""
+        return True
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """Tokens by id."""
+        vocabulary: Vocabulary = self.model_.vocabulary
+        return vocabulary
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+        """Fit to a text.
+
+        Parameters
+        ----------
+        X : str, list of str, list of lists of str, Dataset or iterable
+            The text; see `gnomon.data.text.sentences`. A generator is read once and stored.
+        y, sample_weight : None
+            There is nothing to predict beside the text, and its sentences have no weights.
+        validation : text, optional
+            Sentences that do not train and judge the fit.
+        run : path, optional
+            A new folder for checkpoints, history and the fitted model.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UserError
+            A text without tokens, or something that is no text: what, where, what to do.
+        """
+        if sample_weight is not None:
+            raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
+        self.check_parameters()
+        with self._all_or_nothing():
+            examples = self.ingest(X)
+            judges = None if validation is None else self.text_examples(validation, examples.shared["vocabulary"])
+            return self._fit(examples, self._open(run, examples, judges), judges)
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        text = self.domain.check(X)
+        return self.text_examples(text, Vocabulary.fit(text, self.min_count))
+
+    def text_examples(self, X: Any, vocabulary: Vocabulary) -> Examples:
+        """A text as examples, sentence by sentence, in the ids of a vocabulary."""
+        return Examples({"X": encode(self.domain.check(X), vocabulary)}, shared={"vocabulary": vocabulary})
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return {"vocabulary_size": len(examples.shared["vocabulary"])}
+
+    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+        model.vocabulary = examples.shared["vocabulary"]
+
+    def _encoded(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return encode(self.domain.check(X), self.vocabulary_)
+
+    # --- scores -------------------------------------------------------------------------------------------------
+
+    def log_prob(self, X: Any) -> NDArray[np.float64]:
+        """Log probability of each sentence in nats, shape (sentences,)."""
+        return self._totals(self._encoded(X))
+
+    def _totals(self, text: Any) -> NDArray[np.float64]:
+        values, sentence = self.model_.token_log_prob(text)
+        return np.bincount(sentence, weights=values, minlength=len(text)).astype(np.float64, copy=False)
+
+    def perplexity(self, X: Any, *, unknown: Literal["count", "skip"] = "count") -> float:
+        """exp of the mean negative log probability per token, sentence ends included where they are predicted.
+
+        Parameters
+        ----------
+        X : text
+        unknown : {"count", "skip"}
+            Whether tokens outside the vocabulary are among those that are averaged; as context they always stay.
+
+        Warns
+        -----
+        UserWarning
+            A token of probability 0, which makes the perplexity inf.
+        """
+        if unknown not in ("count", "skip"):
+            raise UserValueError(f"unknown={unknown!r} is not allowed", "perplexity", "use 'count' or 'skip'")
+        text = self._encoded(X)
+        values, _ = self.model_.token_log_prob(text)
+        kept = None if unknown == "count" else self._known(text)
+        result = Perplexity().update(values, kept).value
+        if result == np.inf:
+            warnings.warn(self.impossible(text), UserWarning, stacklevel=2)
+        return result
+
+    def _known(self, text: Any) -> NDArray[np.bool_]:
+        """Which of the predicted tokens, in the order of ``token_log_prob``, are not ``<unk>``."""
+        known = text.values != UNKNOWN
+        return np.insert(known, text.offsets[1:], True) if self.predicts_ends else known
+
+    def impossible(self, text: Any) -> str:
+        """What has probability 0 in an encoded text, in a line; "" where nothing has."""
+        return ""
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Log likelihood per token, perplexity and bits per byte; standard errors are over sentences.
+
+        Bits per byte take the text as words joined by blanks (or as its characters or bytes), with a line end after
+        each sentence where ends are predicted. The spelling of unknown tokens is not in them: then they are a lower
+        bound.
+        """
+        check_is_fitted(self)
+        sentences, ends = self.domain.check(X), self.predicts_ends
+        text = encode(sentences, self.vocabulary_)
+        totals = self._totals(text)
+        space = self.domain.space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
+        return text_scores(
+            totals, text.lengths + ends, byte_lengths(sentences, self.unit, ends=ends), data_space=space,
+            unknown=int((text.values == UNKNOWN).sum()),
+            note="" if np.isfinite(totals).all() else self.impossible(text),
+        )  # fmt: skip
+
+    # --- what comes next ----------------------------------------------------------------------------------------
+
+    def next_distribution(self, context: str | Sequence[str] = "") -> NDArray[np.float64]:
+        """Distribution of the token after the beginning of a sentence, by id: shape (len(vocabulary_),).
+
+        Parameters
+        ----------
+        context : str or list of tokens
+            The sentence so far; empty for its first token.
+        """
+        ids = [BOS, *self._ids(context)]
+        row, _ = self.model_.step(np.array(ids[-1:]), self.model_.start([ids[:-1]]))
+        return np.asarray(np.exp(row[0]), np.float64)
+
+    def next_tokens(self, context: str | Sequence[str] = "", k: int = 5) -> list[tuple[str, float]]:
+        """The k most probable tokens after the beginning of a sentence, with their probabilities."""
+        row = self.next_distribution(context)
+        best = np.argsort(-row, kind="stable")[: how_many(k, "k")]
+        return list(zip(self.vocabulary_.decode(best), row[best].tolist(), strict=True))
+
+    def sample(self, n: int = 1, *, random_state: Any = None, max_length: int = 100) -> list[str]:
+        """Draw n sentences of at most `max_length` tokens (exactly as many where no end is predicted).
+
+        Two calls differ unless `random_state` is given.
+        """
+        return self.generate("", n, random_state=random_state, max_length=max_length)
+
+    def generate(
+        self,
+        prompt: str | Sequence[str],
+        n: int = 1,
+        *,
+        method: Method = "sample",
+        random_state: Any = None,
+        max_length: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        width: int = 5,
+        length_penalty: float = 0.75,
+    ) -> list[str]:
+        """Sentences that begin with the prompt.
+
+        Parameters
+        ----------
+        prompt : str or list of tokens
+        n : int
+            How many: draws, or the n best that a beam search finds (at most `width`); greedy search finds one.
+        method : {"sample", "greedy", "beam"}
+        random_state : int, Generator, RandomState or None
+            Two samples differ unless it is given.
+        max_length : int
+            Tokens after the prompt, at most.
+        temperature, top_k, top_p
+            What is drawn from; see `gnomon.inference.decoding.filters.filtered`.
+        width, length_penalty
+            Of the beam; see `gnomon.inference.decoding.beam.beam_search`.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        UserValueError
+            A method that there is not, more sentences than the search keeps.
+        """
+        n, max_length = how_many(n), how_many(max_length, "max_length")
+        context, end = [BOS, *self._ids(prompt)], EOS if self.predicts_ends else None
+        if method == "sample":
+            drawn = ancestral(
+                self.model_, [context] * n, Stream(seed_of(random_state), "sample"), max_length=max_length,
+                vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
+            )  # fmt: skip
+            rows = list(drawn)
+        elif method in ("greedy", "beam"):
+            width = 1 if method == "greedy" else how_many(width, "width")
+            if n > width:
+                raise UserValueError(f"n must be at most {width}, got {n}", "n", f"{method} search keeps {width}")
+            rows = self._searched(context, n, method, width, max_length, length_penalty, end)
+        else:
+            raise UserValueError(f"unknown method {method!r}", "method", "choose from sample, greedy, beam")
+        begin = tokenize(prompt, self.unit) if isinstance(prompt, str) else list(prompt)
+        texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in rows]
+        return [detokenize([*begin, *tokens], self.unit) for tokens in texts]
+
+    def _searched(
+        self, context: list[int], n: int, method: str, width: int, max_length: int, alpha: float, end: int | None
+    ) -> list[NDArray[np.int64]]:
+        if method == "greedy":
+            return list(greedy(self.model_, [context], max_length=max_length, end=end)[0])[:n]
+        best = beam_search(self.model_, [context], width, max_length=max_length, end=end, alpha=alpha, n_best=n)[0]
+        return [np.array(one.tokens, np.int64) for one in best]
+
+    def _ids(self, context: str | Sequence[str]) -> list[int]:
+        check_is_fitted(self)
+        tokens = tokenize(context, self.unit) if isinstance(context, str) else list(context)
+        return [int(i) for i in self.vocabulary_.encode(tokens)]
