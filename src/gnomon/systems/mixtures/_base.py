@@ -78,7 +78,7 @@ class MixtureModel:
         return np.minimum(np.searchsorted(edges, u, side="right"), len(edges) - 1)
 
 
-def distinct_rows(X: np.ndarray[Any, Any], most: int, block: int = 4096) -> int:
+def distinct_rows(X: np.ndarray[Any, Any], most: int, block: int = 256) -> int:
     """How many different rows there are, counted up to `most`; ends early where rows differ.
 
     Examples

@@ -53,16 +53,20 @@ def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int
         return order[np.minimum(np.searchsorted(edges, u, side="right"), len(mass) - 1)]
 
     def squared(rows: NDArray[np.int64]) -> Floats:
-        return np.maximum(norms[:, None] - 2 * np.matmul(x, x[rows].T) + norms[rows], 0.0)
+        out = np.matmul(-2 * x[rows], x.T)
+        out += norms
+        out += norms[rows, None]
+        return np.maximum(out, 0.0, out=out)
 
     chosen = draw(weight, 1, 0)
-    nearest = squared(chosen)[:, 0]
+    nearest = squared(chosen)[0]
     for c in range(1, k):
         mass = weight * nearest
         candidates = draw(mass if mass.any() else weight, trials, c)
-        gaps = np.minimum(nearest[:, None], squared(candidates))
-        best = int(np.argmin(np.matmul(weight, gaps)))
-        chosen, nearest = np.append(chosen, candidates[best]), gaps[:, best]
+        gaps = squared(candidates)
+        np.minimum(gaps, nearest, out=gaps)
+        best = int(np.argmin(np.matmul(gaps, weight)))
+        chosen, nearest = np.append(chosen, candidates[best]), gaps[best]
     return chosen
 
 
