@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.objectives.base import Loss, Objective, Phase, Term
 from gnomon.runs.folder import RunFolder
 from gnomon.training.driver import run_procedure
@@ -82,7 +84,7 @@ def test_every_update_has_a_batch_and_noise_of_its_own() -> None:
 def test_a_phase_may_take_the_validation_rows() -> None:
     """DARTS's alternation: architecture by held-out rows, weights by the others, each in its own order."""
     objective = Unequal("validation")
-    held = Batches(np.arange(8.0).reshape(4, 2), batch_size=2, shuffle=False)
+    held = Batches(Examples({"X": np.arange(8.0).reshape(4, 2)}), Rows(2, shuffle=False))
     task = replace(problem(objective), validation=held)
     run_procedure(Gradient(SGD(), 0.1, Budget(epochs=1)), task)
     fits = [one for one in objective.seen if one[0] != "validation"]
@@ -164,7 +166,7 @@ class Wandering(Squares):
 
 def test_validation_leaves_no_trace() -> None:
     """The fit is that of an objective which knows to keep still while it is judged."""
-    held, ended = Batches(np.array([[0.5, 1.0], [1.0, -1.0]]), batch_size=1, shuffle=False), []
+    held, ended = Batches(Examples({"X": np.array([[0.5, 1.0], [1.0, -1.0]])}), Rows(1, shuffle=False)), []
     for wander in (True, False):
         objective = Wandering(wander=wander)
         task = replace(problem(objective), validation=held)
@@ -182,7 +184,7 @@ def test_what_is_watched_stands_first_and_judges() -> None:
             loss = super().forward(model, batch, **options)
             return Loss({**loss.terms, "units": Term(6.0, 2.0)}, watch="units")
 
-    task = replace(problem(Watched()), validation=Batches(np.ones((2, 2)), shuffle=False))
+    task = replace(problem(Watched()), validation=Batches(Examples({"X": np.ones((2, 2))}), Rows(shuffle=False)))
     outcome = run_procedure(Gradient(SGD(), 0.1, Budget(epochs=2)), task)
     assert list(outcome.records[0]) == ["step", "epoch", "units", "error", "gradient_norm", "validation_units"]
     assert outcome.history["validation_units"] == [3.0, 3.0]
