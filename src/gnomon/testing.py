@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_regressor
 
-from gnomon.distributions.domains import Real
-from gnomon.distributions.images import Images
+from gnomon.data.dataset import fingerprint
+from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
@@ -104,23 +104,31 @@ class Case:
         CHECKS[name](self)
 
 
+def _domain(system: System) -> Any:
+    """The domain that the system's scores speak of."""
+    return getattr(system, "outcomes", system.domain)
+
+
 def example(system: System) -> tuple[Any, Any]:
-    """Forty rows (images, sentences) in the system's domain, and labels."""
+    """Forty rows (images, sentences ...) in the system's domain, and labels where rows have some."""
     random = np.random.default_rng(0)
-    if getattr(system, "domain", None) is not None and "token" in type(system.domain).__name__.lower():
-        words = np.array(["sun", "dial", "shadow", "hour", "noon", "casts", "the"])
-        return [" ".join(random.choice(words, size=random.integers(3, 9))) for _ in range(40)], None
     group = random.integers(0, 3, size=40)
-    if isinstance(getattr(system, "domain", None), Images):
-        places = random.random(size=(3, 8, 8))
-        return 0.7 * places[group] + 0.3 * random.random(size=(40, 8, 8)), group
-    centers = random.normal(size=(3, 5))
-    X = centers[group] + 0.5 * random.normal(size=(40, 5))
+    X = _domain(system).example(random, 40, group)
+    if not isinstance(X, np.ndarray):
+        return X, None
     if is_regressor(system):
         return X, X[:, 0] - 2 * X[:, 1] + 0.3 * random.normal(size=40) + 5
-    if "density" not in getattr(system, "outcomes", system.domain).space(5):
-        X = (X > 0).astype(np.float64)
     return X, group
+
+
+def _first(X: Any, n: int) -> Any:
+    """The first n examples."""
+    return X.take(np.arange(n)) if hasattr(X, "take") and not isinstance(X, np.ndarray) else X[:n]
+
+
+def _mark(X: Any) -> str:
+    """A fingerprint of data of any form."""
+    return fingerprint(*X.arrays()) if hasattr(X, "arrays") else fingerprint(X)
 
 
 def _require(condition: bool, what: str) -> None:
@@ -151,15 +159,9 @@ def improves(case: Case) -> None:
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
-    learned, blind = fitted.score(X, y), case.make().fit(*_destroyed(X, y)).score(X, y)
+    blind = case.make().fit(_domain(fitted).shuffled(X, np.random.default_rng(7)), y).score(X, y)
+    learned = fitted.score(X, y)
     _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
-
-
-def _destroyed(X: Any, y: Any) -> tuple[Any, Any]:
-    """The same values without what connects them: every column in an order of its own, or the words reversed."""
-    if isinstance(X, np.ndarray):
-        return np.random.default_rng(7).permuted(X, axis=0), y
-    return [" ".join(reversed(sentence.split())) for sentence in X], y
 
 
 def _trace(system: System) -> list[float]:
@@ -196,9 +198,9 @@ def input_untouched(case: Case) -> None:
     """Neither X nor y changes, and both may be read-only."""
     make, X, y = case.make, case.X, case.y
     if not isinstance(X, np.ndarray):
-        before = [str(item) for item in X]
+        before = _mark(X)
         make().fit(X, y)
-        _require(before == [str(item) for item in X], "the fit changed X")
+        _require(before == _mark(X), "the fit changed X")
         return
     frozen, labels = X.copy(), None if y is None else y.copy()
     frozen.setflags(write=False)
@@ -256,14 +258,8 @@ def resumes(case: Case) -> None:
 
 def refuses(case: Case) -> None:
     """Bad input is refused by an error of gnomon's (or the ValueError of scikit-learn's checks) in one line."""
-    make, X, y = case.make, case.X, case.y
-    if not isinstance(X, np.ndarray):
-        bad: list[Any] = [[], 3]
-    else:
-        infinite, text = X.astype(np.float64), X.astype(object)
-        infinite[1, 1], text[1, 1] = np.inf, "x"
-        bad = [X[:0], X[0], infinite, text]
-    for spoiled in bad:
+    make, y = case.make, case.y
+    for spoiled in make().domain.malformed():
         try:
             make().fit(spoiled, None if y is None else y[: len(spoiled) if hasattr(spoiled, "__len__") else 1])
         except (UserError, ValueError, TypeError) as error:
@@ -288,7 +284,7 @@ def processes_agree(case: Case) -> None:
         X = X[:37].astype(np.float64)
         weight: Any = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     else:
-        X, weight = X[:37], None
+        X, weight = _first(X, 37), None
     labels = None if y is None else y[:37]
     changes = {"tol": 0.0} if "tol" in make().get_params() else {}
     alone = fit_alone(make(**changes), X, labels, weight)
@@ -316,7 +312,7 @@ CHECKS: dict[str, Callable[[Case], None]] = {
 """The checks by name, in the order in which they run."""
 
 
-class Mapped:
+class Mapped(Domain):
     """A narrow domain for checks that feed any numbers: positive ones become 1, the others 0; NaN is still refused.
 
     ``class Any(RBM): domain = Mapped(RBM.domain)``.
@@ -329,6 +325,14 @@ class Mapped:
         """The mapped rows, checked."""
         numbers = Real().check(X, **options)
         return self.inner.check((numbers > 0).astype(numbers.dtype), **options)
+
+    def example(self, random: np.random.Generator, n: int, groups: Any = None) -> Any:
+        """The inner domain's."""
+        return self.inner.example(random, n, groups)
+
+    def describe(self) -> str:
+        """The inner domain's."""
+        return str(self.inner.describe())
 
     def space(self, n_columns: int) -> str:
         """The inner domain's."""

@@ -28,8 +28,9 @@ PLAIN = ("int", "float", "bool", "str")
 
 HOOKS = {
     "arguments", "check_parameters", "class_codes", "class_log_proba", "class_proba", "draw_targets", "encode_target",
-    "finish", "ingest", "initialize", "layout", "make", "make_estimator", "make_objective", "min_batch_size",
-    "predict_rows", "problem", "procedure", "recipe", "restore", "set_params", "target_distribution",
+    "finish", "ingest", "ingest_validation", "initialize", "known_domain", "layout", "make", "make_estimator",
+    "make_objective", "min_batch_size", "predict_rows", "problem", "procedure", "recipe", "restore", "set_params",
+    "target_distribution",
 }  # fmt: skip
 """Public methods that a subclass implements, or that configure: no verbs of people."""
 

@@ -7,21 +7,46 @@ and a probability mass are never compared.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gnomon.distributions.arrays import Floats, first_cell, place, table
+from gnomon.distributions.arrays import Floats, column_names, first_cell, place, table
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.ragged import Dense, Field
 
-__all__ = ["Binary", "Domain", "Labels", "Real", "UnitInterval"]
+__all__ = ["Binary", "Domain", "Labels", "Real", "UnitInterval", "refuse_empty"]
+
+EXAMPLE_COLUMNS = 5
+
+
+def refuse_empty(array: NDArray[Any], name: str = "X") -> None:
+    """Refuse an array without rows or without columns, in scikit-learn's words."""
+    if array.size:
+        return
+    what = "sample" if not len(array) else "feature"
+    raise UserValueError(
+        f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required", name,
+        "give at least one row and one column",
+    )  # fmt: skip
 
 
 class Domain:
-    """Base of the domains of tables of numbers; a subclass says what a cell may be in `_check_cells`."""
+    """Base of the domains. Of a table of numbers a subclass says what a cell may be, in `_check_cells`.
+
+    A domain of another form says `check`, `ingest` and `columns` itself.
+    """
 
     allow_missing: bool = False
+    noun: ClassVar[str] = "a table"
+    """What data of this domain is called."""
+    view: ClassVar[str] = "..."
+    """The view of a data set that it takes, as Python text; ... where that depends on the task."""
+    reads_datasets: ClassVar[bool] = False
+    """Whether a data set is taken as it is, without a view."""
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
         """The table as a C-ordered float array that keeps this domain; the input is never written to.
@@ -46,6 +71,57 @@ class Domain:
         array = table(X, name=name, dtype=dtype)
         self._check_finite(X, array, name)
         return self._check_cells(X, array, name)
+
+    def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Field | Mapping[str, Field]:
+        """What a user hands over as a field of examples (or several, by name), checked.
+
+        Parameters
+        ----------
+        X : anything that `check` takes
+        dtype : dtype-like, optional
+        name : str, default "X"
+
+        Raises
+        ------
+        UserValueError
+            As `check` does, and for nothing at all.
+        """
+        array = self.check(X, name=name, dtype=dtype)
+        refuse_empty(array, name)
+        return Dense(array)
+
+    def columns(self, X: Any, field: Any) -> Any:
+        """A table whose columns are those of `X`: what scikit-learn's checks of number and names look at."""
+        return field.values if column_names(X) is None else X
+
+    def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> Any:
+        """Data in this domain, n examples, for checks.
+
+        Parameters
+        ----------
+        random : numpy.random.Generator
+        n : int
+        groups : int array of shape (n,), optional
+            Group 0, 1 ... of each example; the groups differ.
+        """
+        groups = random.integers(0, 3, size=n) if groups is None else groups
+        centers = random.normal(size=(int(groups.max()) + 1, EXAMPLE_COLUMNS))
+        return self._squeezed(centers[groups] + 0.5 * random.normal(size=(n, EXAMPLE_COLUMNS)))
+
+    def shuffled(self, X: Any, random: np.random.Generator) -> Any:
+        """The same values without what connects them: every column in an order of its own, for checks."""
+        return random.permuted(X, axis=0)
+
+    def malformed(self) -> list[Any]:
+        """Inputs that it must refuse."""
+        good = self.example(np.random.default_rng(0), 4)
+        infinite, text = np.array(good, np.float64), np.array(good, object)
+        infinite[1, 1], text[1, 1] = np.inf, "x"
+        return [good[:0], good[0], infinite, text]
+
+    def _squeezed(self, X: Floats) -> Floats:
+        """Real numbers brought into the domain, for examples."""
+        return X
 
     def describe(self) -> str:
         """What a table of this domain holds, in a few words."""
@@ -145,6 +221,9 @@ class UnitInterval(Domain):
         """Name of the data space, for scores."""
         return f"density on [0,1]^{n_columns}"
 
+    def _squeezed(self, X: Floats) -> Floats:
+        return 1 / (1 + np.exp(-2 * X))
+
     def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
         low, high = (array.min(), array.max()) if array.size else (0.0, 0.0)
         if low >= 0 and high <= 1:
@@ -185,6 +264,9 @@ class Binary(Domain):
     def space(self, n_columns: int) -> str:
         """Name of the data space, for scores."""
         return f"pmf on {{0,1}}^{n_columns}"
+
+    def _squeezed(self, X: Floats) -> Floats:
+        return (X > 0).astype(np.float64)
 
     def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
         if first_cell(array, lambda block: (block != 0) & (block != 1)) is None:

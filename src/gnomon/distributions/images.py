@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import Floats, column_names, first_cell, place, table
+from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.ragged import Dense
 
 __all__ = ["Images", "size_of"]
 
@@ -17,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Domain):
     """Images of one size with pixels in [0, 1].
 
     The rule for grey levels: bytes (dtype uint8) are levels 0..255 and divided by 255; truth values, other whole
@@ -41,6 +44,8 @@ class Images:
 
     shape: Shape | None = None
     tolerance: float = 1e-6
+    noun: ClassVar[str] = "images"
+    view: ClassVar[str] = "'images'"
     remedy: ClassVar[str] = "divide by the highest grey level (255 for bytes), or give dtype uint8 for 0..255"
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
@@ -70,6 +75,33 @@ class Images:
         if bytes_given:
             flat = flat / flat.dtype.type(255)
         return self._in_range(rows, flat, shape, name).reshape(len(flat), *shape)
+
+    def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Dense:
+        """The images as a field."""
+        images = self.check(X, name=name, dtype=dtype)
+        if not images.size:
+            what = "sample" if not len(images) else "feature"
+            raise UserValueError(
+                f"Found array with 0 {what}(s) (shape={images.shape}) while a minimum of 1 is required", name,
+                "give at least one image of at least one pixel",
+            )  # fmt: skip
+        return Dense(images)
+
+    def columns(self, X: Any, field: Dense) -> Any:
+        """A table with as many columns as an image has numbers."""
+        if column_names(X) is not None:
+            return X
+        shape = getattr(X, "shape", None) or np.asarray(X).shape
+        columns = shape[1] if len(shape) == 2 else math.prod(field.values.shape[1:])
+        return np.broadcast_to(field.values.dtype.type(0), (len(field), columns))
+
+    def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> Floats:
+        """Images 8 x 8, or of the declared shape, one pattern per group under noise."""
+        groups = random.integers(0, 3, size=n) if groups is None else groups
+        shape = self.shape or (8, 8)
+        patterns = random.random(size=(int(groups.max()) + 1, *shape))
+        images: Floats = 0.7 * patterns[groups] + 0.3 * random.random(size=(n, *shape))
+        return images
 
     def describe(self) -> str:
         """What data of this domain holds."""

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedure, Samples, supports
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
-from gnomon.data.examples import Examples
+from gnomon.data.examples import Dense, Examples
 from gnomon.data.layouts import Layout, Rows
-from gnomon.distributions.arrays import column_names, row_weights
+from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
@@ -167,15 +167,16 @@ class System(Seeded, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            NumPy, pandas or polars; float32 and float64 keep their dtype. Never modified.
+        X : data of the system's domain
+            Of a table (n, d): NumPy, pandas or polars; float32 and float64 keep their dtype. Never modified.
         y : array of shape (n,), optional
             Labels, where the system predicts them.
         sample_weight : array of shape (n,), optional
             Weights of the rows, >= 0.
-        validation : tuple (X, y), optional
+        validation : tuple (X, y), or a text, optional
             Rows that judge every epoch and do not train: for ``early_stopping``, for a schedule that watches the loss,
-            and for the history. Only systems with early stopping take them.
+            and for the history. Only systems with early stopping take them, and language models whose smoothing has
+            weights to find.
         run : path, optional
             A new folder for checkpoints, history and the fitted model; ``gnomon.resume`` goes on from it.
 
@@ -193,7 +194,7 @@ class System(Seeded, BaseEstimator):
         self.check_parameters()
         with self._all_or_nothing():
             examples = self.ingest(X, y, sample_weight)
-            judges = None if validation is None else self._validation_rows(validation, examples)
+            judges = None if validation is None else self.ingest_validation(validation, examples)
             return self._fit(examples, self._open(run, examples, judges), judges)
 
     @contextmanager
@@ -207,7 +208,7 @@ class System(Seeded, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _validation_rows(self, validation: Any, examples: Any) -> Examples:
+    def ingest_validation(self, validation: Any, examples: Any) -> Examples:
         """Validation rows, in the columns and classes of the training rows."""
         if "early_stopping" not in self.slots:
             raise UserValueError(f"{self.name} takes no validation rows", "validation", "leave them out")
@@ -307,26 +308,29 @@ class System(Seeded, BaseEstimator):
 
     # --- data ---------------------------------------------------------------------------------------------------
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        X = self._rows(X, reset=True)
-        return Examples({"X": X}, row_weights(sample_weight, len(X), X.dtype))
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        rows = self._rows(X, reset=True)
+        dtype = getattr(rows, "dtype", np.dtype(np.float32))
+        return Examples({"X": rows}, row_weights(sample_weight, len(rows), dtype))
 
-    def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
-        """Rows that keep the system's domain, as a C-ordered float array."""
+    def known_domain(self) -> Any:
+        """The domain of what comes after the fit, with what the fit has settled: a size of images, a vocabulary."""
+        return self.domain
+
+    def _rows(self, X: Any, *, reset: bool = False) -> Any:
+        """What a user hands over, checked: the array of a dense field, any other field as it is."""
         if not reset:
             check_is_fitted(self)
-        if isinstance(X, Dataset):
-            raise UserTypeError(f"X is the data set {X.name}, not a table", "X", "give one of its views: X.view(...)")
-        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
-        rows: np.ndarray[Any, Any] = self.domain.check(X, dtype=dtype)
-        for size, what in zip(rows.shape, ("sample", "feature"), strict=True):
-            if not size:
-                raise UserValueError(
-                    f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is required", "X",
-                    "give at least one row and one column",
-                )  # fmt: skip
-        self._check_columns(rows if column_names(X) is None else X, reset)
-        return rows
+        domain = self.domain if reset else self.known_domain()
+        if isinstance(X, Dataset) and not domain.reads_datasets:
+            what = f"X is the data set {X.name}, not {domain.noun}"
+            raise UserTypeError(what, "X", f"give one of its views: X.view({domain.view})")
+        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_.get("dtype"))
+        field = domain.ingest(X, dtype=dtype)
+        columns = domain.columns(X, field)
+        if columns is not None:
+            self._check_columns(columns, reset)
+        return field.values if isinstance(field, Dense) else field
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""

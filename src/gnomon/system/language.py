@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
+from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary, detokenize, tokenize
-from gnomon.data.tokens import Tokens, encode
 from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
@@ -62,44 +62,21 @@ class LanguageModel(System):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
-        """Fit to a text.
-
-        Parameters
-        ----------
-        X : str, list of str, list of lists of str, Dataset or iterable
-            The text; see `gnomon.data.text.sentences`. A generator is read once and stored.
-        y, sample_weight : None
-            There is nothing to predict beside the text, and its sentences have no weights.
-        validation : text, optional
-            Sentences that do not train and judge the fit.
-        run : path, optional
-            A new folder for checkpoints, history and the fitted model.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        UserError
-            A text without tokens, or something that is no text: what, where, what to do.
-        """
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        self.check_parameters()
-        with self._all_or_nothing():
-            examples = self.ingest(X)
-            judges = None if validation is None else self.text_examples(validation, examples.shared["vocabulary"])
-            return self._fit(examples, self._open(run, examples, judges), judges)
-
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         text = self.domain.check(X)
         return self.text_examples(text, Vocabulary.fit(text, self.min_count))
 
+    def ingest_validation(self, validation: Any, examples: Any) -> Examples:
+        return self.text_examples(validation, examples.shared["vocabulary"])
+
     def text_examples(self, X: Any, vocabulary: Vocabulary) -> Examples:
         """A text as examples, sentence by sentence, in the ids of a vocabulary."""
-        return Examples({"X": encode(self.domain.check(X), vocabulary)}, shared={"vocabulary": vocabulary})
+        return Examples({"X": Tokens(self.unit, vocabulary).ingest(X)}, shared={"vocabulary": vocabulary})
+
+    def known_domain(self) -> Tokens:
+        return Tokens(self.unit, self.vocabulary_)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {"vocabulary_size": len(examples.shared["vocabulary"])}
@@ -108,8 +85,8 @@ class LanguageModel(System):
         model.vocabulary = examples.shared["vocabulary"]
 
     def _encoded(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return encode(self.domain.check(X), self.vocabulary_)
+        """Ids of the sentences."""
+        return self._rows(X)
 
     # --- scores -------------------------------------------------------------------------------------------------
 
@@ -163,7 +140,7 @@ class LanguageModel(System):
         """
         check_is_fitted(self)
         sentences, ends = self.domain.check(X), self.predicts_ends
-        text = encode(sentences, self.vocabulary_)
+        text = self._encoded(sentences)
         totals = self._totals(text)
         space = self.domain.space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
         return text_scores(

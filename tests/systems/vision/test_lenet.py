@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 
 import gnomon
+from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserValueError
 from gnomon.nn.activations import Sigmoid, Tanh
 from gnomon.nn.initializers import XavierUniform
@@ -378,18 +379,19 @@ def test_it_stands_on_one_leaderboard_with_classifiers_of_tables():
     assert alone.evaluate(test.view("images"), test.view("labels"))["accuracy"].value in found
 
 
-class Pictures:
+class Pictures(Domain):
     """Takes any table of numbers for images of 4 x 4: its columns over and over, squeezed into (0, 1)."""
 
     def check(self, X, **options):
-        from gnomon.distributions.domains import Real
-
         numbers = Real().check(X, **options)
         if not numbers.size:
             return numbers
         places = np.arange(16) % numbers.shape[1]
         squeezed = (0.5 + np.arctan(numbers) / np.pi).astype(numbers.dtype)
         return np.ascontiguousarray(squeezed[:, places]).reshape(-1, 4, 4, 1)
+
+    def columns(self, X, field):
+        return X if hasattr(X, "columns") else np.asarray(X)
 
 
 class AnyTable(LeNet):

@@ -8,15 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from gnomon.contracts import Array, Group, Noise, Procedure
-from gnomon.data.dataset import Dataset
 from gnomon.data.examples import Examples
-from gnomon.distributions.arrays import column_names
 from gnomon.distributions.images import Images, is_bytes, size_of
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax
 from gnomon.objectives.base import Loss, Objective, Term
@@ -104,38 +101,14 @@ class ImageClassifier(GradientSteps, Scheduled, StoppedEarly, HasDtype, Classifi
 
     # --- images in ----------------------------------------------------------------------------------------------
 
-    def _rows(self, X: Any, *, reset: bool = False) -> np.ndarray[Any, Any]:
-        """Images (n, rows, columns, channels) in [0, 1], of the size of the fit."""
-        if not reset:
-            check_is_fitted(self)
-        if isinstance(X, Dataset):
-            raise UserTypeError(
-                f"X is the data set {X.name}, not images", "X", "give one of its views: X.view('images')"
-            )
+    def known_domain(self) -> Any:
         domain = self.domain
-        if not reset and isinstance(domain, Images):
-            domain = Images(tuple(self.arguments_["shape"]))
-        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_["dtype"])
-        images: np.ndarray[Any, Any] = domain.check(X, dtype=dtype)
-        if not images.size:
-            what = "sample" if not len(images) else "feature"
-            raise UserValueError(
-                f"Found array with 0 {what}(s) (shape={images.shape}) while a minimum of 1 is required", "X",
-                "give at least one image of at least one pixel",
-            )  # fmt: skip
-        self._check_columns(self._table_of(X, images), reset)
-        if reset:
-            _tell_of_bytes(X)
-        return images
+        return Images(tuple(self.arguments_["shape"])) if isinstance(domain, Images) else domain
 
-    @staticmethod
-    def _table_of(X: Any, images: np.ndarray[Any, Any]) -> Any:
-        """A table with the columns of X, for the checks of their number and names."""
-        if column_names(X) is not None:
-            return X
-        shape = getattr(X, "shape", None) or np.asarray(X).shape
-        columns = shape[1] if len(shape) == 2 else math.prod(images.shape[1:])
-        return np.broadcast_to(images.dtype.type(0), (len(images), columns))
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, y, sample_weight)
+        _tell_of_bytes(X)
+        return examples
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         shape = [int(size) for size in examples.X.shape[1:]]

@@ -1,0 +1,193 @@
+"""Domains of sequences: texts as token ids, and pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.data.text import Unit, Vocabulary, sentences
+from gnomon.distributions.domains import Domain
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.ragged import Ragged
+
+__all__ = ["Pairs", "Tokens", "encode"]
+
+WORDS = ("sun", "dial", "shadow", "hour", "noon", "casts", "the")
+LETTERS = ("a", "b", "c", "d", "e")
+
+Text = list[list[str]]
+
+
+def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
+    """Ids of all sentences."""
+    offsets = np.cumsum([0, *map(len, text)], dtype=np.int64)
+    return Ragged(vocabulary.encode(list(chain.from_iterable(text))), offsets)
+
+
+@dataclass(frozen=True)
+class Tokens(Domain):
+    """Text as sentences of tokens.
+
+    Parameters
+    ----------
+    unit : {"word", "char", "byte"}
+        What a string is cut into; see `gnomon.data.text.sentences` for what may be given.
+    vocabulary : Vocabulary, optional
+        Ids of the tokens; `learn` finds them. A token outside of it gets that of ``<unk>``.
+
+    Examples
+    --------
+    >>> text = ["sun and shadow", "sun"]
+    >>> Tokens("word").learn(text).ingest(text).lengths.tolist()
+    [3, 1]
+    """
+
+    unit: Unit = "word"
+    vocabulary: Vocabulary | None = field(default=None, compare=False)
+    noun: ClassVar[str] = "a text"
+    reads_datasets: ClassVar[bool] = True
+
+    def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Text:  # type: ignore[override]
+        """The sentences, each a list of tokens.
+
+        Raises
+        ------
+        UserError
+            No token at all, or something that is no text, with its place.
+        """
+        return sentences(X, self.unit)
+
+    def learn(self, X: Any, min_count: int = 1) -> Self:
+        """The domain with the vocabulary of a text: tokens that occur at least `min_count` times."""
+        return replace(self, vocabulary=Vocabulary.fit(self.check(X), min_count))
+
+    def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Ragged:
+        """Ids of the sentences."""
+        if self.vocabulary is None:
+            raise TypeError("ids need a vocabulary: use learn(X) first")
+        return encode(self.check(X, name=name), self.vocabulary)
+
+    def columns(self, X: Any, field: Any) -> Any:
+        """A text has no columns."""
+        return None
+
+    def describe(self) -> str:
+        """What data of this domain is, in a few words."""
+        return f"text as {self.unit}s: a string, or a list of sentences"
+
+    def space(self, n_ids: int) -> str:
+        """Name of the data space: scores per token are comparable for the same tokens and vocabulary size alone."""
+        return f"sentences of {self.unit}s, vocabulary of {n_ids}"
+
+    def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> list[str]:
+        """Sentences of three to eight words."""
+        return [" ".join(random.choice(WORDS, size=random.integers(3, 9))) for _ in range(n)]
+
+    def shuffled(self, X: Any, random: np.random.Generator) -> list[str]:
+        """Every sentence from its end to its beginning."""
+        return [" ".join(reversed(sentence.split())) for sentence in X]
+
+    def malformed(self) -> list[Any]:
+        """No text, no sentence, no token."""
+        return [[], 3, [3.5], ["a", None], b"bytes", {"a": 1}]
+
+
+@dataclass(frozen=True)
+class Pairs(Domain):
+    """Pairs of texts: a source and what it is to become.
+
+    A pair is two strings or two lists of tokens.
+
+    Parameters
+    ----------
+    unit : {"word", "char", "byte"}
+        What strings are cut into.
+    source, target : Vocabulary, optional
+        Ids of the tokens on each side; `learn` finds them.
+
+    Examples
+    --------
+    >>> pairs = [("1 2 3", "3 2 1"), ("7 8", "8 7")]
+    >>> fields = Pairs().learn(pairs).ingest(pairs)
+    >>> fields["source"].lengths.tolist(), list(fields)
+    ([3, 2], ['source', 'target'])
+    """
+
+    unit: Unit = "word"
+    source: Vocabulary | None = field(default=None, compare=False)
+    target: Vocabulary | None = field(default=None, compare=False)
+    noun: ClassVar[str] = "pairs of texts"
+
+    def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> tuple[Text, Text]:  # type: ignore[override]
+        """Sources and targets, each a list of sentences of tokens.
+
+        Raises
+        ------
+        UserError
+            No pair, something that is no pair of texts, with its place, or a side without any token.
+        """
+        if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+            raise UserTypeError(
+                f"{name} must be a list of pairs, got {type(X).__name__}", name, "give (source, target)"
+            )
+        pairs = list(X)
+        if not pairs:
+            raise UserValueError(f"{name} must have at least 1 pair, got 0", name, "give (source, target) pairs")
+        for place, pair in enumerate(pairs):
+            if isinstance(pair, str | bytes | Mapping) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+                raise UserTypeError(
+                    f"a pair must be (source, target), got {pair!r:.60}", f"pair {place}", "give two texts"
+                )
+        sides = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        return sentences(sides[0], self.unit), sentences(sides[1], self.unit)
+
+    def learn(self, X: Any, min_count: int = 1) -> Self:
+        """The domain with the vocabularies of both sides."""
+        source, target = (Vocabulary.fit(side, min_count) for side in self.check(X))
+        return replace(self, source=source, target=target)
+
+    def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> dict[str, Ragged]:
+        """Two fields of ids: ``source`` and ``target``."""
+        if self.source is None or self.target is None:
+            raise TypeError("ids need vocabularies: use learn(X) first")
+        source, target = self.check(X, name=name)
+        return {"source": encode(source, self.source), "target": encode(target, self.target)}
+
+    def sources(self, X: Any) -> Ragged:
+        """Ids of sources alone, as a fitted system is asked about them."""
+        if self.source is None:
+            raise TypeError("ids need vocabularies: use learn(X) first")
+        return encode(sentences(X, self.unit), self.source)
+
+    def columns(self, X: Any, field: Any) -> Any:
+        """Texts have no columns."""
+        return None
+
+    def describe(self) -> str:
+        """What data of this domain is, in a few words."""
+        return f"pairs of texts as {self.unit}s: a list of (source, target)"
+
+    def space(self, n_ids: int) -> str:
+        """Name of the data space, for scores per target token."""
+        return f"{self.unit}s given a source, vocabulary of {n_ids}"
+
+    def example(
+        self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None
+    ) -> list[tuple[list[str], list[str]]]:
+        """Sequences of two to five letters and the same in reverse."""
+        sides = [random.choice(LETTERS, size=random.integers(2, 6)).tolist() for _ in range(n)]
+        return [(side, side[::-1]) for side in sides]
+
+    def shuffled(self, X: Any, random: np.random.Generator) -> list[Any]:
+        """Every source with the target of another."""
+        order = random.permutation(len(X))
+        return [(X[i][0], X[j][1]) for i, j in enumerate(order)]
+
+    def malformed(self) -> list[Any]:
+        """No pairs, and pairs that are none."""
+        return [[], 3, "text", [("a", "b", "c")], ["ab"], [("a", 3)], [("", "")]]
