@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from gnomon.nn.batch_norm import BatchNorm
+from gnomon.nn.context import training
+from gnomon.numeric.noise import Noise
 from gnomon.training.group import Group
 from gnomon.training.launch import launch
 
@@ -35,6 +37,12 @@ def layer(features: int) -> BatchNorm:
     return made
 
 
+def trained(made: BatchNorm, x: torch.Tensor, weight: Any = None, group: Group | None = None) -> torch.Tensor:
+    with training(Noise(0, "fit"), weight, group):
+        y: torch.Tensor = made(x)
+    return y
+
+
 def peer(made: BatchNorm, dimensions: int) -> Any:
     kind = torch.nn.BatchNorm1d if dimensions == 2 else torch.nn.BatchNorm2d
     other = kind(len(made.gain), momentum=made.momentum, dtype=torch.float64)
@@ -54,7 +62,7 @@ def test_torchs_layer(shape: tuple[int, ...], group: Group) -> None:
     for _ in range(3):
         x = torch.tensor(RANDOM.normal(2.0, 3.0, size=shape), requires_grad=True)
         other = x.detach().clone().requires_grad_()
-        a, b = ours(x, group=group), theirs(other)
+        a, b = trained(ours, x, group=group), theirs(other)
         np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-10, atol=1e-12)
         factor = torch.tensor(RANDOM.normal(size=shape))
         (a * factor).sum().backward()
@@ -73,7 +81,7 @@ def test_torchs_layer(shape: tuple[int, ...], group: Group) -> None:
 @pytest.mark.spec("PRA-062")
 def test_prediction_does_not_depend_on_the_other_rows() -> None:
     ours, x = layer(3), torch.tensor(RANDOM.normal(size=(6, 3)))
-    ours(x, group=Group())
+    trained(ours, x)
     np.testing.assert_allclose(ours(x)[2:3].detach(), ours(x[2:3]).detach(), rtol=1e-12)
 
 
@@ -82,7 +90,7 @@ def test_one_row_has_no_spread() -> None:
     for group in (Group(), Slow()):
         ours = layer(2)
         x = torch.tensor([[3.0, -4.0]], dtype=torch.float64, requires_grad=True)
-        y = ours(x, group=group)
+        y = trained(ours, x, group=group)
         np.testing.assert_allclose(y.detach(), ours.shift.detach()[None])
         y.sum().backward()
         assert x.grad.tolist() == [[0.0, 0.0]]
@@ -96,15 +104,15 @@ def test_weights_are_rows() -> None:
     weight = torch.tensor([2.0, 0.0, 1.0, 3.0], dtype=torch.float64)
     repeated = x.repeat_interleave(weight.long(), 0)
     a, b = layer(2), layer(2)
-    ya, yb = a(x, weight, Group()), b(repeated, group=Group())
+    ya, yb = trained(a, x, weight), trained(b, repeated, group=Group())
     np.testing.assert_allclose(ya.detach().repeat_interleave(weight.long(), 0), yb.detach(), rtol=1e-12)
     np.testing.assert_allclose(a.running_mean, b.running_mean, rtol=1e-12)
     c, d = layer(2), layer(2)
-    c(x, torch.full((4,), 0.01, dtype=torch.float64), Group())
-    d(x, group=Group())
+    trained(c, x, torch.full((4,), 0.01, dtype=torch.float64), Group())
+    trained(d, x)
     np.testing.assert_allclose(c.running_var, d.running_var, rtol=1e-12)
     e = layer(2)
-    assert bool(torch.isfinite(e(x, torch.zeros(4, dtype=torch.float64), Group())).all())
+    assert bool(torch.isfinite(trained(e, x, torch.zeros(4, dtype=torch.float64))).all())
     assert e.running_var.tolist() == [1.0, 1.0] and e.running_mean.tolist() == [0.0, 0.0]
 
 
@@ -121,7 +129,7 @@ def on_each(parts: list[int]) -> dict[str, np.ndarray]:
         mine = slice(ends[group.rank], ends[group.rank + 1])
         ours = layer(3)
         x = torch.tensor(rows[mine], requires_grad=True)
-        y = ours(x, None if given is None else torch.tensor(given[mine]), group)
+        y = trained(ours, x, None if given is None else torch.tensor(given[mine]), group)
         (y * torch.tensor(factor[mine])).sum().backward()
         found[f"{name} y"] = group.gather(y.detach().numpy())
         found[f"{name} dx"] = group.gather(x.grad.numpy())

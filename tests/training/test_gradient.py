@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from gnomon.data.batches import Batches
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Rows
 from gnomon.objectives.base import Loss, Term
 from gnomon.recipes.recipe import Recipe
 from gnomon.runs.folder import RunFolder
@@ -201,7 +205,8 @@ def test_long_gradients_are_shortened(closed: bool, clip: float) -> None:
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_batch_whose_rows_have_no_weight_asks_for_no_step(closed: bool) -> None:
     task = problem(Squares(closed=closed))
-    task.batches.weight = np.zeros_like(task.batches.weight)
+    nothing = Examples({"X": table()[0]}, np.zeros(23))
+    task = replace(task, batches=Batches(nothing, Rows(5), noise=task.noise))
     run_procedure(Gradient(SGD(), 0.1, Budget(epochs=1)), task)
     assert (task.model.a.item(), task.model.b.item()) == (0.0, 1.0)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.contracts import Group, State
 from gnomon.data.steps import Columnwise, Step, Unchanged, blocks, refuse_empty, same_columns
@@ -20,7 +21,10 @@ from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged"]
+__all__ = [
+    "AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged", "standardization",
+    "varies",
+]  # fmt: skip
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -87,10 +91,27 @@ class Standardizer(Columnwise):
 
     def units(self) -> tuple[Floats, Floats]:
         """Mean and spread of each column, 1 in place of the spread of a constant one; float64."""
-        found = self.state()
-        refuse_empty(found["count"] == 0)
-        spread = np.sqrt(found["variance"])
-        return found["mean"], np.where(spread > 16 * _EPSILON * abs(found["mean"]), spread, 1.0)
+        moments = self.state()
+        refuse_empty(moments["count"] == 0)
+        spread = np.sqrt(moments["variance"])
+        return moments["mean"], np.where(varies(spread, moments["mean"]), spread, 1.0)
+
+
+def standardization(X: Any, weight: Any = None) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column, 1 in place of that of a constant one; float64.
+
+    Examples
+    --------
+    >>> standardization([[0.0, 5.0], [2.0, 5.0]])
+    (array([1., 5.]), array([1., 1.]))
+    """
+    return Standardizer().fit(X, weight).units()
+
+
+def varies(deviation: Floats, mean: Floats) -> NDArray[np.bool_]:
+    """Which columns vary: whose standard deviation is more than the rounding of their mean."""
+    found: NDArray[np.bool_] = deviation > 16 * _EPSILON * np.abs(mean)
+    return found
 
 
 class Rescaler(Columnwise):

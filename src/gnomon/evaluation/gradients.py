@@ -317,7 +317,8 @@ def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | 
     plain = X.astype(np.float64) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else X
     table = own.ingest(plain, y, sample_weight)
     noise = Noise(seed, "gradient-check")
-    model = own.make(**own.arguments(table))
+    own.arguments_ = own.arguments(table)
+    model = own.make(**own.arguments_)
     own.initialize(model, table, noise.child("initial"))
     fitted = hasattr(system, "model_")
     if fitted:
@@ -329,6 +330,10 @@ def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | 
     if problem.objective is None:
         raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
     _move(model, (0.0 if fitted else 0.1) if jitter is None else jitter, noise)
+    from gnomon.nn.context import bind
+
+    bind(model)
+    bind(problem.objective, "objective/")
     problem.objective.begin(model, problem.batches, noise.child("begin"), problem.group)
     problem.objective.double()
     batch = problem.batches.step(0, 0)
@@ -347,7 +352,7 @@ def _of_phase(problem: Any, batch: Any, phase: str, named: dict[str, Any], noise
 
     def answer(purpose: str = "") -> Any:
         source = noise.child(phase + purpose).at(0)
-        return objective(model, batch, noise=source, phase=phase, group=problem.group)
+        return objective.in_training(model, batch, noise=source, phase=phase, group=problem.group)
 
     def loss() -> float:
         with _as_found(model, objective):

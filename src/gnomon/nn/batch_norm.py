@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn import functional
 
 from gnomon.contracts import Group
+from gnomon.nn.context import ContextLayer, current
 
 __all__ = ["BatchNorm"]
 
 
-class BatchNorm(nn.Module):
+class BatchNorm(ContextLayer):
     r"""(x - mean) / sqrt(variance + epsilon) * gain + shift, for every feature.
 
     In training mean and variance (divisor n) are those of the global batch, weighted as the rows are, and the running
     ones move towards them: running <- (1 - momentum) * running + momentum * new, the new variance with divisor n - 1,
     as in torch. In prediction the running ones are used, so that a row's output does not depend on the others. Whether
-    it is training is said by the group and by nothing else.
+    it is training is said by `gnomon.nn.context.training` and by nothing else; weights and processes are those of it.
 
     Parameters
     ----------
@@ -36,8 +40,10 @@ class BatchNorm(nn.Module):
 
     Examples
     --------
-    >>> from gnomon.training.group import Group
-    >>> BatchNorm(1)(torch.tensor([[1.0], [3.0]]), group=Group()).tolist()
+    >>> from gnomon.nn.context import training
+    >>> from gnomon.numeric.noise import Noise
+    >>> with training(Noise(0, "fit")):
+    ...     BatchNorm(1)(torch.tensor([[1.0], [3.0]])).tolist()
     [[-0.9999949932098389], [0.9999949932098389]]
     """
 
@@ -53,38 +59,31 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(features, dtype=dtype))
         self.register_buffer("running_var", torch.ones(features, dtype=dtype))
 
-    def forward(self, x: torch.Tensor, weight: torch.Tensor | None = None, group: Group | None = None) -> torch.Tensor:
-        """Normalized x.
-
-        Parameters
-        ----------
-        x : tensor of shape (n, features, ...)
-            This process's part of the global batch; may be empty.
-        weight : tensor of shape (n,), optional
-            Weights of the rows; 1 where left out.
-        group : Group, optional
-            The processes that train together; None predicts.
-        """
-        if group is None:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalized x, of shape (n, features, ...): this process's part of the global batch, which may be empty."""
+        now = current()
+        if now is None:
             return functional.batch_norm(
                 x, self.running_mean, self.running_var, self.gain, self.shift, False, 0.0, self.epsilon
             )
-        if group.size == 1 and weight is None and x.numel() > x.shape[1]:
+        alone = now.group is None or now.group.size == 1
+        if alone and now.weight is None and x.numel() > x.shape[1]:
             return functional.batch_norm(
                 x, self.running_mean, self.running_var, self.gain, self.shift, True, self.momentum, self.epsilon
             )
-        return self._over_processes(x, weight, group)
+        return self._over_processes(x, now.weight, now.group)
 
-    def _over_processes(self, x: torch.Tensor, weight: torch.Tensor | None, group: Group) -> torch.Tensor:
+    def _over_processes(self, x: torch.Tensor, weight: torch.Tensor | None, group: Group | None) -> torch.Tensor:
+        total_of: Callable[[Any], Any] = group.sum if group is not None else lambda tree: tree
         rows = x.movedim(1, -1)
         flat = rows.reshape(-1, x.shape[1])
-        each = torch.ones(len(x), dtype=x.dtype) if weight is None else weight.to(x.dtype)
+        each = x.new_ones(len(x)) if weight is None else weight.to(x.dtype)
         each = each.repeat_interleave(flat.shape[0] // max(1, len(x)))[:, None]
-        total, squares, first = group.sum((each.sum(), each.square().sum(), (each * flat).sum(0)))
+        total, squares, first = total_of((each.sum(), each.square().sum(), (each * flat).sum(0)))
         share = 1 / total if total > 0 else torch.zeros_like(total)
         mean = first * share
         centered = flat - mean
-        variance = group.sum((each * centered.square()).sum(0)) * share
+        variance = total_of((each * centered.square()).sum(0)) * share
         self._remember(mean.detach(), variance.detach(), total, squares)
         out = centered * (variance + self.epsilon).rsqrt() * self.gain + self.shift
         return out.reshape(rows.shape).movedim(-1, 1)

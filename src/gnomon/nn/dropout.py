@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
+from gnomon.nn.context import ContextLayer, current
 
 __all__ = ["Dropout", "dropout_mask"]
 
@@ -38,20 +38,18 @@ def dropout_mask(like: torch.Tensor, p: float, noise: Noise, draw: int = 0) -> t
     return (kept < 1 - p).to(like.dtype).mul_(1 / (1 - p))
 
 
-class Dropout(nn.Module):
+class Dropout(ContextLayer):
     """x * m / (1 - p) in training, m ~ Bernoulli(1 - p) for every element; x itself in prediction.
 
     The expectation over masks is x, so nothing is scaled at prediction. (In the form without 1 / (1 - p) weights are
-    multiplied by 1 - p at prediction instead.) The gradient passes the same mask. Whether it is training is said by the
-    noise and by nothing else: there is no mode to forget. Noise at prediction samples from the thinned networks
-    (Monte Carlo dropout; Gal and Ghahramani 2016).
+    multiplied by 1 - p at prediction instead.) The gradient passes the same mask. Whether it is training is said by
+    `gnomon.nn.context.training` and by nothing else: there is no mode to forget. Predictions within it sample from the
+    thinned networks (Monte Carlo dropout; Gal and Ghahramani 2016).
 
     Parameters
     ----------
     p : float in [0, 1]
         Probability to drop.
-    draw : int, default 0
-        Number of the layer: two layers of one number would drop alike.
 
     References
     ----------
@@ -59,23 +57,27 @@ class Dropout(nn.Module):
 
     Examples
     --------
+    >>> from gnomon.nn.context import training
     >>> from gnomon.numeric.noise import Noise
     >>> layer, x = Dropout(0.5), torch.ones(2, 4)
-    >>> bool((layer(x) == x).all()), sorted(set(layer(x, Noise(0, "dropout")).flatten().tolist()))
+    >>> with training(Noise(0, "dropout")):
+    ...     thinned = layer(x)
+    >>> bool((layer(x) == x).all()), sorted(set(thinned.flatten().tolist()))
     (True, [0.0, 2.0])
     """
 
-    def __init__(self, p: float, draw: int = 0) -> None:
+    def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise UserValueError(f"{p} is no probability to drop", "dropout", "choose a value in [0, 1]")
-        self.p, self.draw = p, draw
+        self.p = p
 
-    def forward(self, x: torch.Tensor, noise: Noise | None = None) -> torch.Tensor:
-        """Thinned x where there is noise, else x."""
-        if noise is None or self.p == 0:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Thinned x in training, else x."""
+        now = current()
+        if now is None or self.p == 0:
             return x
-        return x * dropout_mask(x, self.p, noise, self.draw)
+        return x * dropout_mask(x, self.p, *now.stream(self.path))
 
     def extra_repr(self) -> str:
         """Shown by repr."""

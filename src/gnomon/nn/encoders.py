@@ -109,7 +109,7 @@ class _Builder:
             self.add(BatchNorm(features, dtype=self.dtype))
         self.add(self.activation.build(features, self.dtype))
         if self.dropout:
-            self.add(Dropout(self.dropout, draw=len(self.layers)))
+            self.add(Dropout(self.dropout))
 
     def build(self) -> nn.Module:
         """The network."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from gnomon.nn.context import bind
+
 __all__ = ["Module"]
+
+
+CHUNK_NUMBERS = 1 << 22
+"""Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
 
 
 class Module(nn.Module):
@@ -28,6 +35,51 @@ class Module(nn.Module):
     {'b': array([0., 0.], dtype=float32)}
     """
 
+    def bind(self, prefix: str = "") -> int:
+        """Tell the layers that ask for it their path, `gnomon.nn.context.bind`; how many there are."""
+        return bind(self, prefix)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module computes."""
+        for value in (*self.parameters(), *self.buffers()):
+            return value.device
+        return torch.device("cpu")
+
+    def ask(self, method: str, rows: Any, *, chunk: int | None = None) -> Any:
+        """What a method answers to rows, as a NumPy array: in chunks, without gradients, where the module computes.
+
+        Parameters
+        ----------
+        method : str
+            Takes a tensor (n, ...) and gives a tensor (n, ...), or a list of some.
+        rows : array of shape (n, ...)
+        chunk : int, optional
+            Numbers of the rows that are looked at together; 2**22 where left out.
+
+        Returns
+        -------
+        array of shape (n, ...), or a list of arrays
+
+        Examples
+        --------
+        >>> class Twice(Module):
+        ...     def twice(self, x):
+        ...         return 2 * x
+        >>> Twice().ask("twice", np.arange(6.0).reshape(3, 2), chunk=2).tolist()
+        [[0.0, 2.0], [4.0, 6.0], [8.0, 10.0]]
+        """
+        function, device = getattr(self, method), self.device
+        step = max(1, (chunk or CHUNK_NUMBERS) // max(1, math.prod(rows.shape[1:])))
+        parts = []
+        with torch.no_grad():
+            for start in range(0, max(1, len(rows)), step):
+                # a copy: rows may be read-only
+                parts.append(_arrays(function(torch.tensor(rows[start : start + step], device=device))))
+        if isinstance(parts[0], list):
+            return [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     @property
     def n_parameters(self) -> int:
         """Numbers that are learned."""
@@ -35,7 +87,7 @@ class Module(nn.Module):
 
     def state(self) -> dict[str, Any]:
         """Parameters and buffers by name, sharing memory with the module."""
-        return {name: value.detach().numpy() for name, value in self.state_dict().items()}
+        return {name: value.detach().cpu().numpy() for name, value in self.state_dict().items()}
 
     def views(self) -> dict[str, np.ndarray[Any, Any]]:
         """What `state` gives, made once: a hot loop cannot afford the twenty microseconds. Not to be changed."""
@@ -64,6 +116,10 @@ class Module(nn.Module):
         """Copy arrays of the same names and shapes into the module."""
         tensors = {name: _tensor(value) for name, value in state.items()}
         self.load_state_dict(tensors)
+
+
+def _arrays(answer: Any) -> Any:
+    return [one.cpu().numpy() for one in answer] if isinstance(answer, list | tuple) else answer.cpu().numpy()
 
 
 def _tensor(value: Any) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from gnomon.contracts import Array, Group, Noise
+from gnomon.nn.context import training
 from gnomon.nn.module import Module
 from gnomon.recipes.recipe import Recipe
 
@@ -125,6 +126,18 @@ class Objective(Module):
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Make what needs the model's or the batch's size (chains); called once before the first update."""
+
+    def in_training(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """`forward` with the layers of model and objective in training.
+
+        They draw from ``layers/<path>`` of the noise by the rows' positions; a forward pass over other rows than the
+        batch's opens a `gnomon.nn.context.training` of its own.
+        """
+        even = bool((batch.weight == 1).all())
+        weight = None if even else torch.as_tensor(batch.weight)
+        with training(noise.child("layers").rows(batch.positions), weight, group):
+            loss: Loss = self(model, batch, noise=noise, phase=phase, group=group)
+        return loss
 
     def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
         """The loss of rows that do not train; its watched term is looked at. Nothing is changed by it.

@@ -1,18 +1,20 @@
-"""What losses have in common: weighted sums over rows, reductions, checks; and the objective of a supervised fit."""
+"""What losses have in common: weighted sums over rows, reductions, checks."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
+from numpy.typing import NDArray
 
-from gnomon.contracts import Group, Noise
+from gnomon.contracts import Group
 from gnomon.errors import UserValueError
-from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.numeric.ops import log_softmax
+from gnomon.objectives.base import Term
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Count", "Criterion", "Reduction", "Supervised", "refuse"]
+__all__ = ["ClassificationLoss", "Count", "Criterion", "PairLoss", "Reduction", "RegressionLoss", "refuse"]
 
 Count = torch.Tensor | int
 """What each row counts for in a mean: a number for all rows alike, or a tensor of shape (n,)."""
@@ -36,6 +38,10 @@ class Criterion(Recipe):
 
     def check(self, *inputs: torch.Tensor) -> None:
         """Refuse values that the loss has no meaning for."""
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """What the loss takes, from a network's outputs and the targets of these rows: here the two as they are."""
+        return outputs, targets
 
     def terms(self, *inputs: torch.Tensor, weight: torch.Tensor | None = None) -> dict[str, Term]:
         """The loss as one term under its short name: a weighted sum over rows, and the weight it is divided by.
@@ -91,26 +97,26 @@ def _sums(losses: torch.Tensor, count: Count, weight: torch.Tensor | None) -> tu
     return (losses * weight).sum(), (weight * count).sum()
 
 
-class Supervised(Objective):
-    """A loss of what a model says of a batch against its targets.
+class ClassificationLoss(Criterion):
+    """Base of the losses that a classifier learns by: of scores (n, k) and the codes of the classes."""
 
-    Parameters
-    ----------
-    loss : Criterion
-        Of (outputs, targets).
-    outputs : str, default "scores"
-        The model's method that takes X and answers what the loss takes.
-    """
+    slot: ClassVar[str] = "loss"
 
-    def __init__(self, loss: Criterion, outputs: str = "scores") -> None:
-        super().__init__()
-        check_parameters(loss, loss.get_params())
-        self.loss, self.outputs = loss, outputs
+    def class_log_proba(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Log probabilities of the classes, (n, k), that scores stand for: those of the softmax."""
+        return log_softmax(scores, 1)
 
-    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch with data ``X`` and ``y``."""
-        X, y, weight = (torch.as_tensor(value) for value in (batch.data["X"], batch.data["y"], batch.weight))
-        return Loss(self.loss.terms(getattr(model, self.outputs)(X), y, weight=weight))
+
+class RegressionLoss(Criterion):
+    """Base of the losses of predicted numbers against targets."""
+
+    slot: ClassVar[str] = "loss"
+
+
+class PairLoss(Criterion):
+    """Base of the losses of pairs, triplets and sets of rows; `inputs` makes them of a batch."""
+
+    slot: ClassVar[str] = "loss"
 
 
 def refuse(wrong: torch.Tensor, values: torch.Tensor, what: str, remedy: str) -> None:

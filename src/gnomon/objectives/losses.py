@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
+from gnomon.contracts import Group
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.objectives.criterion import Count, Criterion, Supervised, refuse
+from gnomon.objectives.criterion import ClassificationLoss, Count, RegressionLoss, refuse
 
 __all__ = [
     "AbsoluteError", "BinaryCrossEntropy", "CrossEntropyLoss", "Huber", "NegativeLogLikelihood",
-    "ProbabilityCrossEntropy", "SmoothL1", "SquaredError", "Supervised", "cross_entropy_backward",
+    "ProbabilityCrossEntropy", "SmoothL1", "SquaredError", "cross_entropy_backward",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class NegativeLogLikelihood(Criterion):
+class NegativeLogLikelihood(ClassificationLoss):
     r"""l_n = -w[c_n] log p[n, c_n] of log probabilities, and the row counts w[c_n] in the mean, as in torch.
 
     Parameters
@@ -43,10 +46,13 @@ class NegativeLogLikelihood(Criterion):
     [1.719253, 0.343851]
     """
 
-    slot: ClassVar[str] = "loss"
     short: ClassVar[str] = "nll"
     class_weight: tuple[float, ...] | None = None
     ignore_index: int | None = None
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Log probabilities, of a network's scores."""
+        return outputs.log_softmax(1), targets
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of log probabilities (n, k) and int64 classes (n,)."""
@@ -106,6 +112,10 @@ class CrossEntropyLoss(NegativeLogLikelihood):
     short: ClassVar[str] = "cross-entropy"
     smoothing: Annotated[float, "[0, 1)"] = 0.0
 
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """The scores themselves."""
+        return outputs, targets
+
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of scores (n, k) and int64 classes (n,) or soft targets (n, k), each summing to 1."""
         scores, targets = inputs
@@ -135,7 +145,7 @@ class CrossEntropyLoss(NegativeLogLikelihood):
 
 
 @dataclass(frozen=True)
-class ProbabilityCrossEntropy(Criterion):
+class ProbabilityCrossEntropy(ClassificationLoss):
     """H(t, p) = -sum_j t_j log p_j of probabilities p against a one-hot or soft target t.
 
     For one label among several classes; with several true labels use `BinaryCrossEntropy`, since outputs where t is 0
@@ -152,9 +162,12 @@ class ProbabilityCrossEntropy(Criterion):
     0.223144
     """
 
-    slot: ClassVar[str] = "loss"
     short: ClassVar[str] = "probability-cross-entropy"
     normalize_by_classes: bool = False
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Probabilities of a network's scores, and the classes one-hot."""
+        return outputs.softmax(1), _one_hot(targets, outputs)
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of probabilities (n, k) and targets (n, k); +inf where p is 0 and t is not, 0 log 0 = 0."""
@@ -175,7 +188,7 @@ class ProbabilityCrossEntropy(Criterion):
 
 
 @dataclass(frozen=True)
-class BinaryCrossEntropy(Criterion):
+class BinaryCrossEntropy(ClassificationLoss):
     r"""l = -y log s(z) - (1 - y) log s(-z) = max(z, 0) - z y + log1p(exp(-|z|)) of logits z: dl/dz = s(z) - y.
 
     A row with K outputs (several labels may be true at once) has the sum of its K losses, and the mean is over rows;
@@ -195,10 +208,19 @@ class BinaryCrossEntropy(Criterion):
     [0.223144, 1.609438]
     """
 
-    slot: ClassVar[str] = "loss"
     short: ClassVar[str] = "binary-cross-entropy"
     outputs: Literal["logits", "probabilities"] = "logits"
     positive_weight: Annotated[float, "(0, inf)"] = 1.0
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """One classifier per class against the rest: logits or their probabilities, and the classes one-hot."""
+        return outputs if self.outputs == "logits" else outputs.sigmoid(), _one_hot(targets, outputs)
+
+    def class_log_proba(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """The classifiers' probabilities, brought to sum 1."""
+        alone = -np.logaddexp(0, -scores)
+        log_p: NDArray[Any] = alone - np.logaddexp.reduce(alone, axis=1, keepdims=True)
+        return log_p
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of outputs and labels in [0, 1], both (n,) or (n, K)."""
@@ -225,10 +247,8 @@ class BinaryCrossEntropy(Criterion):
         refuse(~((labels >= 0) & (labels <= 1)), labels, "label {} is outside [0, 1]", "code labels as 0 and 1")
 
 
-class _Elementwise(Criterion):
+class _Elementwise(RegressionLoss):
     """A loss of each output, whose mean is over rows and outputs: a row counts for its outputs."""
-
-    slot: ClassVar[str] = "loss"
 
     def elements(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Loss of every element."""
@@ -252,6 +272,8 @@ class SquaredError(_Elementwise):
     ----------
     half : bool, default True
         Whether the factor 1/2 is there.
+    summed : bool, default False
+        Whether a row of several outputs has their sum instead of their mean.
 
     Examples
     --------
@@ -261,6 +283,12 @@ class SquaredError(_Elementwise):
 
     short: ClassVar[str] = "squared"
     half: bool = True
+    summed: bool = False
+
+    def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
+        """Of predictions and targets, both (n,) or (n, t)."""
+        losses, count = super().rows(*inputs)
+        return losses, 1 if self.summed else count
 
     def elements(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Loss of every element."""
@@ -365,6 +393,11 @@ def _matches(outputs: torch.Tensor, targets: torch.Tensor, *, classes: bool = Fa
     if targets.shape != expected or (classes and outputs.ndim != 2):
         what = f"outputs of shape {tuple(outputs.shape)} and targets of shape {tuple(targets.shape)}"
         raise UserValueError(what, "targets", f"give targets of shape {tuple(expected)}")
+
+
+def _one_hot(codes: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Codes as rows of zeros and a one; what has rows already stays as it is."""
+    return codes if codes.ndim == 2 else functional.one_hot(codes, like.shape[1]).to(like.dtype)
 
 
 def _per_row(losses: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,7 @@
-"""Losses of pairs, triplets and masked entries: the slot ``pair_loss``. Reductions as in `gnomon.objectives.losses`."""
+"""Losses of pairs, triplets and masked entries: the slot ``loss`` of networks that embed.
+
+Reductions as in `gnomon.objectives.losses`.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ import torch
 from torch.nn import functional
 
 from gnomon.errors import UserValueError
-from gnomon.objectives.criterion import Count, Criterion, refuse
+from gnomon.objectives.criterion import Count, PairLoss, refuse
 
 __all__ = ["CosineEmbedding", "MarginRanking", "MaskedBinaryCrossEntropy", "TripletMargin"]
 
 
 @dataclass(frozen=True)
-class MarginRanking(Criterion):
+class MarginRanking(PairLoss):
     """l = max(0, -y (x1 - x2) + margin) of two scores: y = 1 where x1 should exceed x2, -1 where x2 should.
 
     Parameters
@@ -30,7 +33,6 @@ class MarginRanking(Criterion):
     0.6
     """
 
-    slot: ClassVar[str] = "pair_loss"
     short: ClassVar[str] = "margin-ranking"
     margin: Annotated[float, "[0, inf)"] = 0.0
 
@@ -49,7 +51,7 @@ class MarginRanking(Criterion):
 
 
 @dataclass(frozen=True)
-class TripletMargin(Criterion):
+class TripletMargin(PairLoss):
     """l = max(0, margin + ||a - p|| - ||a - n||) of an anchor, a positive and a negative.
 
     Embeddings that have collapsed to a point have loss = margin. As in torch 1e-6 is added to each difference before
@@ -71,7 +73,6 @@ class TripletMargin(Criterion):
     1.0
     """
 
-    slot: ClassVar[str] = "pair_loss"
     short: ClassVar[str] = "triplet"
     margin: Annotated[float, "(0, inf)"] = 1.0
     p: Annotated[float, "[1, inf)"] = 2.0
@@ -91,7 +92,7 @@ class TripletMargin(Criterion):
 
 
 @dataclass(frozen=True)
-class CosineEmbedding(Criterion):
+class CosineEmbedding(PairLoss):
     """l = 1 - cos(x1, x2) where y = 1 (alike), max(0, cos(x1, x2) - margin) where y = -1.
 
     As in torch the squared norms get an epsilon, so a zero vector has cosine 0 and a finite gradient.
@@ -108,7 +109,6 @@ class CosineEmbedding(Criterion):
     0.292893
     """
 
-    slot: ClassVar[str] = "pair_loss"
     short: ClassVar[str] = "cosine"
     margin: Annotated[float, "[-1, 1]"] = 0.0
 
@@ -128,7 +128,7 @@ class CosineEmbedding(Criterion):
 
 
 @dataclass(frozen=True)
-class MaskedBinaryCrossEntropy(Criterion):
+class MaskedBinaryCrossEntropy(PairLoss):
     r"""l = -sum_i m_i log s((2 y_i - 1) z_i) / sum_i m_i of a row of logits z, labels y and mask m: word2vec's loss.
 
     Entries with mask 0 have no loss and no gradient. A row with an empty mask has loss 0 and counts for nothing.
@@ -150,7 +150,6 @@ class MaskedBinaryCrossEntropy(Criterion):
     0.220095
     """
 
-    slot: ClassVar[str] = "pair_loss"
     short: ClassVar[str] = "masked-binary"
     average: Literal["rows", "entries"] = "rows"
 

@@ -81,6 +81,7 @@ class GradientSteps(Fields):
     """A fit by steps along the gradient."""
 
     epochs: Annotated[int, "[1, inf)", Doc("Passes over the training rows at most.")] = 100
+    max_updates: Annotated[int | None, "[1, inf)", Doc("Updates of the fit, in place of `epochs`.")] = None
     batch_size: Annotated[int | None, "[1, inf)", Doc("Rows per update, over all processes; None takes all rows.")] = (
         None
     )

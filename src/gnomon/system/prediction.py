@@ -25,38 +25,12 @@ from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
 
-__all__ = ["Classifier", "DensityRegressor", "Regressor", "asked", "regression_scores"]
+__all__ = ["Classifier", "DensityRegressor", "Regressor", "regression_scores"]
 
 MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
-
-
-def asked(method: Any, rows: Floats) -> Floats:
-    """What a model's method answers to rows, as a NumPy array, whether it computes in torch or in NumPy.
-
-    Parameters
-    ----------
-    method : bound method of a model
-        Takes and gives tensors where the model is a torch module, arrays elsewhere.
-    rows : array of shape (n, ...)
-
-    Examples
-    --------
-    >>> class Twice:
-    ...     def scores(self, x):
-    ...         return 2 * x
-    >>> asked(Twice().scores, np.ones((1, 2)))
-    array([[2., 2.]])
-    """
-    import torch
-
-    if not isinstance(getattr(method, "__self__", None), torch.nn.Module):
-        return np.asarray(method(rows))
-    with torch.no_grad():
-        answer: torch.Tensor = method(torch.tensor(rows))  # a copy: rows may be read-only
-    return answer.numpy()
 
 
 def _has_probabilities(system: Any) -> bool:
@@ -66,7 +40,8 @@ def _has_probabilities(system: Any) -> bool:
 class Classifier(ClassifierMixin, System):
     """Base of the systems that predict a class. ``Examples.y`` holds the place of each label in ``classes_``.
 
-    A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities; or the subclass
+    A subclass's model is a `gnomon.nn.module.Module` with ``scores(x)``, shape (n, n_classes), whose softmax are the
+    probabilities; or the subclass
     gives `class_log_proba` (and `class_proba`, `class_codes` where these are not its exponential and its arg max).
     `make` is given ``n_classes`` beside ``n_features`` and ``dtype``.
 
@@ -85,7 +60,7 @@ class Classifier(ClassifierMixin, System):
 
     def class_log_proba(self, rows: Floats) -> Floats:
         """Log probabilities of the classes, shape (n, n_classes)."""
-        return log_softmax(asked(self.model_.scores, rows), 1)
+        return log_softmax(self.model_.ask("scores", rows), 1)
 
     def class_proba(self, rows: Floats) -> Floats:
         """Probabilities of the classes, shape (n, n_classes)."""
@@ -203,7 +178,7 @@ class Regressor(RegressorMixin, System):
 
     def predict_rows(self, rows: Floats) -> Floats:
         """Predicted numbers, shape (n,) or (n, t)."""
-        return asked(self.model_.predict, rows)
+        return np.asarray(self.model_.predict(rows))
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)

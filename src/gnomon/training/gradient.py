@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from gnomon.contracts import Array, Batches, Noise
+from gnomon.nn.context import bind
 from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
 from gnomon.training.exchange import Exchange
@@ -42,6 +43,11 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.updates is None):
             raise TypeError("a budget has epochs or updates")
+
+    @classmethod
+    def of(cls, epochs: int, max_updates: int | None = None) -> Budget:
+        """Updates where they are given, else epochs: as systems take the two."""
+        return cls(epochs=epochs) if max_updates is None else cls(updates=max_updates)
 
     def amounts(self, per_epoch: int, batches: int = 1) -> tuple[int, int]:
         """Epochs and updates of the whole fit.
@@ -91,6 +97,8 @@ class _State:
     updates: int
     taken: int
     """Batches of the training rows that a step takes."""
+    objective: Any
+    """The objective, with the layers of the networks in training where some ask."""
     rate: float
     update: int = 0
     watched: str = ""
@@ -170,7 +178,9 @@ class Gradient:
             raise TypeError("early stopping needs validation rows")
         per_step = max(1, taken["train"])
         epochs, updates = self.budget.amounts(problem.batches.steps, per_step)
-        return _State(problem, exchange, parts, clock, watch, epochs, updates, per_step, self.learning_rate)
+        asking = bind(problem.model) + bind(problem.objective, "objective/")
+        objective = problem.objective.in_training if asking else problem.objective
+        return _State(problem, exchange, parts, clock, watch, epochs, updates, per_step, objective, self.learning_rate)
 
     def _part(self, name: str, phase: Phase, exchange: Exchange, problem: Problem, first: int) -> _Part:
         batches = problem.batches if phase.data == "train" else problem.validation
@@ -193,7 +203,7 @@ class Gradient:
             for number in range(part.steps):
                 batch = part.batches.step(*divmod(state.update * part.taken + part.first + number, part.batches.steps))
                 noise = part.noise.at(state.update * part.steps + number)
-                loss = problem.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
+                loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
                 self._add(state, loss, last=ends and number + 1 == part.steps)
                 exchange.backward(loss, part.parameters)
                 norm += exchange.finish(self.clip)

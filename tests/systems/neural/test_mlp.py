@@ -18,10 +18,11 @@ from torch.nn import functional
 import gnomon
 from gnomon.errors import Diverged, UserError, UserTypeError, UserValueError
 from gnomon.nn.activations import GELU, Identity, Maxout, ReLU, Sigmoid, Softplus, Tanh
+from gnomon.nn.context import training
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.losses import CrossEntropyLoss
+from gnomon.objectives.supervised import Supervised
 from gnomon.systems.neural._model import MLPModel
-from gnomon.systems.neural._network import Fit
 from gnomon.testing import arrays_of
 from gnomon.training.group import Group
 from gnomon.training.stopping import EarlyStopping
@@ -60,7 +61,7 @@ def test_xor_by_hand_and_by_fitting() -> None:
     net = MLPModel(2, 1, (2,), ReLU(), 0.0, False, DOUBLE)
     weights = {"layers.0.weight": [[1, 1], [1, 1]], "layers.0.bias": [0, -1], "layers.1.weight": [[1, -2]]}
     net.load(net.state() | {name: np.array(value, float) for name, value in weights.items()})
-    assert net.outputs(XOR).ravel().tolist() == [0, 1, 1, 0]
+    assert net.ask("outputs", XOR).ravel().tolist() == [0, 1, 1, 0]
     X, y = np.tile(XOR, (10, 1)), np.tile([0, 1, 1, 0], 10)
     options: dict[str, Any] = {"epochs": 60, "learning_rate": 0.03, "random_state": 0}
     assert gnomon.MLP(hidden=(8,), **options).fit(X, y).score(X, y) == 1.0
@@ -85,7 +86,7 @@ def test_identity_activations_are_one_matrix() -> None:
     x = np.random.default_rng(1).normal(size=(6, 3))
     biases = [layer.bias for layer in net.layers]
     whole = torch.from_numpy(x) @ (c @ b @ a).T + (c @ (b @ biases[0] + biases[1]) + biases[2])
-    np.testing.assert_allclose(net.outputs(x), whole.detach(), rtol=1e-12)
+    np.testing.assert_allclose(net.ask("outputs", x), whole.detach(), rtol=1e-12)
 
 
 @pytest.mark.spec("NLP-08", "NLP-17")
@@ -100,10 +101,10 @@ def test_torchs_sequence_of_the_same_weights_and_row_by_row() -> None:
             theirs.weight.copy_(ours.weight)
             theirs.bias.copy_(ours.bias)
     x = np.random.default_rng(1).normal(size=(7, 3))
-    np.testing.assert_allclose(net.outputs(x), peer(torch.from_numpy(x)).detach(), rtol=1e-12)
-    rows = np.concatenate([net.outputs(x[i : i + 1]) for i in range(7)])
-    np.testing.assert_allclose(net.outputs(x), rows, rtol=1e-12)
-    np.testing.assert_allclose(net.hidden(x)[1], peer[:4](torch.from_numpy(x)).detach(), rtol=1e-12)
+    np.testing.assert_allclose(net.ask("outputs", x), peer(torch.from_numpy(x)).detach(), rtol=1e-12)
+    rows = np.concatenate([net.ask("outputs", x[i : i + 1]) for i in range(7)])
+    np.testing.assert_allclose(net.ask("outputs", x), rows, rtol=1e-12)
+    np.testing.assert_allclose(net.ask("hidden", x)[1], peer[:4](torch.from_numpy(x)).detach(), rtol=1e-12)
 
 
 @pytest.mark.spec("LIN-16")
@@ -145,7 +146,7 @@ def test_back_propagation_against_autograd_and_finite_differences(activation: An
     net, l1, l2 = model((4, 3), activation), 0.03, 0.2
     random = np.random.default_rng(2)
     X, y = random.normal(size=(6, 3)), random.integers(0, 2, size=6)
-    objective = Fit(CrossEntropyLoss(), l1, l2)
+    objective = Supervised(CrossEntropyLoss(), l1=l1, l2=l2)
 
     def total() -> torch.Tensor:
         loss = objective(net, Batch(X, y), noise=Noise(0, "fit"), phase="fit", group=Group())
@@ -180,7 +181,7 @@ def test_back_propagation_says_what_it_does_not_know() -> None:
 def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
     net, random = model(), np.random.default_rng(3)
     X, y, weight = random.normal(size=(5, 3)), random.integers(0, 2, size=5), random.uniform(0.5, 2, size=5)
-    loss = Fit(CrossEntropyLoss(), 0.5, 0.25)(
+    loss = Supervised(CrossEntropyLoss(), l1=0.5, l2=0.25)(
         net, Batch(X, y, weight), noise=Noise(0, "fit"), phase="fit", group=Group()
     )
     log_p = torch.log_softmax(net.scores(torch.from_numpy(X)), 1).detach().numpy()[np.arange(5), y]
@@ -196,11 +197,11 @@ def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
 def test_dropout_is_on_in_training_and_off_in_prediction() -> None:
     net, X = model((40,), ReLU(), dropout=0.5), np.random.default_rng(0).normal(size=(3, 3))
     x, noise = torch.from_numpy(X), Noise(0, "fit")
-    assert not torch.equal(net.scores(x, noise=noise), net.scores(x))
-    judged, trained = (
-        Fit(CrossEntropyLoss())(net, Batch(X, np.array([0, 1, 0])), noise=noise, phase=p, group=Group()).terms
-        for p in ("validation", "fit")
-    )
+    with training(noise):
+        assert not torch.equal(net.scores(x), net.scores(x))
+    objective, batch = Supervised(CrossEntropyLoss()), Batch(X, np.array([0, 1, 0]))
+    judged = objective.validate(net, batch, noise=noise, group=Group()).terms
+    trained = objective.in_training(net, batch, noise=noise, phase="fit", group=Group()).terms
     plain = functional.cross_entropy(net.scores(x), torch.tensor([0, 1, 0]), reduction="sum").item()
     assert judged["cross_entropy"].sum.item() == pytest.approx(plain, rel=1e-12)
     assert trained["cross_entropy"].sum.item() != pytest.approx(plain, rel=1e-3)

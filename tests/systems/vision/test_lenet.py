@@ -14,6 +14,7 @@ import gnomon
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserValueError
 from gnomon.nn.activations import Sigmoid, Tanh
+from gnomon.nn.context import training
 from gnomon.nn.initializers import XavierUniform
 from gnomon.nn.pooling import AveragePooling
 from gnomon.numeric.convolution import correlate2d
@@ -172,7 +173,7 @@ def test_many_images_are_answered_in_chunks(monkeypatch):
     X, y = digits()
     fitted = LeNet(**TINY).fit(X, y)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr("gnomon.systems.vision._images.AT_ONCE", 64 * 7)
+    monkeypatch.setattr("gnomon.nn.module.CHUNK_NUMBERS", 64 * 7)
     np.testing.assert_allclose(fitted.predict_proba(X), whole, atol=1e-12)
 
 
@@ -318,12 +319,14 @@ def test_dropout_thins_the_dense_layers_in_training_alone():
     X, y = digits(40)
     fitted = LeNet(**{**TINY, "dropout": 0.5}).fit(X, y)
     net, noise = fitted.model_, Noise(3, "fit").rows(np.arange(40))
+    net.bind()
     images = torch.from_numpy(X[..., None])
     h = net.features(net.first(images)).flatten(1)
     for k, (layer, width) in enumerate(zip(net.dense, TINY["hidden"], strict=False)):
-        kept = noise.uniform((40, width), k, like=torch.zeros((), dtype=torch.float64)) < 0.5
+        kept = noise.child(f"drops.{k}").uniform((40, width), like=torch.zeros((), dtype=torch.float64)) < 0.5
         h = torch.relu(layer(h)) * kept * 2
-    torch.testing.assert_close(net.scores(images, noise), net.dense[2](h))
+    with training(noise):
+        torch.testing.assert_close(net.scores(images), net.dense[2](h))
     np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)).sum(1), 1)
     np.testing.assert_array_equal(fitted.predict_proba(X), fitted.predict_proba(X))
 

@@ -246,7 +246,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
         return self.recipe("objective").build()
 
     def procedure(self, examples: Any) -> Procedure:
-        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs))
+        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
 
     def _outcomes(self, X: Any) -> Array:
         """Rows of 0 and 1, the only ones that have a probability."""

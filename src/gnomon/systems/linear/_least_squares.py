@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnomon.contracts import Array, Group, Noise
+from gnomon.data.preprocessing import varies
 from gnomon.nn.module import Module
-from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.losses import SquaredError
 from gnomon.training.em import ClosedForm
 from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Info
 
-__all__ = ["Descent", "HalfSquares", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge"]
+__all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -56,6 +54,11 @@ class LinearRegressionModel(Module):
             ("unit", n_outputs, 1.0), ("noise", n_outputs, 1.0),
         ):  # fmt: skip
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
+
+    @property
+    def matrices(self) -> list[torch.Tensor]:
+        """The weights, which penalties act on."""
+        return [self.weight]
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Predictions in units of the scaled target, shape (n, n_outputs)."""
@@ -118,9 +121,9 @@ class LinearRegressionModel(Module):
         means = whole[0, 1:] / whole[0, 0]
         x, y = whole[1:, 1 : d + 1], whole[1:, d + 1 :]
         spread = np.sqrt((x**2).sum(0) / total)
-        varies = spread > 1e-12 * np.abs(state["shift"] + means[:d])
-        scale = np.where(varies & standardize, spread, 1.0)
-        x = np.where(varies, x / scale, 0.0)
+        moving = varies(spread, state["shift"] + means[:d])
+        scale = np.where(moving & standardize, spread, 1.0)
+        x = np.where(moving, x / scale, 0.0)
         u, s, vt = np.linalg.svd(x, full_matrices=False)
         eps = float(torch.finfo(self.weight.dtype).eps)
         kept = s > eps * max(n, d) * s.max(initial=0.0)
@@ -190,29 +193,6 @@ class LeastSquares(ClosedForm):
         return state, Info(done=True, record=record)
 
 
-class HalfSquares(Objective):
-    """Weighted sum over rows of half the squared errors of the scaled target, and half the squared norm of W.
-
-    Parameters
-    ----------
-    l2 : float
-        Factor of the penalty l2 / 2 ||W||^2, which adds to the mean; the scale of the target cancels.
-    """
-
-    def __init__(self, l2: float) -> None:
-        super().__init__()
-        self.l2 = l2
-
-    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch with data ``X`` and ``y``."""
-        X, y, weight = (torch.as_tensor(value) for value in (batch.data["X"], batch.data["y"], batch.weight))
-        losses = SquaredError().elements(model.scores(X), model.scaled(y)).sum(1)
-        terms = {"half_squared_error": Term((losses * weight).sum(), float(weight.sum()))}
-        if self.l2:
-            terms["penalty"] = Term(0.5 * model.weight.square().sum(), 1.0, self.l2)
-        return Loss(terms)
-
-
 class Descent(Gradient):
     """Gradient steps, each followed by the proximal map of L1; the last one measures the noise of the target.
 
@@ -263,11 +243,3 @@ class Descent(Gradient):
         total = problem.batches.total_weight
         variance = moments[1] / total - (moments[0] / total) ** 2
         problem.model.measure(squares / total, variance)
-
-
-def weighted_moments(values: Array, weight: Array) -> tuple[Floats, Floats]:
-    """Means of columns, and their spreads (divisor: the sum of the weights), 1 where a column does not vary."""
-    values, weight = values.astype(np.float64), weight.astype(np.float64)
-    mean = np.matmul(weight, values) / weight.sum()
-    spread = np.sqrt(np.matmul(weight, (values - mean) ** 2) / weight.sum())
-    return mean, np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)

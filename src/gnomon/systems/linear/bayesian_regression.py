@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import varies
 from gnomon.distributions.domains import Real
 from gnomon.distributions.positive import InverseGamma
 from gnomon.distributions.real import Normal, StudentT
@@ -126,7 +127,7 @@ class BayesianRegressionModel:
         spread = np.sqrt((rows[:, :d] ** 2).sum(0)) / abs(whole[0, 0])
         scale = np.ones(d)
         if standardize:
-            scale = np.where(spread > 1e-12 * np.abs(self.shift + whole[0, 1 : d + 1] / whole[0, 0]), spread, 1.0)
+            scale = np.where(varies(spread, self.shift + whole[0, 1 : d + 1] / whole[0, 0]), spread, 1.0)
         if self.intercept != "flat":
             # (1, x - shift, y - center) becomes (1, x, y) by adding multiples of the first column
             rows = whole[:, 1:] + whole[:, :1] * np.concatenate([self.shift, self.center])

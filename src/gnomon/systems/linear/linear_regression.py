@@ -10,9 +10,12 @@ import torch
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
+from gnomon.objectives.losses import SquaredError
+from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import GradientSteps, HasDtype
@@ -20,10 +23,8 @@ from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import (
     Descent,
-    HalfSquares,
     LeastSquares,
     LinearRegressionModel,
-    weighted_moments,
 )
 from gnomon.training.gradient import Budget
 from gnomon.training.group import current as current_group
@@ -134,19 +135,23 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
             return
         assert examples.y is not None
         state = model.state()
-        shift, scale = weighted_moments(examples.X, examples.weight)
-        center, unit = weighted_moments(examples.y.reshape(len(examples.y), -1), examples.weight)
+        shift, scale = standardization(examples.X, examples.weight)
+        center, unit = standardization(examples.y.reshape(len(examples.y), -1), examples.weight)
         state["shift"][:], state["center"][:] = shift, center
         if self.solver == "gradient":
             state["scale"][:], state["unit"][:] = scale, unit
 
-    def make_objective(self) -> HalfSquares | None:
-        return None if self.solver == "closed" else HalfSquares(self.l2)
+    def make_objective(self) -> Supervised | None:
+        if self.solver == "closed":
+            return None
+        return Supervised(SquaredError(summed=True), targets="scaled", name="half_squared_error", l2=self.l2)
 
     def procedure(self, examples: Any) -> Procedure:
         if self.solver == "closed":
             return LeastSquares(self.l2, self.standardize)
-        return Descent(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), self.tol, l1=self.l1)
+        return Descent(
+            self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates), self.tol, l1=self.l1
+        )
 
     def finish(self, model: LinearRegressionModel) -> None:
         if model.perfect and current_group().rank == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression as Estimator
 
 from gnomon.contracts import Array
+from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
@@ -45,10 +46,7 @@ class LogisticRegressionModel(LibraryModel):
         total = weight.sum()
         shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
-            shift = np.matmul(weight, X) / total
-            spread = np.sqrt(np.matmul(weight, (X - shift) ** 2) / total)
-            scale = np.where(spread > 1e-12 * np.abs(shift), spread, 1.0)
-            scale[scale == 0] = 1.0
+            shift, scale = standardization(X, weight)
         self.estimator.set_params(C=1 / (self.l2 * total) if self.l2 else np.inf)
         rows = (X - shift) / scale
         super().fit(rows, y, weight, seed)

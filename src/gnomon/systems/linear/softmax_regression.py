@@ -10,10 +10,12 @@ import torch
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
-from gnomon.objectives.likelihood import CrossEntropy
+from gnomon.objectives.losses import CrossEntropyLoss
+from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineClassifier
@@ -40,6 +42,11 @@ class SoftmaxRegressionModel(Module):
         self.scale: torch.Tensor
         self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
         self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
+
+    @property
+    def matrices(self) -> list[torch.Tensor]:
+        """The weights, which penalties act on."""
+        return [self.weight]
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Affine scores, shape (n, n_classes)."""
@@ -99,21 +106,20 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
     def initialize(self, model: SoftmaxRegressionModel, examples: Examples, noise: Noise) -> None:
         if not self.standardize:
             return
-        X, weight = examples.X.astype(np.float64), examples.weight.astype(np.float64)
-        shift = np.matmul(weight, X) / weight.sum()
-        spread = np.sqrt(np.matmul(weight, (X - shift) ** 2) / weight.sum())
-        scale = np.where(spread > 1e-12 * np.abs(shift), spread, 1.0)
+        shift, scale = standardization(examples.X, examples.weight)
         _warn_of_lost_values(
             examples.X, ((examples.X - shift.astype(examples.X.dtype)) / scale.astype(examples.X.dtype))
         )
         model.shift.copy_(torch.from_numpy(shift))
-        model.scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
+        model.scale.copy_(torch.from_numpy(scale))
 
-    def make_objective(self) -> CrossEntropy:
-        return CrossEntropy(self.l2)
+    def make_objective(self) -> Supervised:
+        return Supervised(CrossEntropyLoss(), l2=self.l2)
 
     def procedure(self, examples: Any) -> Procedure:
-        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), self.tol)
+        return Gradient(
+            self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates), self.tol
+        )
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, shape (n, n_classes); with two classes the second's minus the first's, shape (n,)."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
-import numpy as np
 import torch
 
-from gnomon.contracts import Group, Noise
 from gnomon.errors import UserTypeError
 from gnomon.nn.activations import Activation, derivative
 from gnomon.nn.batch_norm import BatchNorm
@@ -17,9 +15,6 @@ from gnomon.nn.layers import affine_backward, dense
 from gnomon.nn.module import Module
 
 __all__ = ["MLPModel"]
-
-CHUNK = 8192
-"""Rows that are looked at together in prediction."""
 
 
 class MLPModel(Module):
@@ -43,9 +38,10 @@ class MLPModel(Module):
     --------
     >>> from gnomon.nn.activations import ReLU
     >>> xor = MLPModel(2, 1, (2,), ReLU(), 0.0, False, torch.float64)
+    >>> import numpy as np
     >>> weights = {"layers.0.weight": [[1, 1], [1, 1]], "layers.0.bias": [0, -1], "layers.1.weight": [[1, -2]]}
     >>> xor.load(xor.state() | {name: np.array(value, float) for name, value in weights.items()})
-    >>> xor.outputs(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)).ravel().tolist()
+    >>> xor.ask("outputs", np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)).ravel().tolist()
     [0.0, 1.0, 1.0, 0.0]
     """
 
@@ -66,8 +62,7 @@ class MLPModel(Module):
         self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, dtype=dtype)])
         self.norms = torch.nn.ModuleList([BatchNorm(units, dtype=dtype) for units in wide] if batch_norm else [])
         self.units = torch.nn.ModuleList([activation.build(units, dtype) for units in wide])
-        self.drops = torch.nn.ModuleList([Dropout(dropout, draw=k) for k in range(len(wide))])
-        self.dropout = dropout
+        self.drops = torch.nn.ModuleList([Dropout(dropout) for _ in wide])
         self.shift: torch.Tensor
         self.scale: torch.Tensor
         self.out_shift: torch.Tensor
@@ -81,53 +76,41 @@ class MLPModel(Module):
         """Weights of the layers, which penalties act on; biases and norms are left alone."""
         return [cast(torch.nn.Linear, layer).weight for layer in self.layers]
 
-    def scores(
-        self,
-        x: torch.Tensor,
-        *,
-        noise: Noise | None = None,
-        weight: torch.Tensor | None = None,
-        group: Group | None = None,
-    ) -> torch.Tensor:
-        """Outputs of the last layer, shape (n, n_outputs).
-
-        Parameters
-        ----------
-        x : tensor of shape (n, n_features)
-        noise : Noise, optional
-            By the rows' places in the global batch, in training: what dropout draws from. Without it nothing drops.
-        weight : tensor of shape (n,), optional
-            Of the rows, in training, for the statistics of batch normalization.
-        group : Group, optional
-            In training: batch normalization takes the statistics of the global batch. Without it, the running ones.
-        """
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Outputs of the last layer, shape (n, n_outputs), of rows (n, n_features)."""
         h = (x - self.shift) / self.scale
-        for k, unit in enumerate(self.units):
-            h = self.layers[k](h)
-            if self.norms:
-                h = self.norms[k](h, weight, group)
-            h = self.drops[k](unit(h), noise)
+        for k in range(len(self.units)):
+            h = self.drops[k](self._hidden(k, h))
         scores: torch.Tensor = self.layers[-1](h)
         return scores
 
-    def outputs(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Predictions in the units of the targets, (n, n_outputs), float64 beyond the last layer."""
-        with torch.no_grad():
-            parts = [
-                self.scores(torch.from_numpy(np.array(rows[start : start + CHUNK]))).double().numpy()
-                for start in range(0, max(1, len(rows)), CHUNK)
-            ]
-        return np.concatenate(parts) * self.out_scale.numpy() + self.out_shift.numpy()
+    def _hidden(self, k: int, h: torch.Tensor) -> torch.Tensor:
+        h = self.layers[k](h)
+        if self.norms:
+            h = self.norms[k](h)
+        out: torch.Tensor = self.units[k](h)
+        return out
 
-    def hidden(self, rows: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-        """Outputs of the hidden layers, each (n, units), as in prediction."""
-        with torch.no_grad():
-            h, found = (torch.from_numpy(np.array(rows)) - self.shift) / self.scale, []
-            for k, unit in enumerate(self.units):
-                h = self.layers[k](h)
-                h = unit(self.norms[k](h) if self.norms else h)
-                found.append(h.numpy())
-        return found
+    def outputs(self, x: torch.Tensor) -> torch.Tensor:
+        """Predictions in the units of the targets, (n, n_outputs), float64 beyond the last layer."""
+        return self.scores(x).double() * self.out_scale + self.out_shift
+
+    def scaled(self, y: torch.Tensor) -> torch.Tensor:
+        """Targets (n,) or (n, n_outputs) as `scores` predicts them, (n, n_outputs)."""
+        y = y if y.ndim == 2 else y[:, None]
+        return ((y - self.out_shift) / self.out_scale).to(self.shift.dtype)
+
+    def squared_error(self, scores: torch.Tensor, scaled: torch.Tensor) -> torch.Tensor:
+        """Mean over the outputs of the squared error in the units of the targets, (n,)."""
+        return ((scores - scaled).double() * self.out_scale).square().mean(1)
+
+    def hidden(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """Outputs of the hidden layers, each (n, units)."""
+        h, outputs = (x - self.shift) / self.scale, []
+        for k in range(len(self.units)):
+            h = self._hidden(k, h)
+            outputs.append(h)
+        return outputs
 
     def forward_cache(self, x: torch.Tensor) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
         """Scores, and what `backward` needs: input and pre-activation of every layer, of this very pass."""

@@ -1,90 +1,32 @@
-"""What networks that classify and networks that regress have in common: the objective and the way to fit."""
+"""What networks that classify, that regress and that embed have in common."""
 
 from __future__ import annotations
 
 import numbers
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 
-from gnomon.contracts import Array, Group, Noise, Procedure
-from gnomon.data.preprocessing import Standardizer
+from gnomon.contracts import Array, Noise
+from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.initializers import initialize
-from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.criterion import Criterion
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System
-from gnomon.system.fields import HasDtype, Standardized, TrainedByGradient
+from gnomon.system.by_gradient import ByGradient
+from gnomon.system.fields import HasDtype, Standardized
 from gnomon.systems.neural._model import MLPModel
-from gnomon.training.gradient import Budget, Gradient
 
-__all__ = ["Fit", "Network", "standardization"]
-
-
-class Fit(Objective):
-    """A loss of the network's scores, plus l1 sum |W| + l2 / 2 sum W^2 over the weights of all layers.
-
-    Parameters
-    ----------
-    loss : Criterion
-        Of (scores, targets).
-    l1, l2 : float, default 0
-    name : str, optional
-        Name of the loss in the targets' units, where the loss itself is in units of their spread.
-    """
-
-    def __init__(self, loss: Criterion, l1: float = 0.0, l2: float = 0.0, name: str = "") -> None:
-        super().__init__()
-        self.loss, self.l1, self.l2, self.name = loss, l1, l2, name
-
-    def forward(self, model: MLPModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch; on validation rows as in prediction, without penalties."""
-        X, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
-        y = self._targets(model, batch)
-        if phase == "validation":
-            return Loss(self._terms(model, model.scores(X), y, weight))
-        drops = noise.child("dropout").rows(batch.positions) if model.dropout else None
-        uneven = None if bool((batch.weight == 1).all()) else weight
-        terms = self._terms(model, model.scores(X, noise=drops, weight=uneven, group=group), y, weight)
-        if self.l2:
-            terms["l2"] = Term(_total([0.5 * w.square().sum() for w in model.matrices]), 1.0, self.l2)
-        if self.l1:
-            terms["l1"] = Term(_total([w.abs().sum() for w in model.matrices]), 1.0, self.l1)
-        return Loss(terms)
-
-    def _targets(self, model: MLPModel, batch: Any) -> torch.Tensor:
-        """Classes as they are; numbers in units of their spread."""
-        y = torch.as_tensor(batch.data["y"])
-        if not self.name:
-            return y
-        y = y if y.ndim == 2 else y[:, None]
-        return ((y - model.out_shift) / model.out_scale).to(model.shift.dtype)
-
-    def _terms(self, model: MLPModel, scores: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> dict[str, Term]:
-        terms = self.loss.terms(scores, y, weight=weight)
-        if not self.name:
-            return terms
-        # a number without a gradient comes first: what is watched and recorded is in the units of the targets
-        with torch.no_grad():
-            errors = ((scores - y).double() * model.out_scale).square().mean(1)
-            seen = Term(float((errors * weight).sum()), float(weight.sum()))
-        return {self.name: seen, **{f"scaled_{name}": term for name, term in terms.items()}}
+__all__ = ["Network"]
 
 
-def _total(parts: list[torch.Tensor]) -> torch.Tensor:
-    return torch.stack(parts).sum()
-
-
-class Network(TrainedByGradient, Standardized, HasDtype, System):
+class Network(ByGradient, Standardized, HasDtype):
     """Base of systems around an `MLPModel`; a subclass says its loss and how many outputs there are."""
 
     model_class: ClassVar[type] = MLPModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
 
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...],
@@ -141,22 +83,10 @@ class Network(TrainedByGradient, Standardized, HasDtype, System):
     def min_batch_size(self) -> int:
         return 2 if self.batch_norm else 1
 
-    def procedure(self, examples: Any) -> Procedure:
-        return Gradient(
-            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
-            stopping=self.recipe("early_stopping"), clip=self.clip,
-        )  # fmt: skip
-
-    @property
-    def best_epoch_(self) -> int:
-        """The epoch whose weights are kept, counted from 1: the last one where nothing was watched."""
-        history = self.history_
-        return int(history["best_epoch" if "best_epoch" in history else "epoch"][-1])
-
     def hidden_outputs(self, X: Any) -> list[Array]:
         """Outputs of the hidden layers for each row, in order, each of shape (n, units)."""
         rows = self._rows(X)
-        return list(self.model_.hidden(rows))
+        return list(self.model_.ask("hidden", rows))
 
 
 def _check_hidden(hidden: Any) -> None:
@@ -168,10 +98,3 @@ def _check_hidden(hidden: Any) -> None:
             raise UserTypeError(f"{units!r} is no number of units", "hidden", remedy)
         if units < 1:
             raise UserValueError(f"{units} units", "hidden", "give 1 or more to every layer")
-
-
-def standardization(X: np.ndarray[Any, Any], weight: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Mean and spread of the columns, float64; 1 in place of the spread of a constant column."""
-    found = Standardizer().fit(X, weight).state()
-    spread = np.sqrt(found["variance"])
-    return found["mean"], np.where(spread > 1e-12 * np.abs(found["mean"]), spread, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -35,11 +35,18 @@ from gnomon.nn.initializers import (  # noqa: F401
     XavierNormal,
     XavierUniform,
 )  # fmt: skip
-from gnomon.numeric.ops import log_softmax
-from gnomon.objectives.losses import CrossEntropyLoss
+from gnomon.objectives.losses import (  # noqa: F401
+    BinaryCrossEntropy,
+    CrossEntropyLoss,
+    NegativeLogLikelihood,
+    ProbabilityCrossEntropy,
+)  # fmt: skip
+from gnomon.objectives.supervised import Supervised
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.systems.neural._model import MLPModel
-from gnomon.systems.neural._network import Fit, Network
+from gnomon.systems.neural._network import Network
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
 from gnomon.training.schedules import (  # noqa: F401
     Constant,
@@ -60,7 +67,8 @@ class MLP(OnlineClassifier, Network):
     r"""Multilayer perceptron: class probabilities from hidden layers of units that learn their own features.
 
     h_k = f(W_k h_{k-1} + b_k) layer by layer, the scores are affine in the last one, the probabilities their softmax,
-    the loss the mean cross-entropy. Without hidden layers it is softmax regression.
+    the loss the mean cross-entropy or another of `gnomon.objectives.losses`. Without hidden layers it is softmax
+    regression.
 
     Attributes
     ----------
@@ -88,11 +96,17 @@ class MLP(OnlineClassifier, Network):
 
     name: ClassVar[str] = "mlp"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
     primary: ClassVar[str] = "accuracy"
 
-    def make_objective(self) -> Fit:
-        return Fit(CrossEntropyLoss(), self.l1, self.l2)
+    loss: Annotated[
+        str | Recipe,
+        Doc("Of the scores and the classes: class weights, smoothing; see `gnomon.objectives.losses`."),
+    ] = "cross-entropy"
+
+    def make_objective(self) -> Supervised:
+        return Supervised(self.recipe("loss"), l1=self.l1, l2=self.l2)
 
     def class_log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
-        return log_softmax(self.model_.outputs(rows), 1)
+        log_p: Array = self.recipe("loss").class_log_proba(self.model_.ask("outputs", rows))
+        return log_p

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.preprocessing import standardization
 from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
     CELU,
     ELU,
@@ -36,12 +37,14 @@ from gnomon.nn.initializers import (  # noqa: F401
     XavierNormal,
     XavierUniform,
 )  # fmt: skip
-from gnomon.objectives.losses import SquaredError
+from gnomon.objectives.losses import AbsoluteError, Huber, SmoothL1, SquaredError  # noqa: F401
+from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineRegressor
 from gnomon.system.prediction import Regressor
 from gnomon.systems.neural._model import MLPModel
-from gnomon.systems.neural._network import Fit, Network, standardization
+from gnomon.systems.neural._network import Network
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
 from gnomon.training.schedules import (  # noqa: F401
     Constant,
@@ -88,8 +91,11 @@ class MLPRegression(OnlineRegressor, Regressor, Network):
 
     name: ClassVar[str] = "mlp-regression"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
 
+    loss: Annotated[str | Recipe, Doc("Of the scaled predictions and targets; see `gnomon.objectives.losses`.")] = (
+        "squared"
+    )
     standardize: Annotated[
         bool,
         Doc(
@@ -108,9 +114,11 @@ class MLPRegression(OnlineRegressor, Regressor, Network):
         model.out_shift.copy_(torch.from_numpy(shift))
         model.out_scale.copy_(torch.from_numpy(scale))
 
-    def make_objective(self) -> Fit:
-        return Fit(SquaredError(), self.l1, self.l2, name="squared_error")
+    def make_objective(self) -> Supervised:
+        loss = self.recipe("loss")
+        name = f"scaled_{loss.short.replace('-', '_')}"
+        return Supervised(loss, targets="scaled", name=name, watch="squared_error", l1=self.l1, l2=self.l2)
 
     def predict_rows(self, rows: np.ndarray[Any, Any]) -> Array:
-        out = self.model_.outputs(rows)
+        out = self.model_.ask("outputs", rows)
         return out[:, 0] if self.arguments_["n_outputs"] is None else out

@@ -8,25 +8,25 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from torch.nn import functional
 
-from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.contracts import Array
 from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import Standardizer
 from gnomon.distributions.images import Images, is_bytes, size_of
 from gnomon.errors import UserValueError
 from gnomon.nn.module import Module
-from gnomon.numeric.ops import log_softmax
-from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
-from gnomon.system.fields import GradientSteps, HasDtype, Scheduled, StoppedEarly
-from gnomon.system.prediction import Classifier, asked
-from gnomon.training.gradient import Budget, Gradient
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.by_gradient import ByGradient
+from gnomon.system.fields import HasDtype
+from gnomon.system.prediction import Classifier
 from gnomon.training.group import current as current_group
 
 __all__ = ["ImageClassifier", "ImageModel"]
 
-AT_ONCE = 1 << 22
-"""Numbers of the input that are looked at together when a fitted system answers: 16 MB in float32."""
+IMAGES = 4096
+"""Images whose pixels are counted together."""
 
 
 class ImageModel(Module):
@@ -35,14 +35,12 @@ class ImageModel(Module):
     Parameters
     ----------
     shape : (rows, columns, channels)
-    dropout : float in [0, 1)
-        Of the dense layers.
     dtype : torch.dtype
     """
 
-    def __init__(self, shape: tuple[int, int, int], dropout: float, dtype: torch.dtype) -> None:
+    def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype) -> None:
         super().__init__()
-        self.shape, self.dropout = shape, dropout
+        self.shape = shape
         self.shift: torch.Tensor
         self.scale: torch.Tensor
         self.register_buffer("shift", torch.zeros(shape[2], dtype=dtype))
@@ -55,38 +53,23 @@ class ImageModel(Module):
         # one channel: reshaped, so that torch cannot take the strides for another memory format
         return x.reshape(-1, 1, rows, columns) if channels == 1 else x.permute(0, 3, 1, 2).contiguous()
 
-    def scores(self, x: torch.Tensor, noise: Noise | None = None) -> torch.Tensor:
-        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels).
-
-        Parameters
-        ----------
-        x : tensor
-        noise : Noise, optional
-            By the images' places in the global batch, in training: what dropout draws from.
-        """
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
         raise NotImplementedError
 
 
-class Classification(Objective):
-    """Weighted cross-entropy of a network's scores, thinned by dropout where the images train."""
-
-    def forward(self, model: ImageModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch with data ``X`` and ``y``."""
-        X, y, weight = (torch.as_tensor(value) for value in (batch.data["X"], batch.data["y"], batch.weight))
-        drops = noise.child("dropout").rows(batch.positions) if model.dropout and phase != "validation" else None
-        losses = functional.cross_entropy(model.scores(X, drops), y, reduction="none")
-        return Loss({"cross_entropy": Term((losses * weight).sum(), float(batch.weight.sum()))})
-
-
-class ImageClassifier(GradientSteps, Scheduled, StoppedEarly, HasDtype, Classifier):
+class ImageClassifier(ByGradient, HasDtype, Classifier):
     """Base of the classifiers of images; a subclass gives `make` and `initialize`."""
 
-    slots: ClassVar[tuple[str, ...]] = ("optimizer", "schedule", "early_stopping")
+    slots: ClassVar[tuple[str, ...]] = ("loss", "optimizer", "schedule", "early_stopping")
 
     image_shape: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...] | None,
         Doc("(rows, columns) or (rows, columns, channels) of flat rows of numbers; arrays of images need none."),
     ] = None
+    loss: Annotated[
+        str | Recipe, Doc("Of the scores and the classes: class weights, smoothing; see `gnomon.objectives.losses`.")
+    ] = "cross-entropy"
 
     @property
     def domain(self) -> Any:
@@ -117,32 +100,24 @@ class ImageClassifier(GradientSteps, Scheduled, StoppedEarly, HasDtype, Classifi
     @staticmethod
     def _standardize(model: ImageModel, examples: Examples) -> None:
         """Mean and spread of each channel over the training images, weights included."""
-        images, weight = examples.X, examples.weight.astype(np.float64)
-        pixels = float(images.shape[1] * images.shape[2]) * weight.sum()
-        first, second = (
-            np.matmul(weight, np.einsum("nhwc,nhwc->nc", images, other, dtype=np.float64)) / pixels
-            for other in (np.broadcast_to(images.dtype.type(1), images.shape), images)
-        )
-        variance = np.maximum(second - first**2, 0.0)
-        spread = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
-        model.shift.copy_(torch.from_numpy(first))
-        model.scale.copy_(torch.from_numpy(spread))
+        images, weight = examples.X, examples.weight
+        channels, pixels = images.shape[-1], math.prod(images.shape[1:-1])
+        step = Standardizer()
+        for start in range(0, len(images), IMAGES):
+            part = slice(start, start + IMAGES)
+            step.partial_fit(images[part].reshape(-1, channels), np.repeat(weight[part], pixels))
+        shift, scale = step.units()
+        model.shift.copy_(torch.from_numpy(shift))
+        model.scale.copy_(torch.from_numpy(scale))
 
     # --- fit and answers ----------------------------------------------------------------------------------------
 
-    def make_objective(self) -> Classification:
-        return Classification()
-
-    def procedure(self, examples: Any) -> Procedure:
-        return Gradient(
-            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
-            stopping=self.recipe("early_stopping"),
-        )  # fmt: skip
+    def make_objective(self) -> Supervised:
+        return Supervised(self.recipe("loss"))
 
     def class_log_proba(self, rows: np.ndarray[Any, Any]) -> Array:
-        step = max(1, AT_ONCE // math.prod(rows.shape[1:]))
-        parts = [asked(self.model_.scores, rows[start : start + step]) for start in range(0, len(rows), step)]
-        return log_softmax(np.concatenate(parts), 1)
+        log_p: Array = self.recipe("loss").class_log_proba(self.model_.ask("scores", rows))
+        return log_p
 
 
 def whole_numbers(name: str, values: Any, lengths: tuple[int, ...], form: str) -> None:

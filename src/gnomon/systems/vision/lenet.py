@@ -45,6 +45,12 @@ from gnomon.nn.initializers import (  # noqa: F401
 )  # fmt: skip
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
+from gnomon.objectives.losses import (  # noqa: F401
+    BinaryCrossEntropy,
+    CrossEntropyLoss,
+    NegativeLogLikelihood,
+    ProbabilityCrossEntropy,
+)  # fmt: skip
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
@@ -112,7 +118,7 @@ class LeNetModel(ImageModel):
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        super().__init__(shape, dropout, dtype)
+        super().__init__(shape, dtype)
         if min(shape[:2]) < LEAST:
             raise too_small(shape, LEAST, "two poolings by 2")
         unit, pool = activation or ReLU(), pooling or MaxPooling()
@@ -130,7 +136,7 @@ class LeNetModel(ImageModel):
         widths = [*(units * unit.widening for units in hidden), n_classes]
         self.dense = nn.ModuleList([dense(a, b, dtype=dtype) for a, b in zip(sizes, widths, strict=True)])
         self.units = nn.ModuleList([unit.build(units, dtype) for units in hidden])
-        self.drops = nn.ModuleList([Dropout(dropout, draw=k) for k in range(len(hidden))])
+        self.drops = nn.ModuleList([Dropout(dropout) for _ in hidden])
         self.gain = unit.gain
 
     def initialize(self, initializer: Initializer, noise: Noise) -> None:
@@ -138,11 +144,11 @@ class LeNetModel(ImageModel):
         hidden = ("features.0", "features.3", "dense.0", "dense.1")
         initialize(self, initializer, noise, gain=dict.fromkeys(hidden, self.gain))
 
-    def scores(self, x: torch.Tensor, noise: Noise | None = None) -> torch.Tensor:
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
         h = self.features(self.first(x)).flatten(1)
         for layer, unit, drop in zip(self.dense, self.units, self.drops, strict=False):
-            h = drop(unit(layer(h)), noise)
+            h = drop(unit(layer(h)))
         scores: torch.Tensor = self.dense[-1](h)
         return scores
 
@@ -184,7 +190,7 @@ class LeNet(ImageClassifier):
     name: ClassVar[str] = "lenet"
     model_class: ClassVar[type] = LeNetModel
     slots: ClassVar[tuple[str, ...]] = (
-        "activation", "pooling", "initializer", "optimizer", "schedule", "early_stopping",
+        "loss", "activation", "pooling", "initializer", "optimizer", "schedule", "early_stopping",
     )  # fmt: skip
 
     channels: Annotated[

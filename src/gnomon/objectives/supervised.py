@@ -1,0 +1,77 @@
+"""The objective of everything that learns targets from inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gnomon.contracts import Group, Noise
+from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.objectives.criterion import Criterion
+from gnomon.recipes.parameters import check_parameters
+
+__all__ = ["Supervised"]
+
+
+class Supervised(Objective):
+    """A loss of what a model answers to ``X`` against ``y``, plus l1 sum |W| + l2 / 2 sum W^2 over its ``matrices``.
+
+    Parameters
+    ----------
+    loss : Criterion
+        Of the outputs and the targets, as its `Criterion.inputs` makes them.
+    outputs : str, default "scores"
+        The model's method that takes X.
+    targets : str, default ""
+        The model's method that brings y into the units of the outputs; y is taken as it is where left out.
+    name : str, default ""
+        Under which the loss is recorded; its short name where left out.
+    watch : str, default ""
+        The model's method of (outputs, targets) that gives a measure of each row, (n,): recorded under its name without
+        a gradient, and judged by instead of the loss.
+    l1, l2 : float, default 0
+    """
+
+    def __init__(
+        self,
+        loss: Criterion,
+        outputs: str = "scores",
+        *,
+        targets: str = "",
+        name: str = "",
+        watch: str = "",
+        l1: float = 0.0,
+        l2: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_parameters(loss, loss.get_params())
+        self.loss, self.outputs, self.targets = loss, outputs, targets
+        self.name, self.watch, self.l1, self.l2 = name or loss.short.replace("-", "_"), watch, l1, l2
+
+    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
+        given = batch.data["X"], batch.data["y"], batch.weight
+        X, y, weight = (torch.as_tensor(values, device=model.device) for values in given)
+        outputs = getattr(model, self.outputs)(X)
+        targets = getattr(model, self.targets)(y) if self.targets else y
+        (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
+        terms = {self.name: term}
+        if phase != "validation":
+            self._penalize(terms, model)
+        if not self.watch:
+            return Loss(terms, watch=self.name)
+        with torch.no_grad():
+            measured = (getattr(model, self.watch)(outputs, targets) * weight).sum()
+        terms[self.watch] = Term(float(measured), float(weight.sum()))
+        return Loss(terms, watch=self.watch)
+
+    def _penalize(self, terms: dict[str, Term], model: Any) -> None:
+        if self.l2:
+            terms["l2"] = Term(_total([0.5 * w.square().sum() for w in model.matrices]), 1.0, self.l2)
+        if self.l1:
+            terms["l1"] = Term(_total([w.abs().sum() for w in model.matrices]), 1.0, self.l1)
+
+
+def _total(parts: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(parts).sum()
