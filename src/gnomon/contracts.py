@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasEnergy",
-    "HasEnergyGradient", "HasExpectation", "HasLatents", "HasLogProb", "HasMarginalEnergy", "HasMarginalGradient",
-    "HasMoments", "HasPath", "HasState", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples",
-    "ScoresPairs", "State", "supports",
+    "HasEnergyGradient", "HasExpectation", "HasJointGradient", "HasLatents", "HasLogProb", "HasMarginalEnergy",
+    "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken", "Noise", "Objective", "Path",
+    "Procedure", "Samples", "ScoresPairs", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -102,15 +102,21 @@ class HasEnergy(Protocol):
 
 @runtime_checkable
 class HasEnergyGradient(HasEnergy, Protocol):
-    """An energy whose parameter gradient has a closed form."""
+    """A machine of two blocks, the second summed out of `energy`, whose gradient costs less than by `HasJointGradient`.
+
+    An optional fast path, as `HasPath` is for `HasBridge`.
+    """
 
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
-        """Sums over rows of weight_i * dE(x_i)/dparameter by name, and the mean of the hidden block given each row."""
+        """Sums over rows of weight_i * dE(x_i)/dparameter by name, and the mean of the other block given each row."""
 
 
 @runtime_checkable
 class HasBlocks(Protocol):
-    """A joint model over named layers of binary units, where each block is conditionally independent given the rest."""
+    """A joint model over named blocks of units, each block conditionally independent given the rest.
+
+    Any number of blocks, of any kind of unit: `HasUnits` says which. Units of a model that does not say are 0 or 1.
+    """
 
     blocks: tuple[str, ...]
     sizes: Mapping[str, int]
@@ -123,10 +129,33 @@ class HasBlocks(Protocol):
 
 
 @runtime_checkable
-class HasMarginalEnergy(HasBlocks, Protocol):
-    """Blocks of which one can be kept and the others summed out exactly."""
+class HasUnits(HasBlocks, Protocol):
+    """Blocks that say what their units are."""
 
-    def marginal_energy(self, block: str, value: Array) -> Array:
+    units: Mapping[str, Any]
+    """The kind of each block's units (`gnomon.distributions.units`): the values they take, their states if countable."""
+
+
+@runtime_checkable
+class HasJointGradient(HasBlocks, Protocol):
+    """A joint energy whose parameter gradient has a closed form: sums of sufficient statistics."""
+
+    def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d joint_energy(state_i) / d parameter, by name.
+
+        A block may be given by a Distribution in place of an array: then the expectation is taken over it, the blocks
+        being independent of each other.
+        """
+
+
+@runtime_checkable
+class HasMarginalEnergy(HasBlocks, Protocol):
+    """Blocks of which some are kept and the others summed out exactly: a layered machine keeps every other layer."""
+
+    marginal_blocks: tuple[tuple[str, ...], ...]
+    """Smallest sets of blocks that can be kept, the others being independent given them; each larger set can be too."""
+
+    def marginal_energy(self, kept: State) -> Array:
         """-log sum over the other blocks of exp(-joint_energy), shape (batch,)."""
 
 
@@ -134,8 +163,8 @@ class HasMarginalEnergy(HasBlocks, Protocol):
 class HasMarginalGradient(HasMarginalEnergy, Protocol):
     """Marginal energies whose parameter gradient has a closed form."""
 
-    def marginal_gradient(self, block: str, value: Array, weight: Array) -> dict[str, Array]:
-        """Sums over rows of weight_i * d marginal_energy(block, value_i) / d parameter, by name."""
+    def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d marginal_energy(kept_i) / d parameter, by name."""
 
 
 @runtime_checkable
@@ -189,8 +218,8 @@ class Climbs(Path, Protocol):
 class HasPath(HasBridge, Protocol):
     """A bridge that is walked faster than by asking every level for energies and conditionals."""
 
-    def path(self, base: Any, etas: Array, keep: str) -> Path:
-        """The path from the base to this model through these places, on this block."""
+    def path(self, base: Any, etas: Array, keep: tuple[str, ...]) -> Path:
+        """The path from the base to this model through these places, on these blocks."""
 
 
 @runtime_checkable

@@ -86,7 +86,7 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class Enumerate:
-    """All states of the smallest block of binary units."""
+    """All states of the blocks with the fewest, the others summed out."""
 
     def __call__(self, problem: Problem) -> Score:
         """Exact log Z."""

@@ -240,9 +240,16 @@ def _observed(model: Any, rows: Array) -> str | None:
     few = convert(rows[:8], prototype(model))
     own = to_numpy(model.energy(few))
     for block in model.blocks:
-        if model.sizes[block] == rows.shape[1] and np.allclose(to_numpy(model.marginal_energy(block, few)), own):
+        if model.sizes[block] == rows.shape[1] and _is_alone(model, block, few, own):
             return str(block)
     return None
+
+
+def _is_alone(model: Any, block: str, rows: Array, energy: Floats) -> bool:
+    """Whether the block can be kept alone, and its marginal energy is the model's."""
+    if (block,) not in model.marginal_blocks:
+        return False
+    return bool(np.allclose(to_numpy(model.marginal_energy({block: rows})), energy))
 
 
 def _log_density(model: Any, rows: Array) -> Floats:

@@ -57,7 +57,7 @@ def log_partition(
     =============  ==================================================================================================
     "auto"         exact where it is cheap, else "ais"; takes the options of "ais"
     "exact"        the exact way that fits the model: one of the next three, or the model's own ``log_partition()``
-    "enumerate"    all states of the smallest block of binary units, cost 2^units; at most `limit` units
+    "enumerate"    all states of the blocks with the fewest, the others summed out; at most 2^`limit`
     "eliminate"    a product of tables, one variable after the other
     "quadrature"   a density of one or two columns over `bounds`
     "importance"   draws of the base or `proposal`, weighted (`draws`)
@@ -71,7 +71,7 @@ def log_partition(
     ----------
     model : HasMarginalEnergy, object with ``energy`` or ``log_prob``, callable, or factors
         A callable is an unnormalized log density of rows, in nats. A fitted System stands for its model. Estimates need
-        two blocks and a bridge to a base model, or a `proposal`.
+        blocks and a bridge to a base model, or a `proposal`.
     method : str or Method, default "auto"
         A name of the table, or one of the classes behind it with its options, such as ``Linked(levels=5)``.
     noise : Noise, optional
@@ -79,7 +79,7 @@ def log_partition(
     random_state : int, None or NumPy generator
         Seed where no noise is given.
     limit : int, default 25
-        Largest number of units to enumerate.
+        log2 of the largest number of states to enumerate: units, where these are binary.
     base_mean : array, optional
         Means of the observed units that ``model.base`` takes, for example the training data's; uniform by default.
     proposal : Family, or object with ``sample(n, noise)`` and a normalized ``log_prob``

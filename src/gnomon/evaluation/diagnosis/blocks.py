@@ -14,6 +14,7 @@ from gnomon.contracts import HasBlocks, HasBridge, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.inference.arrays import convert, prototype, to_numpy
+from gnomon.inference.blocks import units_of
 from gnomon.inference.exact.enumeration import enumerable
 from gnomon.inference.importance.ais import ais
 from gnomon.inference.mcmc.diagnostics import ess, r_hat
@@ -67,8 +68,7 @@ class Machine:
         size = sum(model.sizes.values())
         draws = int(np.clip(MOST_NUMBERS // (CHAINS * size) - BURN_IN, LEAST_DRAWS, DRAWS))
         state = {
-            block: convert(to_numpy(self.noise.child(block).uniform((CHAINS, model.sizes[block]))) < 0.5, like)
-            for block in model.blocks
+            block: kind.start(self.noise.child(block), CHAINS, like) for block, kind in units_of(model).items()
         }
         order = [self.visible, *(b for b in model.blocks if b != self.visible)]
         if self.rows is not None:
@@ -164,4 +164,4 @@ CHECKS: dict[str, Callable[[Machine], list[Finding] | str]] = {"units": units, "
 def _energy(machine: Machine, rows: NDArray[np.float64]) -> Any:
     placed = convert(rows, prototype(machine.model))
     model: Any = machine.model
-    return model.energy(placed) if hasattr(model, "energy") else model.marginal_energy(machine.visible, placed)
+    return model.energy(placed) if hasattr(model, "energy") else model.marginal_energy({machine.visible: placed})

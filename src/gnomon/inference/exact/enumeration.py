@@ -1,19 +1,24 @@
-"""Exact sums over all states of a block of binary units, in bounded memory."""
+"""Exact sums over all states of some blocks of a model, the others summed out, in bounded memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, HasMarginalEnergy
-from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, double, is_tensor, prototype, to_numpy
+from gnomon.contracts import Array, HasMarginalEnergy, State
+from gnomon.errors import UserValueError
+from gnomon.inference.arrays import concatenate, convert, double, is_tensor, prototype, to_numpy
+from gnomon.inference.blocks import Keep, bits, kept_blocks, smallest_keep, units_of
+from gnomon.numeric.ops import logsumexp
 
-__all__ = ["enumerable", "exact_expectation", "log_partition", "smallest_block", "states", "weighted_states"]
+__all__ = [
+    "enumerable", "exact_expectation", "log_evidence", "log_partition", "states", "weighted_posterior",
+    "weighted_states",
+]  # fmt: skip
 
 _CHUNK_NUMBERS = 1 << 21
 """Floating numbers that one chunk of states and the fields of the other blocks may take: 16 MB in float64."""
@@ -58,32 +63,31 @@ def states(n_units: int, start: int = 0, stop: int | None = None) -> NDArray[np.
     return ((number[:, None] >> shift) & 1).astype(np.float64)
 
 
-def smallest_block(model: HasMarginalEnergy) -> str:
-    """The block with the fewest units, the first of equals."""
-    return min(model.blocks, key=lambda block: model.sizes[block])
-
-
 def enumerable(model: Any, limit: int = 25) -> bool:
-    """Whether the model has a block that can be enumerated while the others are summed out: at most `limit` units."""
-    return isinstance(model, HasMarginalEnergy) and model.sizes[smallest_block(model)] <= limit
+    """Whether some blocks can be enumerated while the others are summed out: at most 2^limit states."""
+    return isinstance(model, HasMarginalEnergy) and bits(model, smallest_keep(model)) <= limit
 
 
-def log_partition(model: HasMarginalEnergy, *, block: str | None = None, limit: int = 25) -> float:
-    """Exact log Z of a model of binary units: one block enumerated, the others summed out analytically.
+def log_partition(
+    model: HasMarginalEnergy, *, keep: Keep | None = None, limit: int = 25, like: Array | None = None
+) -> float:
+    """Exact log Z of a model with blocks: some blocks enumerated, the others summed out analytically.
 
-    ``log Z = logsumexp over x in {0,1}^n of -marginal_energy(block, x)``, accumulated in float64. The energies
+    ``log Z = logsumexp over all states of the kept blocks of -marginal_energy``, accumulated in float64. The energies
     themselves are computed in float64 for NumPy models and in the model's own type for torch modules: convert a float32
-    module with ``double()`` where more than about 6 digits matter. Cost 2^n energies; memory bounded by 2^21 numbers
-    per chunk.
+    module with ``double()`` where more than about 6 digits matter. Cost: an energy per state; memory bounded by 2^21
+    numbers per chunk.
 
     Parameters
     ----------
     model : HasMarginalEnergy
-        Blocks of binary {0, 1} units. A fitted System stands for its model.
-    block : str, optional
-        The block to enumerate; the smallest by default. Every block gives the same number.
+        Any number of blocks; those that are enumerated have countable units. A fitted System stands for its model.
+    keep : str or sequence of str, optional
+        The blocks to enumerate; those with the fewest states by default. Every choice gives the same number.
     limit : int, default 25
-        Largest number of units to enumerate.
+        log2 of the largest number of states: units, where these are binary.
+    like : array, optional
+        The kind and type of array to compute in; by default the model's own, and float64 where that is NumPy.
 
     Returns
     -------
@@ -93,7 +97,7 @@ def log_partition(model: HasMarginalEnergy, *, block: str | None = None, limit: 
     Raises
     ------
     UserValueError
-        When the block is larger than `limit`; the line states the cost.
+        When there are more states than 2^limit; the line states the cost.
 
     References
     ----------
@@ -101,63 +105,55 @@ def log_partition(model: HasMarginalEnergy, *, block: str | None = None, limit: 
     """
     model = getattr(model, "model_", model)
     total = -math.inf
-    for _, log_weight in _chunks(model, _checked_block(model, block, limit)):
+    for _, log_weight in _chunks(model, _checked(model, keep, limit), like):
         total = np.logaddexp(total, _logsumexp(to_numpy(log_weight)))
     return float(total)
 
 
 def weighted_states(
-    model: HasMarginalEnergy, block: str | None = None, *, limit: int = 25
-) -> Iterator[tuple[Array, Array]]:
-    """All states of a block in chunks, each with its exact log probability under the model.
+    model: HasMarginalEnergy, keep: Keep | None = None, *, limit: int = 25, like: Array | None = None
+) -> Iterator[tuple[dict[str, Array], Array]]:
+    """All states of some blocks in chunks, each with its exact log probability under the model.
 
     Expectations under the model become weighted sums: the negative phase of an exact gradient is
-    ``energy_gradient(x, exp(log_p))`` summed over the chunks. Two passes over the states, so twice the cost of
+    ``marginal_gradient(state, exp(log_p))`` summed over the chunks. Two passes over the states, so twice the cost of
     `log_partition`.
 
     Parameters
     ----------
-    model : HasMarginalEnergy
-        Blocks of binary {0, 1} units. A fitted System stands for its model.
-    block : str, optional
-        The block to enumerate; the smallest by default.
-    limit : int, default 25
-        Largest number of units to enumerate.
+    model, keep, limit, like
+        As in `log_partition`.
 
     Yields
     ------
-    x : array of shape (rows, size of the block)
-        Kind of the model's arrays.
+    state : dict of block name to array (rows, size)
+        The kept blocks; kind of the model's arrays.
     log_p : array of shape (rows,)
         Log probability in nats of each row with the other blocks summed out, float64.
 
     Raises
     ------
     UserValueError
-        When the block is larger than `limit`.
+        When there are more states than 2^limit.
     """
     model = getattr(model, "model_", model)
-    block = _checked_block(model, block, limit)
-    log_z = log_partition(model, block=block, limit=limit)
-    for x, log_weight in _chunks(model, block):
-        yield x, log_weight - log_z
+    kept = _checked(model, keep, limit)
+    log_z = log_partition(model, keep=kept, limit=limit, like=like)
+    for state, log_weight in _chunks(model, kept, like):
+        yield state, log_weight - log_z
 
 
 def exact_expectation(
-    model: HasMarginalEnergy, f: Callable[[Array], Array], block: str | None = None, *, limit: int = 25
+    model: HasMarginalEnergy, f: Callable[[dict[str, Array]], Array], keep: Keep | None = None, *, limit: int = 25
 ) -> NDArray[np.float64]:
-    """E[f(x)] for x one block of the model, by enumeration.
+    """E[f(state)] over the kept blocks of the model, by enumeration.
 
     Parameters
     ----------
-    model : HasMarginalEnergy
-        Blocks of binary {0, 1} units. A fitted System stands for its model.
+    model, keep, limit
+        As in `log_partition`.
     f : callable
-        Takes states (rows, size) and returns one value or array per row, (rows, ...).
-    block : str, optional
-        The block that f looks at; the smallest by default.
-    limit : int, default 25
-        Largest number of units to enumerate.
+        Takes the states of the kept blocks by name, (rows, size) each, and returns one value or array per row.
 
     Returns
     -------
@@ -165,46 +161,158 @@ def exact_expectation(
         Shape of one value of f.
     """
     total: Any = 0.0
-    for x, log_p in weighted_states(model, block, limit=limit):
-        total = total + np.tensordot(np.exp(to_numpy(log_p)), to_numpy(f(x)), axes=1)
+    for state, log_p in weighted_states(model, keep, limit=limit):
+        total = total + np.tensordot(np.exp(to_numpy(log_p)), to_numpy(f(state)), axes=1)
     return np.asarray(total)
 
 
-def _checked_block(model: Any, block: str | None, limit: int) -> str:
-    if not isinstance(model, HasMarginalEnergy):
-        raise UserTypeError(
-            f"{type(model).__name__} has no marginal_energy",
-            "model",
-            "enumeration needs a block that can be kept alone",
-        )
-    if block is not None and block not in model.blocks:
-        raise UserValueError(f"block {block!r} is unknown", "block", "use one of " + ", ".join(model.blocks))
-    block = smallest_block(model) if block is None else block
-    n = model.sizes[block]
+def log_evidence(model: HasMarginalEnergy, given: State, *, limit: int = 25) -> NDArray[np.float64]:
+    """Log of the unnormalized probability of rows of some blocks, all others summed out: -energy.
+
+    Blocks that are independent given the rest are summed out in closed form, the others enumerated for each row.
+
+    Parameters
+    ----------
+    model : HasMarginalEnergy
+    given : mapping of block name to array (rows, size)
+        The observed blocks.
+    limit : int, default 25
+        log2 of the largest number of states per row.
+
+    Returns
+    -------
+    array of shape (rows,)
+        In nats, float64: log p(given) + log Z.
+
+    Raises
+    ------
+    UserValueError
+        When there are more states than 2^limit.
+    """
+    kept = _checked(model, None, limit, given)
+    parts = [np.full(0, 0.0)]
+    for rows in _row_chunks(model, given, kept):
+        total: Any = -np.inf
+        for _, log_weight in _given_chunks(model, rows, kept):
+            total = np.logaddexp(total, logsumexp(to_numpy(log_weight), 1))
+        parts.append(total)
+    return np.concatenate(parts)
+
+
+def weighted_posterior(
+    model: HasMarginalEnergy, given: State, *, limit: int = 25
+) -> Iterator[tuple[dict[str, Array], Array, slice]]:
+    """States of the hidden blocks beside rows of the given ones, each with its log probability given its row.
+
+    Parameters
+    ----------
+    model, given, limit
+        As in `log_evidence`.
+
+    Yields
+    ------
+    state : dict of block name to array (rows * states, size)
+        The given blocks and the hidden ones that are enumerated; all states of the first row, then of the second.
+    log_p : array of shape (rows, states)
+        Log probability in nats given the row, the remaining blocks summed out, float64.
+    rows : slice
+        Which rows.
+    """
+    kept, start = _checked(model, None, limit, given), 0
+    for rows in _row_chunks(model, given, kept):
+        n = len(next(iter(rows.values())))
+        here = slice(start, start + n)
+        log_mass = log_evidence(model, rows, limit=limit)[:, None]
+        for state, log_weight in _given_chunks(model, rows, kept):
+            yield state, log_weight - convert(log_mass, log_weight), here
+        start += n
+
+
+def _checked(model: Any, keep: Keep | None, limit: int, given: Any = ()) -> tuple[str, ...]:
+    """The kept blocks, or the refusal of what takes too long."""
+    blocks = kept_blocks(model, keep)
+    blocks = smallest_keep(model, given) if keep is None else blocks
+    hidden = [block for block in blocks if block not in given]
+    n = bits(model, hidden)
+    if math.isinf(n):
+        raise UserValueError(f"the units of {' and '.join(hidden)} take more states than can be counted", "model")
     if n > limit:
-        others = sum(model.sizes[b] for b in model.blocks) - n
-        seconds = math.ldexp(2e-10 * n * others + 1e-8 * (n + others), min(n, 900))
+        others = sum(model.sizes[b] for b in model.blocks if b not in hidden)
+        seconds = math.ldexp(2e-10 * n * others + 1e-8 * (n + others), min(int(n), 900))
         raise UserValueError(
-            f"enumerating the {n} units of block {block!r} visits 2^{n} states, about {seconds:.1e} s in chunks of "
-            f"{_rows(model, block)} rows, above the limit of 2^{limit}",
+            f"enumerating the {n:.6g} units of {_named(hidden)} visits 2^{n:.6g} states, about {seconds:.1e} s in "
+            f"chunks of {_rows(model)} rows, above the limit of 2^{limit}",
             remedy="estimate log Z by annealed importance sampling, or raise `limit`",
         )
-    return block
+    return blocks
 
 
-def _rows(model: HasMarginalEnergy, block: str) -> int:
+def _named(blocks: Sequence[str]) -> str:
+    return ("block " if len(blocks) == 1 else "blocks ") + " and ".join(map(repr, blocks))
+
+
+def _rows(model: HasMarginalEnergy) -> int:
     units = sum(model.sizes[b] for b in model.blocks)
     return max(_CHUNK_NUMBERS // max(units, 1), 64)
 
 
-def _chunks(model: HasMarginalEnergy, block: str) -> Iterator[tuple[Array, Array]]:
-    """States of the block with minus their marginal energies in float64."""
-    n, rows = model.sizes[block], _rows(model, block)
-    like = prototype(model)
-    like = like if is_tensor(like) else np.empty(0)  # a float32 NumPy model answers float64 states in float64
-    for start in range(0, 1 << n, rows):
-        x = convert(states(n, start, min(start + rows, 1 << n)), like)
-        yield x, -double(model.marginal_energy(block, x))
+def _kind(model: HasMarginalEnergy, like: Array | None) -> Array:
+    like = prototype(model) if like is None else like
+    return like if is_tensor(like) else np.empty(0)  # a float32 NumPy model answers float64 states in float64
+
+
+def _states(model: HasMarginalEnergy, blocks: Sequence[str], start: int, stop: int) -> dict[str, NDArray[np.float64]]:
+    """Joint states of the blocks by number, in lexicographic order over the blocks in turn."""
+    units, found = units_of(model), {}
+    rest = np.arange(start, stop, dtype=np.int64)
+    for block in reversed(blocks):
+        rest, number = np.divmod(rest, int(units[block].n_states))
+        found[block] = units[block].states(number)
+    return {block: found[block] for block in blocks}
+
+
+def _count(model: HasMarginalEnergy, blocks: Sequence[str]) -> int:
+    units = units_of(model)
+    return math.prod(int(units[block].n_states) for block in blocks)
+
+
+def _chunks(
+    model: HasMarginalEnergy, kept: Sequence[str], like: Array | None
+) -> Iterator[tuple[dict[str, Array], Array]]:
+    """States of the kept blocks with minus their marginal energies in float64."""
+    rows, like, total = _rows(model), _kind(model, like), _count(model, kept)
+    for start in range(0, total, rows):
+        found = _states(model, kept, start, min(start + rows, total))
+        state = {block: convert(x, like) for block, x in found.items()}
+        yield state, -double(model.marginal_energy(state))
+
+
+def _row_chunks(model: HasMarginalEnergy, given: State, kept: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """Given rows, few enough for some of the states beside each."""
+    hidden = [block for block in kept if block not in given]
+    step = max(_rows(model) // min(_count(model, hidden), 1024), 1)
+    n = len(next(iter(given.values())))
+    for start in range(0, n, step):
+        yield {block: x[start : start + step] for block, x in given.items()}
+
+
+def _given_chunks(
+    model: HasMarginalEnergy, given: State, kept: Sequence[str]
+) -> Iterator[tuple[dict[str, Array], Array]]:
+    """The rows with states of the hidden kept blocks beside them, and minus the marginal energies, (rows, states)."""
+    hidden = [block for block in kept if block not in given]
+    n, total = len(next(iter(given.values()))), _count(model, hidden)
+    step = max(_rows(model) // n, 1)
+    for start in range(0, total, step):
+        found = _states(model, hidden, start, min(start + step, total))
+        count = min(start + step, total) - start
+        index = np.repeat(np.arange(n), count)
+        state = {block: x[index] for block, x in given.items()}
+        like = next(iter(state.values()))
+        state |= {block: concatenate([convert(x, like)] * n) for block, x in found.items()}
+        yield state, -double(model.marginal_energy(state)).reshape(n, count)
+
+
 
 
 def _logsumexp(x: NDArray[np.float64]) -> float:

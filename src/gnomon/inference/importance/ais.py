@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import double
+from gnomon.inference.blocks import Keep
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
-from gnomon.inference.mcmc.paths import BridgePath, check_path, check_rising, row_size, two_blocks
+from gnomon.inference.mcmc.paths import BridgePath, bridged_blocks, check_path, check_rising, row_size
 from gnomon.numeric.given import affordable, checked, doable
 
 __all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path"]
@@ -80,14 +81,14 @@ def ais(
     *,
     chains: int = 100,
     schedule: int | ArrayLike = 1000,
-    keep: str | None = None,
+    keep: Keep | None = None,
     progress: Progress | None = None,
 ) -> WeightedSample:
-    """Annealed importance sampling from a base model to a model of two blocks.
+    """Annealed importance sampling from a base model to a model with blocks, any number of them.
 
-    Each chain starts at a draw x_1 of the base's kept block; step j = 0, ..., n - 1 first adds ``F_{eta_j}(x_{j+1}) -
-    F_{eta_{j+1}}(x_{j+1})`` to its log weight, F being the marginal energy of the kept block (the other one summed
-    out), and only then moves: the other block and the kept block are redrawn at eta_{j+1}, which leaves that
+    Each chain starts at a draw x_1 of the base's kept blocks; step j = 0, ..., n - 1 first adds ``F_{eta_j}(x_{j+1}) -
+    F_{eta_{j+1}}(x_{j+1})`` to its log weight, F being the marginal energy of the kept blocks (the others
+    summed out), and only then moves: the other blocks and the kept ones are redrawn at eta_{j+1}, which leaves that
     distribution invariant. Weights are computed before the move and no move follows the last weight.
 
     ``exp(log_weights)`` are unbiased estimates of Z, so ``log_mean_weight`` estimates log Z (too low on average) and
@@ -96,26 +97,28 @@ def ais(
     Parameters
     ----------
     model : HasBridge and HasMarginalEnergy
-        The target, of two blocks. ``model.path(base, etas, keep)``, where there is one, walks the same bridge faster.
+        The target. ``model.path(base, etas, keep)``, where there is one, walks the same bridge faster.
     base : object
         A base from ``model.base(...)``: blocks independent of each other, and ``log_partition()``.
     noise : Noise
-        Step j uses update j, draws 0 and 1; chain i the position i (``noise.rows(...)`` for a shard of the chains). Two
+        Step j uses update j, a draw for each block; chain i the position i (``noise.rows(...)`` for a shard of the chains). Two
         runs need two streams: ``noise.child("first")``.
     chains : int, in [1, inf)
         Number of independent runs; the memory is that of their states.
     schedule : int or array
         Number of equal steps, or the etas themselves: strictly increasing from 0 to 1.
-    keep : str, optional
-        The block whose marginal energy is used; the model's first by default.
+    keep : str or sequence of str, optional
+        The blocks whose marginal energy is used, such that the others are independent given them: the even layers of a
+        deep machine. The first set that the model offers (``marginal_blocks``) by default.
     progress : callable, optional
-        Called after each step with (steps done, steps, kept block before the move, log weights so far without the
+        Called after each step with (steps done, steps, kept blocks before the move, log weights so far without the
         base's log Z). It must not change them.
 
     Returns
     -------
     WeightedSample
-        log_weights of shape (chains,), the base's log Z included, accumulated in float64; values: the kept block.
+        log_weights of shape (chains,), the base's log Z included, accumulated in float64; values: the kept blocks side by
+        side.
         Energies are computed in the model's own type. Cost per step: two products of all chains with the weights for
         a model that has a path of its own (``HasPath``), else four. Chains of an RBM walk in blocks of at most 64, each
         on a processor of its own; their results do not depend on the number of processors.
@@ -123,31 +126,31 @@ def ais(
     Raises
     ------
     UserValueError
-        For a schedule that is not strictly increasing from 0 to 1, an unknown block, no chains.
+        For a schedule that is not strictly increasing from 0 to 1, blocks that cannot be kept alone, no chains.
     UserTypeError
-        When the model has not two blocks with a marginal energy.
+        When the model has no blocks with a marginal energy and a bridge.
 
     References
     ----------
     Neal (2001), "Annealed importance sampling"; Salakhutdinov and Murray (2008), "On the quantitative analysis of deep
-    belief networks".
+    belief networks"; Salakhutdinov (2008), "Learning and evaluating Boltzmann machines".
     """
     return anneal(bridge_path(model, base, etas_of(schedule), keep), noise, chains=chains, progress=progress)
 
 
-def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: str | None = None) -> Path:
-    """The path from a base to a model of two blocks: the model's own (``HasPath``) where it has one."""
-    keep, _ = two_blocks(model, keep)
+def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: Keep | None = None) -> Path:
+    """The path from a base to a model with blocks: the model's own (``HasPath``) where it has one."""
+    kept = bridged_blocks(model, keep)
     if not hasattr(base, "log_partition"):
         raise UserTypeError(f"a {type(base).__name__} is no base", "base", "pass model.base(...)")
     if isinstance(model, HasPath):
-        return model.path(base, check_rising(etas, "schedule"), keep)
-    return BridgePath(model, base, check_rising(etas, "schedule"), keep)
+        return model.path(base, check_rising(etas, "schedule"), kept)
+    return BridgePath(model, base, check_rising(etas, "schedule"), kept)
 
 
 @checked
 def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | None = None) -> WeightedSample:
-    """Annealed importance sampling along any path; `ais` is that of models of two blocks.
+    """Annealed importance sampling along any path; `ais` is that of models with blocks.
 
     Each chain starts at a draw of level 0; step j adds ``log p_(j+1)(x) - log p_j(x)`` to its log weight and then moves
     by a kernel that leaves level j + 1 invariant. No move follows the last weight.

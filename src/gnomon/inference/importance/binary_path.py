@@ -1,4 +1,4 @@
-"""The bridge between two layers of binary units, compiled: what annealed importance sampling of an RBM walks on."""
+"""The bridge between two sets of layers of binary units, compiled: what annealed importance sampling walks on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, Noise
+from gnomon.inference.blocks import Keep
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric import ops, philox
 from gnomon.numeric.fast import f32, f64, inline, split32, split64
@@ -27,12 +28,14 @@ reordered = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc"})
 
 
 class BinaryPath(BridgePath):
-    """The path of two layers of binary units, from layers without coupling: two products and two passes a level.
+    """The path of binary units in two layers, from layers without coupling: two products and two passes a level.
+
+    A layer is a block or several side by side: the even and the odd layers of a deep machine.
 
     ``E_eta(x, y) = -eta x'W y - x'b_eta - y'c_eta`` with ``b_eta = (1 - eta) b_0 + eta b``, c_eta alike. The product
     ``x W`` serves both energies of the weight and the conditional of y: one compiled pass makes of it the difference of
-    the softplus sums, the probabilities and the draws. The numbers drawn are those of `BridgePath`, up to rounding of
-    the fields; weights are summed in float64.
+    the softplus sums, the probabilities and the draws. With a block in each layer the numbers drawn are those of
+    `BridgePath`, up to rounding of the fields; weights are summed in float64.
 
     Parameters
     ----------
@@ -51,12 +54,12 @@ class BinaryPath(BridgePath):
     """
 
     def __init__(
-        self, model: Any, base: Any, etas: ArrayLike, keep: str, weight: Floats, kept: Ends, other: Ends
+        self, model: Any, base: Any, etas: ArrayLike, keep: Keep, weight: Floats, kept: Ends, other: Ends
     ) -> None:
         super().__init__(model, base, etas, keep)
         # both ways round: a product with a transposed view takes a fifth longer
         self.weight, self.transposed = np.ascontiguousarray(weight), np.ascontiguousarray(weight.T)
-        self.ends = {self.keep: kept, self.other: other}
+        self.kept_ends, self.other_ends = kept, other
         self.slope = np.asarray(kept[1], np.float64) - np.asarray(kept[0], np.float64)
         single = self.weight.dtype == np.float32
         self._weigh_and_draw, self._draw = (_first32, _second32) if single else (_first64, _second64)
@@ -65,8 +68,8 @@ class BinaryPath(BridgePath):
     def log_prob(self, level: int, x: Array) -> NDArray[np.float64]:
         """As in `BridgePath`, summed in float64."""
         eta = float(self.etas[level])
-        field = eta * np.matmul(np.asarray(x, self.weight.dtype), self.weight) + self._biases(self.other, level)
-        own = np.matmul(np.asarray(x, np.float64), (1 - eta) * self.ends[self.keep][0] + eta * self.ends[self.keep][1])
+        field = eta * np.matmul(np.asarray(x, self.weight.dtype), self.weight) + self._biases(self.other_ends, level)
+        own = np.matmul(np.asarray(x, np.float64), (1 - eta) * self.kept_ends[0] + eta * self.kept_ends[1])
         return np.asarray(own + ops.softplus(field).sum(-1, dtype=np.float64))
 
     def climb(self, level: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
@@ -75,10 +78,10 @@ class BinaryPath(BridgePath):
         k0, k1, update, places = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
         gain, eta, to = np.empty(len(x)), float(self.etas[level]), float(self.etas[level + 1])
         np.matmul(x, self.weight, out=other_field)
-        before, after = self._biases(self.other, level), self._biases(self.other, level + 1)
+        before, after = self._biases(self.other_ends, level), self._biases(self.other_ends, level + 1)
         self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, places, 0, update, k0, k1)
         np.matmul(y, self.transposed, out=field)
-        self._draw(field, self._biases(self.keep, level + 1), to, x, places, 1, update, k0, k1)
+        self._draw(field, self._biases(self.kept_ends, level + 1), to, x, places, 1, update, k0, k1)
         return gain, x
 
     def another(self) -> BinaryPath:
@@ -94,9 +97,8 @@ class BinaryPath(BridgePath):
             self._fields = np.empty((rows, d), kind), np.empty((rows, m), kind), np.empty((rows, m), kind)
         return self._fields
 
-    def _biases(self, layer: str, level: int) -> Floats:
-        eta = float(self.etas[level])
-        start, end = self.ends[layer]
+    def _biases(self, ends: Ends, level: int) -> Floats:
+        eta, (start, end) = float(self.etas[level]), ends
         return np.asarray((1 - eta) * start + eta * end, self.weight.dtype)
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise, State
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import convert, prototype, to_numpy, where
+from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy, where
+from gnomon.inference.blocks import units_of
 from gnomon.inference.exact.enumeration import states
 
 __all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field"]
@@ -87,11 +88,12 @@ def gibbs(
 
 
 def mean_field(
-    model: HasBlocks, clamp: Clamp, *, steps: int = 50, order: Sequence[str] | None = None
+    model: HasBlocks, clamp: Clamp, *, steps: int = 50, tol: float = 0.0, order: Sequence[str] | None = None
 ) -> dict[str, Array]:
     """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
 
-    ``q_block <- mean of conditional(block, means of the others)``, starting from 1/2. Each update raises the evidence
+    ``q_block <- mean of conditional(block, means of the others)``, starting from the middle of the units' values (1/2 for 0
+    and 1, 0 for spins). Each update raises the evidence
     lower bound; a fixed point is a local optimum, and exact where the free units are independent given the clamped
     ones.
 
@@ -102,7 +104,9 @@ def mean_field(
     clamp : mapping of block name to (value, mask)
         The observed units; values (batch, size), mask None for a whole block.
     steps : int, in [0, inf)
-        Rounds of updates.
+        Rounds of updates, at most.
+    tol : float, in [0, inf)
+        End when no mean has moved by more than this in a round; 0 runs every round.
     order : sequence of block names, optional
         Order of the updates in a round.
 
@@ -118,14 +122,17 @@ def mean_field(
     if steps < 0:
         raise UserValueError(f"{steps} rounds are not possible", "steps", "use 0 or more")
     order, clamp = _checked(model, order, clamp)
-    like = prototype(model)
     n = max((len(value) for value, _ in clamp.values()), default=1)
-    halves = {block: convert(np.full((n, model.sizes[block]), 0.5), like) for block in model.blocks}
-    now = _clamped(model, halves, clamp)
+    like = next((value for value, mask in clamp.values() if mask is None and is_tensor(value)), prototype(model))
+    middle = {block: np.tile(kind.center, (n, 1)) for block, kind in units_of(model).items()}
+    now = _clamped(model, {block: convert(x, like) for block, x in middle.items()}, clamp)
     for _ in range(steps):
+        before = dict(now)
         for block in order:
             if not _whole(clamp, block):
                 now[block] = _pin(clamp, block, model.conditional(block, now).mean)
+        if tol and max(float(abs(now[block] - before[block]).max()) for block in order) <= tol:
+            break
     return now
 
 
@@ -273,7 +280,7 @@ def _clamped(model: HasBlocks, state: dict[str, Array], clamp: Clamp) -> dict[st
     """The state with the clamps applied; a partly clamped block that is absent is drawn later."""
     for block, (value, mask) in clamp.items():
         if mask is None:
-            state[block] = convert(value, prototype(model))
+            state[block] = value if is_tensor(value) else convert(value, prototype(model))
         elif block in state:
             state[block] = _pin(clamp, block, state[block])
     return state

@@ -133,8 +133,8 @@ def mutual_information(model: HasMarginalEnergy, *, limit: int = 20) -> float:
         p = to_numpy(log_p)
         entropy -= float(np.exp(p) @ np.where(np.isneginf(p), 0.0, p))
     free = 0.0
-    for h, log_p in weighted_states(model, other, limit=limit):
-        free += float(np.exp(to_numpy(log_p)) @ conditional_entropy(model, h, other))
+    for state, log_p in weighted_states(model, other, limit=limit):
+        free += float(np.exp(to_numpy(log_p)) @ conditional_entropy(model, state[other], other))
     return max(entropy - free, 0.0)
 
 

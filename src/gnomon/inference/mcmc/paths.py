@@ -16,47 +16,52 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Noise, Path
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, prototype
+from gnomon.inference.blocks import Keep, join, kept_blocks, part, summed_out
 from gnomon.inference.mcmc.density import Density, Tempered, as_density, computes_in
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.kernel import Kernel, reversal, select
 from gnomon.numeric.given import checked, doable, floats
 
-__all__ = ["BridgePath", "TemperedPath", "check_path", "check_rising", "row_size", "two_blocks"]
+__all__ = ["BridgePath", "TemperedPath", "bridged_blocks", "check_path", "check_rising", "row_size"]
 
 _MANY = 1 << 20
 """Chains from which on the size of a state is asked for, before they are made."""
 
 
 class BridgePath:
-    """The geometric path of a model of two blocks, on the block that is kept; the other one is summed out.
+    """The geometric path of a model with blocks, on the blocks that are kept; the others are summed out.
 
-    Level l is the kept block's marginal of ``p_base^(1 - eta_l) p^eta_l``, the mixture of JOINT energies. A move draws
-    the other block given the kept one and the kept one given the other: reversible on the kept block, so `back` is
-    `move`.
+    Level l is the kept blocks' marginal of ``p_base^(1 - eta_l) p^eta_l``, the mixture of JOINT energies. A move draws
+    the others given the kept ones and then each kept block given the rest. A state is one array, the kept blocks side by
+    side in the order of the model's blocks (`gnomon.inference.blocks.part` takes it apart).
 
     Parameters
     ----------
     model : HasBridge and HasMarginalEnergy
-        The target.
+        The target, of any number of blocks.
     base : object
         From ``model.base(...)``: independent blocks and ``log_partition()``.
     etas : array of shape (n + 1,)
         Strictly increasing from at least 0 to 1, as `annealing_schedule` gives them; `log_z0` and `start` need a first
         eta of 0.
-    keep : str, optional
-        The block that is kept; the model's first by default.
+    keep : str or sequence of str, optional
+        The blocks that are kept, such that the others are independent given them; the first such set by default.
 
     Notes
     -----
-    A move takes draws 0 and 1 of its noise, `start` draw 0.
+    A move takes as many draws of its noise as there are blocks, `start` as many as are kept. `back` draws the kept blocks
+    in the opposite order, which is the reversal; of one kept block, or of several that are independent given the others
+    (the even layers), it has the distribution of `move`.
 
     References
     ----------
-    Salakhutdinov and Murray (2008), "On the quantitative analysis of deep belief networks".
+    Salakhutdinov and Murray (2008), "On the quantitative analysis of deep belief networks"; Salakhutdinov (2008),
+    "Learning and evaluating Boltzmann machines".
     """
 
-    def __init__(self, model: Any, base: Any, etas: ArrayLike, keep: str | None = None) -> None:
-        self.keep, self.other = two_blocks(model, keep)
+    def __init__(self, model: Any, base: Any, etas: ArrayLike, keep: Keep | None = None) -> None:
+        self.keep = bridged_blocks(model, keep)
+        self.others = summed_out(model, self.keep)
         self.model, self.base, self.etas = model, base, check_rising(etas, "etas")
         # moves and weights ask for neighboring levels in turn; all of them would be many copies of the parameters
         self.at = lru_cache(maxsize=2)(self._bridge)
@@ -71,21 +76,28 @@ class BridgePath:
         return float(self.base.log_partition())
 
     def log_prob(self, level: int, x: Array) -> Array:
-        """Minus the marginal energy of the kept block, (chains,)."""
-        return cast(Array, -self.at(level).marginal_energy(self.keep, x))
+        """Minus the marginal energy of the kept blocks, (chains,)."""
+        return cast(Array, -self.at(level).marginal_energy(part(x, self.model, self.keep)))
 
     def start(self, n: int, noise: Noise) -> Array:
-        """n draws of the base's kept block."""
+        """n draws of the base's kept blocks."""
         self._needs_base()
-        like, sizes = prototype(self.model), self.model.sizes
-        blank = {block: convert(np.zeros((n, sizes[block])), like) for block in (self.keep, self.other)}
-        return cast(Array, self.at(0).conditional(self.keep, blank).sample(noise, 0))
+        like, sizes, level = prototype(self.model), self.model.sizes, self.at(0)
+        blank = {block: convert(np.zeros((n, sizes[block])), like) for block in self.model.blocks}
+        drawn = {block: level.conditional(block, blank).sample(noise, draw) for draw, block in enumerate(self.keep)}
+        return join(drawn, self.keep)
 
     def move(self, level: int, x: Array, noise: Noise) -> Array:
-        """The other block, then the kept one, drawn at the level."""
-        return gibbs(self.at(level), {self.keep: x}, noise, order=(self.other, self.keep))[self.keep]
+        """The other blocks, then the kept ones, drawn at the level."""
+        return self._move(level, x, noise, self.keep)
 
-    back = move
+    def back(self, level: int, x: Array, noise: Noise) -> Array:
+        """The other blocks, then the kept ones in the opposite order: what undoes a move, in distribution."""
+        return self._move(level, x, noise, self.keep[::-1])
+
+    def _move(self, level: int, x: Array, noise: Noise, order: Sequence[str]) -> Array:
+        state = part(x, self.model, self.keep)
+        return join(gibbs(self.at(level), state, noise, order=(*self.others, *order)), self.keep)
 
     def _needs_base(self) -> None:
         if self.etas[0] != 0:
@@ -245,19 +257,16 @@ def row_size(path: Path, chains: int, noise: Noise) -> int:
     return int(np.prod(path.start(1, noise.child("size")).shape))
 
 
-def two_blocks(model: Any, keep: str | None) -> tuple[str, str]:
-    """The kept block (the first by default) and the other one of a model that can be bridged.
+def bridged_blocks(model: Any, keep: Keep | None = None) -> tuple[str, ...]:
+    """The kept blocks of a model that can be bridged, in its order; the first set that it offers by default.
 
     Raises
     ------
     UserTypeError, UserValueError
-        When the model has not two blocks with a marginal energy and a bridge; for an unknown block.
+        When the model has no blocks with a marginal energy and a bridge; for blocks that cannot be kept alone.
     """
-    if not hasattr(model, "bridge") or not hasattr(model, "marginal_energy") or len(model.blocks) != 2:
+    if not hasattr(model, "bridge") or not hasattr(model, "marginal_energy"):
         raise UserTypeError(
-            f"{type(model).__name__} cannot be annealed", "model", "it needs two blocks, marginal_energy and bridge"
+            f"{type(model).__name__} cannot be annealed", "model", "it needs blocks, marginal_energy and bridge"
         )
-    keep = model.blocks[0] if keep is None else keep
-    if keep not in model.blocks:
-        raise UserValueError(f"block {keep!r} is unknown", "keep", "use one of " + ", ".join(model.blocks))
-    return keep, next(block for block in model.blocks if block != keep)
+    return kept_blocks(model, keep)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise, State, supports
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, is_tensor, prototype
+from gnomon.inference.arrays import is_tensor, prototype
+from gnomon.inference.blocks import units_of
 from gnomon.inference.mcmc.adaptation import Adaptation
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel
@@ -323,10 +324,7 @@ def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: Noise) 
         return inner.begin(target, start, chains, noise)
     if start is None and supports(target, HasBlocks):
         like = prototype(target)
-        return {
-            block: convert(noise.child(block).uniform((chains, target.sizes[block])) < 0.5, like)
-            for block in target.blocks
-        }
+        return {block: kind.start(noise.child(block), chains, like) for block, kind in units_of(target).items()}
     if start is None:
         raise UserValueError("the chains have no start", "start", "pass the dimension, or a position")
     if isinstance(start, int | np.integer):

@@ -11,6 +11,7 @@ import numpy as np
 from gnomon.contracts import Array, HasBridge, Noise, Path, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import double
+from gnomon.inference.blocks import Keep, join, part
 from gnomon.inference.mcmc.density import computes_in
 from gnomon.inference.mcmc.kernel import ChainState, Info, Kernel, accept, select, start_at
 from gnomon.inference.mcmc.ladders import check_falling, ladder
@@ -39,14 +40,14 @@ class TemperedTransitions:
         Inverse temperatures, strictly falling from 1; a number stands for ``ladder(n)``. Too few, and no walk is
         accepted: the acceptance tells.
     kernel : Kernel or sequence of kernels
-        Of all levels, or one per level (that of beta = 1 is not used), with a known reversal. Models of two blocks with
+        Of all levels, or one per level (that of beta = 1 is not used), with a known reversal. Models of blocks with
         a bridge to a base, and targets that are a `Path`, have moves of their own.
     base : object, optional
-        Kept at small beta: p_0 with ``log_prob``; for two blocks ``model.base()`` by default.
+        Kept at small beta: p_0 with ``log_prob``; for blocks ``model.base()`` by default.
     steps : int, in [1, inf)
         Steps of the kernel per level, each way.
     block : str, optional
-        Of a model of two blocks, the one that is walked on; the first by default.
+        Of a model with blocks, those that are walked on; the first set that can be kept by default.
 
     Notes
     -----
@@ -70,7 +71,7 @@ class TemperedTransitions:
     kernel: Kernel | Sequence[Kernel] = field(default_factory=MetropolisHastings)
     base: Any = None
     steps: int = 1
-    block: str | None = None
+    block: Keep | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -86,10 +87,11 @@ class TemperedTransitions:
         """Chains at the rows of `position`, (chains, ...), or a mapping that has the block; see `Kernel`."""
         path = self.path(target)
         if isinstance(position, Mapping):
-            name = path.keep if isinstance(path, BridgePath) else "x"
-            if name not in position:
-                raise UserValueError(f"block {name!r} has no start", "start", f"give {name!r}")
-            position = position[name]
+            names = path.keep if isinstance(path, BridgePath) else ("x",)
+            for name in names:
+                if name not in position:
+                    raise UserValueError(f"block {name!r} has no start", "start", f"give {name!r}")
+            position = join(position, names)
         x = computes_in(target, position)
         start_at(x, path.log_prob(len(path) - 1, x))
         return ChainState(target, {"x": x})
@@ -110,9 +112,9 @@ class TemperedTransitions:
         return state.moved(x=select(moved, y, x)), {"accepted": moved, "accept_prob": chance, "proposed": y}
 
     def position(self, state: ChainState) -> dict[str, Array]:
-        """The positions as ``x``, of a model of two blocks by the name of the block that is walked on."""
+        """The positions as ``x``, of a model with blocks by the names of the blocks that are walked on."""
         path = self.path(state.target)
-        return {path.keep if isinstance(path, BridgePath) else "x": state["x"]}
+        return part(state["x"], path.model, path.keep) if isinstance(path, BridgePath) else {"x": state["x"]}
 
     def reversed(self) -> TemperedTransitions:
         """Itself: it is reversible."""

@@ -1,0 +1,311 @@
+"""Kinds of units: what a layer of an energy machine is made of.
+
+Units of one kind are an exponential family whose natural parameter is moved by a field from the neighbors: the log
+weight of a layer x under a field f is ``w(x) + x . f`` (a normal unit's w holds the square). A kind knows w and what
+follows from it: the conditional distribution, the log normalizer ``A(f) = log sum_x exp(w(x) + x . f)``, the
+derivatives of w, and how two parameter sets mix. A layer's own parameters are handed in as arrays by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, Distribution, Noise
+from gnomon.distributions.bernoulli import Bernoulli
+from gnomon.distributions.layers import LOG_2_PI, Gaussians, OneHot, Spins, exp
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.ops import logsumexp, softplus
+
+__all__ = ["BernoulliUnits", "CategoricalUnits", "GaussianUnits", "IsingUnits", "ScaledGaussianUnits", "Units"]
+
+Own = Mapping[str, Array]
+"""A layer's own parameters by name."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """Base: n units of a kind. A subclass says what values they take and how likely these are.
+
+    Parameters
+    ----------
+    n : int, in [1, inf)
+    """
+
+    n: int
+    parameters: ClassVar[tuple[str, ...]] = ("bias",)
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise UserTypeError(f"{name} must be a whole number, got {value!r}", type(self).__name__)
+            if value < 1:
+                raise UserValueError(f"{name} must be at least 1, got {value}", type(self).__name__)
+
+    @property
+    def size(self) -> int:
+        """Columns of the layer's array."""
+        return self.n
+
+    @property
+    def n_states(self) -> float:
+        """States of the whole layer; infinite for real units."""
+        return math.inf
+
+    def states(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The states with these numbers in lexicographic order, the first unit the most significant."""
+        raise UserValueError(f"the states of {type(self).__name__} cannot be counted", "states", "sample them")
+
+    @property
+    def center(self) -> NDArray[np.float64]:
+        """Means of the units without field and preference, shape (size,)."""
+        return np.zeros(self.size)
+
+    def start(self, noise: Noise, rows: int, like: Array) -> Array:
+        """Rows of the layer without field and preference, drawn at draw 0."""
+        own = {name: _convert(np.zeros(self.size), like) for name in self.parameters}
+        return self.conditional(_convert(np.zeros((rows, self.size)), like), own).sample(noise, 0)
+
+    def conditional(self, field: Array, own: Own) -> Distribution:
+        """Distribution of the layer under a field (rows, size) from its neighbors; the field may be written over."""
+        raise NotImplementedError
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """A(f) of each row in nats; the field may be written over."""
+        raise NotImplementedError
+
+    def log_weight(self, x: Array | Distribution, own: Own) -> Array:
+        """w(x) of each row in nats, without field; its expectation where x is a Distribution."""
+        return mean_of(x) @ own["bias"]
+
+    def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
+        """Derivatives of w(x) by parameter, (rows, size) each; expectations where x is a Distribution of this mean."""
+        return {"bias": mean}
+
+    def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:
+        """The parameters whose log weight is ``(1 - eta) w_start + eta w_end``, up to a constant."""
+        return {name: (1 - eta) * start[name] + eta * end[name] for name in self.parameters}
+
+    def base(self, mean: NDArray[np.float64] | None, own: Own) -> dict[str, NDArray[np.float64]]:
+        """Parameters with which the units have these means without a field, as far as their kind lets; None: fair."""
+        return {name: np.zeros(self.size) for name in self.parameters} | ({} if mean is None else self._fitting(mean))
+
+    def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """The parameters that the means change."""
+        raise NotImplementedError
+
+
+class BernoulliUnits(Units):
+    """Units of 0 and 1, w(x) = bias . x.
+
+    Examples
+    --------
+    >>> BernoulliUnits(2).states(np.arange(4)).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+
+    @property
+    def n_states(self) -> float:
+        """2^n, a whole number of any size."""
+        return 1 << self.n
+
+    def states(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The bits of the numbers."""
+        shift = np.arange(self.n - 1, -1, -1, dtype=np.int64)
+        return ((numbers[:, None] >> shift) & 1).astype(np.float64)
+
+    @property
+    def center(self) -> NDArray[np.float64]:
+        """1/2."""
+        return np.full(self.size, 0.5)
+
+    def conditional(self, field: Array, own: Own) -> Bernoulli:
+        """Log-odds field + bias."""
+        field += own["bias"]
+        return Bernoulli(field)
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum of softplus(field + bias)."""
+        field += own["bias"]
+        return softplus(field).sum(-1)
+
+    def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Log-odds of the means, which are kept between 0.01 and 0.99."""
+        chance = np.clip(mean, 0.01, 0.99)
+        return {"bias": np.log(chance) - np.log1p(-chance)}
+
+
+class IsingUnits(BernoulliUnits):
+    """Spins of -1 and 1, w(x) = bias . x.
+
+    Examples
+    --------
+    >>> IsingUnits(1).states(np.arange(2)).tolist()
+    [[-1.0], [1.0]]
+    """
+
+    def states(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The bits of the numbers, -1 for 0."""
+        return 2 * super().states(numbers) - 1
+
+    @property
+    def center(self) -> NDArray[np.float64]:
+        """0."""
+        return np.zeros(self.size)
+
+    def conditional(self, field: Array, own: Own) -> Spins:  # type: ignore[override]
+        """Means tanh(field + bias)."""
+        field += own["bias"]
+        return Spins(field)
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum of log(2 cosh(field + bias))."""
+        field += own["bias"]
+        return (softplus(2 * field) - field).sum(-1)
+
+    def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Half the log-odds of a 1, whose probability is kept between 0.01 and 0.99."""
+        return {"bias": 0.5 * super()._fitting((mean + 1) / 2)["bias"]}
+
+
+@dataclass(frozen=True)
+class CategoricalUnits(Units):
+    """n groups of columns, one of which is 1 in each group (one-hot), w(x) = bias . x.
+
+    Parameters
+    ----------
+    n : int, in [1, inf)
+        Groups: categorical variables.
+    levels : int, in [1, inf)
+        Values of each.
+
+    Examples
+    --------
+    >>> CategoricalUnits(1, 3).states(np.arange(3)).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    levels: int = 2
+
+    @property
+    def size(self) -> int:
+        """A column for each level of each group."""
+        return self.n * self.levels
+
+    @property
+    def n_states(self) -> float:
+        """levels^n, a whole number of any size."""
+        return self.levels**self.n
+
+    def states(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The digits of the numbers, one-hot."""
+        digits = numbers[:, None] // self.levels ** np.arange(self.n - 1, -1, -1, dtype=np.int64) % self.levels
+        return (digits[..., None] == np.arange(self.levels)).reshape(len(numbers), self.size).astype(np.float64)
+
+    @property
+    def center(self) -> NDArray[np.float64]:
+        """1 / levels."""
+        return np.full(self.size, 1 / self.levels)
+
+    def conditional(self, field: Array, own: Own) -> OneHot:
+        """Softmax of field + bias in each group."""
+        field += own["bias"]
+        return OneHot(field, self.levels)
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum over the groups of logsumexp(field + bias)."""
+        field += own["bias"]
+        return logsumexp(field.reshape(len(field), self.n, self.levels)).sum(-1)
+
+    def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Logs of the means, which are kept above 0.01."""
+        return {"bias": np.log(np.clip(mean, 0.01, 1.0))}
+
+
+class GaussianUnits(Units):
+    """Real units of variance 1 given their field, w(x) = bias . x - x . x / 2.
+
+    Linked to each other they need weights small enough for the joint density to be integrable.
+
+    Examples
+    --------
+    >>> own = {"bias": np.zeros(1)}
+    >>> GaussianUnits(1).log_normalizer(np.array([[0.0]]), own).round(4).tolist()
+    [0.9189]
+    """
+
+    def conditional(self, field: Array, own: Own) -> Gaussians:
+        """Mean field + bias."""
+        log_precision = self._log_precision(own)
+        field += own["bias"]
+        return Gaussians(exp(-log_precision) * field, log_precision)
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum of ``(field + bias)^2 / (2 precision) + log(2 pi / precision) / 2``."""
+        log_precision = self._log_precision(own)
+        field += own["bias"]
+        return 0.5 * (exp(-log_precision) * field * field + (LOG_2_PI - log_precision)).sum(-1)
+
+    def log_weight(self, x: Array | Distribution, own: Own) -> Array:
+        """With the square."""
+        return mean_of(x) @ own["bias"] - 0.5 * (exp(self._log_precision(own)) * _square(x)).sum(-1)
+
+    def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """The means themselves."""
+        return {"bias": np.asarray(mean, np.float64)}
+
+    def _log_precision(self, own: Own) -> Any:
+        return 0.0
+
+
+class ScaledGaussianUnits(GaussianUnits):
+    """Real units with precisions of their own that are learned, w(x) = bias . x - sum_j exp(log_precision_j) x_j^2 / 2.
+
+    Given a field f the mean is (f + bias) / precision: a link's weight is in units of 1 / variance, as in the energy
+    ``(v - b)^2 / (2 s^2) - v W h / s^2`` with b and W divided by s^2 beforehand.
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("bias", "log_precision")
+
+    def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
+        """x, and -precision x^2 / 2."""
+        return {"bias": mean, "log_precision": -0.5 * exp(own["log_precision"]) * _square(x)}
+
+    def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:
+        """Precisions mix linearly."""
+        low, high = (exp(own["log_precision"]) for own in (start, end))
+        precision = (1 - eta) * low + eta * high
+        log = precision.log() if hasattr(precision, "log") else np.log(precision)
+        return {"bias": (1 - eta) * start["bias"] + eta * end["bias"], "log_precision": log}
+
+    def base(self, mean: NDArray[np.float64] | None, own: Own) -> dict[str, NDArray[np.float64]]:
+        """Biases mean * precision; the precisions are kept."""
+        log_precision = np.asarray(own["log_precision"], np.float64)
+        bias = np.zeros(self.size) if mean is None else np.exp(log_precision) * mean
+        return {"bias": bias, "log_precision": log_precision}
+
+    def _log_precision(self, own: Own) -> Any:
+        return own["log_precision"]
+
+
+def mean_of(x: Any) -> Any:
+    """An array itself, the mean of a Distribution."""
+    return x.mean if hasattr(x, "log_prob") else x
+
+
+def _square(x: Any) -> Any:
+    """x^2, E[x^2] of a Distribution."""
+    return x.mean * x.mean + x.variance if hasattr(x, "log_prob") else x * x
+
+
+def _convert(x: NDArray[np.float64], like: Array) -> Array:
+    if isinstance(like, np.ndarray):
+        return x.astype(like.dtype)
+    import torch
+
+    return torch.as_tensor(x, dtype=like.dtype, device=like.device)

@@ -1,0 +1,354 @@
+"""Boltzmann machines composed of layers of units and links between them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.contracts import Array, Distribution, Noise, Path, State
+from gnomon.distributions.units import BernoulliUnits, Units, mean_of
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.arrays import convert
+from gnomon.inference.blocks import bits, kept_blocks, smallest_keep, summed_out
+from gnomon.inference.exact.enumeration import enumerable, log_evidence
+from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
+from gnomon.inference.importance.binary_path import BinaryPath
+from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.nn.module import Module
+from gnomon.systems.energy.links import DenseLink, Link
+
+__all__ = ["EXACT_UNITS", "LayeredMachine"]
+
+EXACT_UNITS = 20
+"""log2 of the states that are enumerated for an exact log Z or an exact energy: units, where these are binary."""
+
+
+class LayeredMachine(Module):
+    r"""Layers of units of any kind, linked in any graph: :math:`E(x) = -\sum_l w_l(x_l) - \sum_{lm} x_l^T W_{lm} x_m`.
+
+    A layer is a block: its units are independent given the layers it is linked to. What the kind of unit is (0 and 1,
+    spins, one of several values, real) is said by objects from `gnomon.distributions.units`, and how two layers are
+    coupled by link objects. Two layers make a restricted, several in a chain a deep Boltzmann machine.
+
+    Parameters
+    ----------
+    units : mapping of str to Units
+        The layers by name; the first holds the data unless `observed` says otherwise.
+    links : iterable of pairs of str or links
+        Which layers are coupled: a pair stands for ``DenseLink(a, b)``.
+    observed : str, optional
+        The layer that holds the data.
+    dtype : torch.dtype, default torch.float32
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        A layer that does not exist or is linked to itself, two links between the same layers.
+
+    Notes
+    -----
+    Parameters are ``<a>_<b>_weight`` for a link, ``<layer>_bias`` for a layer. NumPy arrays are answered in NumPy, tensors
+    in torch with gradients. `energy` and `log_prob` are there while what they sum over can be enumerated.
+
+    References
+    ----------
+    Smolensky (1986); Salakhutdinov and Hinton (2009), "Deep Boltzmann machines"; Welling, Rosen-Zvi and Hinton (2004),
+    "Exponential family harmoniums with an application to information retrieval".
+
+    Examples
+    --------
+    >>> layers = {"visible": BernoulliUnits(6), "middle": BernoulliUnits(4), "top": BernoulliUnits(3)}
+    >>> machine = LayeredMachine(layers, [("visible", "middle"), ("middle", "top")])
+    >>> machine.marginal_blocks
+    (('visible', 'top'), ('middle',))
+    >>> round(machine.log_partition() / np.log(2), 6)
+    13.0
+    """
+
+    def __init__(
+        self,
+        units: Mapping[str, Units],
+        links: Iterable[Sequence[str] | Link],
+        *,
+        observed: str | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.units, self.links = dict(units), [_link(one) for one in links]
+        self.blocks: tuple[str, ...] = tuple(self.units)
+        self.sizes: Mapping[str, int] = {block: kind.size for block, kind in self.units.items()}
+        self._check_graph()
+        self.observed = self.blocks[0] if observed is None else observed
+        if self.observed not in self.blocks:
+            raise UserValueError(f"observed must be one of {', '.join(self.blocks)}, got {observed!r}", "observed")
+        for link in self.links:
+            for name, shape in link.shapes(self.sizes).items():
+                self._add(link.names[name], shape, dtype)
+        self._own_names = {
+            block: {name: f"{block}_{name}" for name in kind.parameters} for block, kind in self.units.items()
+        }
+        for block, names in self._own_names.items():
+            for name in names.values():
+                self._add(name, (self.sizes[block],), dtype)
+
+    def _check_graph(self) -> None:
+        if not self.units or not all(isinstance(kind, Units) for kind in self.units.values()):
+            raise UserTypeError("units must map names of layers to Units", "units", "give {'visible': BernoulliUnits(9)}")
+        seen = set()
+        for link in self.links:
+            for end in link.ends:
+                if end not in self.units:
+                    raise UserValueError(f"layer {end!r} is unknown", "links", "use one of " + ", ".join(self.units))
+            if link.ends[0] == link.ends[1] or frozenset(link.ends) in seen:
+                what = f"links must join two layers once, got {link.ends[0]!r} and {link.ends[1]!r}"
+                raise UserValueError(what, "links", "units that are coupled to each other need layers of their own")
+            seen.add(frozenset(link.ends))
+
+    def _add(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        if name in self._parameters:
+            raise UserValueError(f"two parameters are called {name!r}", "links", "rename a layer")
+        self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape, dtype=dtype)))
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def place(self, x: Array) -> Array:
+        """x as the kind of array that the model computes in: NumPy (docs/decisions/0003), in its dtype."""
+        return np.asarray(x, dtype=next(iter(self.views().values())).dtype)
+
+    def _arrays(self, state: State) -> Mapping[str, Any]:
+        """The parameters in the kind of the state's arrays."""
+        values = state.values()
+        like = next((x for x in values if not hasattr(x, "log_prob")), None)
+        like = mean_of(next(iter(values))) if like is None else like
+        return self._parameters if isinstance(like, torch.Tensor) else self.views()
+
+    def _own(self, block: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return _of(self._own_names[block], arrays)
+
+    def _with(self, values: Mapping[str, Any]) -> Self:
+        """The same machine with other parameters."""
+        twin = copy.copy(self)
+        like = next(self.parameters())
+        twin.__dict__["_parameters"] = {
+            name: torch.nn.Parameter(torch.as_tensor(values[name], dtype=like.dtype, device=like.device))
+            for name in self._parameters
+        }
+        return twin
+
+    def initialize(self, noise: Noise, mean: ArrayLike | None = None, *, scale: float = 0.01) -> Self:
+        """Small random weights, and biases with which the observed units have these means (None: fair)."""
+        with torch.no_grad():
+            for link in self.links:
+                for name in link.names.values():
+                    weight = self._parameters[name]
+                    weight.copy_(scale * noise.child(name).normal(tuple(weight.shape), like=weight))  # type: ignore[union-attr]
+            for name, value in self._base_parameters(mean).items():
+                self._parameters[name].copy_(torch.as_tensor(value))  # type: ignore[union-attr]
+        return self
+
+    # --- the joint distribution ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
+        """See `HasMarginalEnergy`: what is left of the largest sets of layers without a link among them."""
+        linked = {frozenset(link.ends) for link in self.links}
+        independent = _largest_independent(self.blocks, lambda a, b: frozenset((a, b)) in linked)
+        kept = [tuple(block for block in self.blocks if block not in out) for out in independent]
+        kept = [blocks for blocks in kept if blocks] or [self.blocks]
+        return tuple(sorted(kept, key=lambda blocks: [self.blocks.index(block) for block in blocks]))
+
+    def _field(self, block: str, state: State, arrays: Mapping[str, Any]) -> Array:
+        """What the neighbors add to the natural parameters of a layer: a fresh array (rows, size)."""
+        field: Any = None
+        for link in self.links:
+            if block in link.ends:
+                more = link.field(block, mean_of(state[link.other(block)]), _of(link.names, arrays))
+                field = more if field is None else field + more
+        if field is not None:
+            return field
+        like = mean_of(next(iter(state.values())))
+        return convert(np.zeros((len(like), self.sizes[block])), like)
+
+    def conditional(self, block: str, state: State) -> Distribution:
+        """Distribution of a layer given those that it is linked to."""
+        arrays = self._arrays(state)
+        return self.units[block].conditional(self._field(block, state, arrays), self._own(block, arrays))
+
+    def joint_energy(self, state: State) -> Array:
+        """E(x) of each row in nats; the expectation where layers are given by independent Distributions."""
+        arrays = self._arrays(state)
+        return self._energy_among(self.units, state, arrays)
+
+    def _energy_among(self, blocks: Iterable[str], state: State, arrays: Mapping[str, Any]) -> Array:
+        """Minus the log weights of these layers and the couplings among them."""
+        total: Any = None
+        for block in (name for name in self.units if name in blocks):
+            weight = self.units[block].log_weight(state[block], self._own(block, arrays))
+            total = -weight if total is None else total - weight
+        for link in self.links:
+            a, b = link.ends
+            if a in blocks and b in blocks:
+                field = link.field(b, mean_of(state[a]), _of(link.names, arrays))
+                total = total - (field * mean_of(state[b])).sum(-1)
+        return total
+
+    def marginal_energy(self, kept: State) -> Array:
+        """-log sum over the other layers of exp(-E), each row in nats."""
+        blocks = kept_blocks(self, tuple(kept))
+        arrays = self._arrays(kept)
+        total = self._energy_among(blocks, kept, arrays)
+        for block in summed_out(self, blocks):
+            field = self._field(block, kept, arrays)
+            total = total - self.units[block].log_normalizer(field, self._own(block, arrays))
+        return total
+
+    def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
+        """See `HasJointGradient`: sums of statistics, one product per link."""
+        arrays, minus, found = self._arrays(state), -weight, {}
+        means = {block: mean_of(x) for block, x in state.items()}
+        for link in self.links:
+            left, right = (means[end] for end in link.ends)
+            sums = link.statistics(left, right, minus, _of(link.names, arrays))
+            found |= {link.names[name]: value for name, value in sums.items()}
+        for block, names in self._own_names.items():
+            rows = self.units[block].statistics(state[block], means[block], _of(names, arrays))
+            found |= {names[name]: minus @ value for name, value in rows.items()}
+        return {name: _detached(found[name]) for name in self._parameters}
+
+    def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d marginal_energy(kept_i), the other layers at their conditionals."""
+        return self.joint_gradient({**kept, **self.rest(kept)}, weight)
+
+    def rest(self, kept: State) -> dict[str, Distribution]:
+        """The conditional of each layer that is not kept."""
+        return {block: self.conditional(block, kept) for block in summed_out(self, kept_blocks(self, tuple(kept)))}
+
+    # --- the observed layer -------------------------------------------------------------------------------------------
+
+    @available_if(lambda self: isinstance(self, type) or self._hidden_bits() <= EXACT_UNITS)
+    def energy(self, x: Array) -> Array:
+        """-log sum over all other layers of exp(-E), each row in nats: log p(x) = -energy(x) - log Z.
+
+        There while it is a closed form, or the layers that depend on each other have few states.
+        """
+        given = {self.observed: x}
+        if not self._hidden_bits():
+            return self.marginal_energy(given)
+        return convert(-log_evidence(self, given, limit=EXACT_UNITS), x)
+
+    def _hidden_bits(self) -> float:
+        """log2 of the states that are enumerated for each row."""
+        return bits(self, (block for block in smallest_keep(self, (self.observed,)) if block != self.observed))
+
+    @available_if(
+        lambda self: isinstance(self, type) or (enumerable(self, EXACT_UNITS) and self._hidden_bits() <= EXACT_UNITS)
+    )
+    def log_prob(self, x: Array) -> Array:
+        """Exact log p(x) in nats; there only while the states that remain can be enumerated."""
+        return -self.energy(x) - self.log_partition()
+
+    def log_partition(self) -> float:
+        """Exact log Z by enumeration of the layers with the fewest states; in closed form without coupling."""
+        arrays = {name: np.asarray(value.detach().cpu(), np.float64) for name, value in self._parameters.items()}  # type: ignore[union-attr]
+        if not any(arrays[name].any() for link in self.links for name in link.names.values()):
+            parts = (
+                kind.log_normalizer(np.zeros((1, kind.size)), self._own(block, arrays))
+                for block, kind in self.units.items()
+            )
+            return float(sum(float(part[0]) for part in parts))
+        return exact_log_partition(self._with(arrays)._in_double(), limit=EXACT_UNITS)
+
+    def _in_double(self) -> Self:
+        return self.double().cpu()
+
+    # --- paths from a base --------------------------------------------------------------------------------------------
+
+    def _base_parameters(self, mean: Any) -> dict[str, Any]:
+        arrays = self.views()
+        means = {} if mean is None else {self.observed: mean}
+        means = {block: np.asarray(value, np.float64) for block, value in means.items()}
+        found = {}
+        for block, kind in self.units.items():
+            values = kind.base(means.get(block), self._own(block, arrays))
+            found |= {self._own_names[block][name]: value for name, value in values.items()}
+        return found
+
+    def base(self, mean: Array | None = None) -> Self:
+        """The machine without coupling whose observed units have these means (None: fair), the others fair."""
+        return self._with({name: np.zeros(tuple(p.shape)) for name, p in self.named_parameters()} | self._base_parameters(mean))
+
+    def bridge(self, base: LayeredMachine, eta: float) -> Self:
+        """p_base**(1 - eta) * p**eta on all layers: energies, hence natural parameters, mix linearly."""
+        start, end, mixed = dict(base.named_parameters()), dict(self.named_parameters()), {}
+        with torch.no_grad():
+            for link in self.links:
+                for name in link.names.values():
+                    mixed[name] = (1 - eta) * start[name] + eta * end[name]
+            for block, names in self._own_names.items():
+                values = self.units[block].mix(self._own(block, start), self._own(block, end), eta)
+                mixed |= {names[name]: value for name, value in values.items()}
+        return self._with(mixed)
+
+    def path(self, base: LayeredMachine, etas: Array, keep: Sequence[str]) -> Path:
+        """The bridge; of two sets of 0-1 layers from a base without coupling in two products per level."""
+        kept = kept_blocks(self, keep)
+        other = summed_out(self, kept)
+        coupled = any(base.views()[name].any() for link in base.links for name in link.names.values())
+        split = any(set(blocks) <= set(other) for blocks in self.marginal_blocks)
+        if coupled or not split or not self._is_binary():
+            return BridgePath(self, base, etas, kept)
+        kept_ends, other_ends = (
+            tuple(np.concatenate([model.views()[f"{block}_bias"] for block in blocks]) for model in (base, self))
+            for blocks in (kept, other)
+        )
+        return BinaryPath(self, base, etas, kept, self._coupling(kept, other), kept_ends, other_ends)
+
+    def _is_binary(self) -> bool:
+        return all(type(kind) is BernoulliUnits for kind in self.units.values())
+
+    def _coupling(self, rows: Sequence[str], columns: Sequence[str]) -> Array:
+        """The couplings between two sets of layers as one matrix."""
+        arrays, found = self.views(), {}
+        for link in self.links:
+            matrix = link.matrix(_of(link.names, arrays))
+            found[link.ends], found[link.ends[::-1]] = matrix, matrix.T
+        kind = next(iter(arrays.values())).dtype
+        return np.block(
+            [[found.get((a, b), np.zeros((self.sizes[a], self.sizes[b]), kind)) for b in columns] for a in rows]
+        )
+
+
+def _of(names: Mapping[str, str], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by their short names."""
+    return {short: arrays[name] for short, name in names.items()}
+
+
+def _link(one: Any) -> Link:
+    return one if isinstance(one, Link) else DenseLink(*one)
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, torch.Tensor) else x
+
+
+def _largest_independent(nodes: Sequence[str], linked: Callable[[str, str], bool]) -> list[frozenset[str]]:
+    """The sets of nodes without a link among them to which no node can be added."""
+    found: list[frozenset[str]] = []
+
+    def grow(chosen: frozenset[str], free: list[str], used: list[str]) -> None:
+        if not free and not used:
+            found.append(chosen)
+        while free:
+            node = free.pop()
+            grow(chosen | {node}, [n for n in free if not linked(n, node)], [n for n in used if not linked(n, node)])
+            used.append(node)
+
+    grow(frozenset(), list(nodes), [])
+    return found
