@@ -133,7 +133,7 @@ class HasUnits(HasBlocks, Protocol):
     """Blocks that say what their units are."""
 
     units: Mapping[str, Any]
-    """The kind of each block's units (`gnomon.distributions.units`): the values they take, their states if countable."""
+    """The kind of each block's units (`gnomon.distributions.units`): which values they take, how they are counted."""
 
 
 @runtime_checkable
@@ -152,8 +152,9 @@ class HasJointGradient(HasBlocks, Protocol):
 class HasMarginalEnergy(HasBlocks, Protocol):
     """Blocks of which some are kept and the others summed out exactly: a layered machine keeps every other layer."""
 
-    marginal_blocks: tuple[tuple[str, ...], ...]
-    """Smallest sets of blocks that can be kept, the others being independent given them; each larger set can be too."""
+    @property
+    def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Smallest sets of blocks that can be kept, the others being independent given them; larger ones can be too."""
 
     def marginal_energy(self, kept: State) -> Array:
         """-log sum over the other blocks of exp(-joint_energy), shape (batch,)."""

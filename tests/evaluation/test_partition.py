@@ -118,8 +118,8 @@ def test_the_slope_of_log_z_is_minus_the_mean_slope_of_the_energy():
         moved[name][at] += step
         return log_partition(ToyRBM(moved["W"], moved["b"], moved["c"])).value
 
-    def minus_slope(x):
-        hidden = model.conditional("hidden", {"visible": x}).mean
+    def minus_slope(state):
+        x, hidden = state["visible"], model.conditional("hidden", state).mean
         return np.concatenate([(x[:, :, None] * hidden[:, None, :]).reshape(len(x), -1), x, hidden], axis=1)
 
     expected = exact_expectation(model, minus_slope, "visible")

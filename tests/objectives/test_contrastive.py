@@ -44,9 +44,9 @@ def test_persistent_chains_of_many_steps_by_hand():
     model, weight, noise = machine(3, 2), np.array([0.5, 2.0]), Noise(0, "fit")
     objective = PCD(k=3, n_chains=11).build()
     objective.begin(model, Size(), Noise(0, "begin"), Group())
-    assert objective.chains.shape == (11, 2)
+    assert objective.chains["hidden"].shape == (11, 2)
     for update in range(2):
-        start, places = objective.chains.numpy().copy(), noise.at(update).rows(np.arange(11))
+        start, places = objective.chains["hidden"].numpy().copy(), noise.at(update).rows(np.arange(11))
         with recording():
             loss = objective(model, batch_of(DATA, weight), noise=noise.at(update), phase="fit", group=Group())
         v = model.conditional("visible", {"hidden": start}).sample(places, 0)

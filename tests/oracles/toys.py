@@ -18,6 +18,7 @@ class ToyRBM:
     """Restricted Boltzmann machine, E(v, h) = -b'v - c'h - v'W h; NumPy or torch arrays."""
 
     blocks = ("visible", "hidden")
+    marginal_blocks = (("visible",), ("hidden",))
 
     def __init__(self, W, b, c) -> None:
         self.W, self.b, self.c = W, b, c
@@ -47,13 +48,15 @@ class ToyRBM:
         v, h = state["visible"], state["hidden"]
         return -_total(v * self.b) - _total(h * self.c) - _total((v @ self.W) * h)
 
-    def marginal_energy(self, block, value):
-        if block == "visible":
+    def marginal_energy(self, kept):
+        if "visible" in kept:
+            value = kept["visible"]
             return -_total(value * self.b) - _total(softplus(self.c + value @ self.W))
+        value = kept["hidden"]
         return -_total(value * self.c) - _total(softplus(self.b + value @ self.W.T))
 
     def energy(self, x):
-        return self.marginal_energy("visible", x)
+        return self.marginal_energy({"visible": x})
 
     def base(self, mean=None):
         bias = self.b * 0 if mean is None else np.log(mean / (1 - mean))
@@ -75,6 +78,7 @@ class ToyDBM:
     """Three layers in a chain; the blocks are the even layers side by side, and the odd one."""
 
     blocks = ("even", "odd")
+    marginal_blocks = (("even",), ("odd",))
 
     def __init__(self, weights, biases) -> None:
         self.weights, self.biases = weights, biases
@@ -98,7 +102,8 @@ class ToyDBM:
         x, y = state["even"], state["odd"]
         return -_total(x * self.even) - _total(y * self.odd) - _total((x @ self.W) * y)
 
-    def marginal_energy(self, block, value):
+    def marginal_energy(self, kept):
+        ((block, value),) = kept.items()
         mine, others, W = (self.even, self.odd, self.W) if block == "even" else (self.odd, self.even, self.W.T)
         return -_total(value * mine) - _total(softplus(others + value @ W))
 

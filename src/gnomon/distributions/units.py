@@ -66,10 +66,10 @@ class Units:
         """Means of the units without field and preference, shape (size,)."""
         return np.zeros(self.size)
 
-    def start(self, noise: Noise, rows: int, like: Array) -> Array:
-        """Rows of the layer without field and preference, drawn at draw 0."""
+    def start(self, noise: Noise, rows: int, like: Array, draw: int = 0) -> Array:
+        """Rows of the layer without field and preference."""
         own = {name: _convert(np.zeros(self.size), like) for name in self.parameters}
-        return self.conditional(_convert(np.zeros((rows, self.size)), like), own).sample(noise, 0)
+        return self.conditional(_convert(np.zeros((rows, self.size)), like), own).sample(noise, draw)
 
     def conditional(self, field: Array, own: Own) -> Distribution:
         """Distribution of the layer under a field (rows, size) from its neighbors; the field may be written over."""

@@ -60,7 +60,8 @@ def kept_blocks(model: Any, keep: Keep | None = None) -> tuple[str, ...]:
             raise UserValueError(f"block {block!r} is unknown", "keep", "use one of " + ", ".join(model.blocks))
     if not any(set(kept) <= set(wanted) for kept in model.marginal_blocks):
         sets = " or ".join(" and ".join(kept) for kept in model.marginal_blocks)
-        raise UserValueError(f"keep must hold {sets}, got {' and '.join(wanted)}", "keep", "the rest is then summed out")
+        what = f"keep must hold {sets}, got {' and '.join(wanted)}"
+        raise UserValueError(what, "keep", "the other blocks are then independent")
     return tuple(block for block in model.blocks if block in wanted)
 
 

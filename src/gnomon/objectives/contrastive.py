@@ -1,39 +1,55 @@
 """Maximum likelihood of energy models: the exact gradient, contrastive divergence, persistent chains.
 
 All three are the same loss, mean energy of the data minus mean energy under the model (minus log Z's gradient), and
-differ in where the model's side comes from.
+differ in where the model's side comes from. The machine has any number of blocks: some are kept, so that the others are
+independent given them and enter by their conditional means. What the hidden blocks are given the data is the
+positive phase (`gnomon.objectives.positive`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
 
-from gnomon.contracts import Array, Group, HasEnergyGradient, Noise
-from gnomon.inference.exact.enumeration import log_partition, smallest_block, weighted_states
+from gnomon.contracts import Array, Group, Noise
+from gnomon.inference.arrays import concatenate, convert, is_tensor
+from gnomon.inference.blocks import bits, smallest_keep, summed_out, units_of
+from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.objectives.base import Loss, Objective, Term, shard
-from gnomon.recipes.recipe import Recipe
+from gnomon.objectives.positive import Clamped, Positive, observed_block
+from gnomon.recipes.recipe import Recipe, resolve
 
-__all__ = ["CD", "PCD", "Exact"]
+__all__ = ["CD", "PCD", "EnergyObjective", "Exact"]
 
-VISIBLE, HIDDEN = "visible", "hidden"
+State = dict[str, Any]
+
+
+class EnergyObjective(Recipe):
+    """Base: the principle that an energy model is trained by."""
+
+    slot: ClassVar[str] = "objective"
+
+    def build(self) -> Objective:
+        """The objective."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Exact(Recipe):
-    """The exact gradient of the log-likelihood, by enumeration of the smaller layer: small models only.
+class Exact(EnergyObjective):
+    """The exact gradient of the log-likelihood, by enumeration: small models only.
 
     Parameters
     ----------
     limit : int in [1, 30], default 20
-        Units of the smaller layer at most; the cost per update is 2^units.
+        log2 of the states that are visited at most: units of the smaller layer, where these are binary. The cost per
+        update is as many gradients, and of hidden blocks that depend on each other as many again for each row.
     """
 
-    slot: ClassVar[str] = "objective"
     short: ClassVar[str] = "exact"
     limit: Annotated[int, "[1, 30]"] = 20
 
@@ -43,26 +59,28 @@ class Exact(Recipe):
 
 
 @dataclass(frozen=True)
-class CD(Recipe):
+class CD(EnergyObjective):
     """Contrastive divergence (Hinton 2002): chains start at the data and run k steps.
 
     Parameters
     ----------
     k : int in [1, inf), default 1
         Gibbs steps, each hidden then visible.
+    positive : {"clamped", "mean_field"} or recipe, default "clamped"
+        What the hidden blocks are given the data: exact where they are independent given it, as in an RBM.
     """
 
-    slot: ClassVar[str] = "objective"
     short: ClassVar[str] = "cd"
     k: Annotated[int, "[1, inf)"] = 1
+    positive: str | Recipe = "clamped"
 
     def build(self) -> Objective:
         """The objective."""
-        return _ContrastiveDivergence(self.k)
+        return _ContrastiveDivergence(self.k, cast(Positive, resolve(self.positive, "positive")))
 
 
 @dataclass(frozen=True)
-class PCD(Recipe):
+class PCD(EnergyObjective):
     """Persistent contrastive divergence (Tieleman 2008; Younes 1999): chains go on from update to update.
 
     Parameters
@@ -71,71 +89,137 @@ class PCD(Recipe):
         Gibbs steps per update.
     n_chains : int in [1, inf) or None, default None
         Chains over all processes; None: as many as the batch has rows.
+    positive : {"clamped", "mean_field"} or recipe, default "clamped"
+        What the hidden blocks are given the data: exact where they are independent given it, as in an RBM.
     """
 
-    slot: ClassVar[str] = "objective"
     short: ClassVar[str] = "pcd"
     k: Annotated[int, "[1, inf)"] = 1
     n_chains: Annotated[int, "[1, inf)"] | None = None
+    positive: str | Recipe = "clamped"
 
     def build(self) -> Objective:
         """The objective."""
-        return _PersistentChains(self.k, self.n_chains)
+        return _PersistentChains(self.k, self.n_chains, cast(Positive, resolve(self.positive, "positive")))
 
 
-def _loss(model: HasEnergyGradient, X: Array, weight: Array, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
+class _Contrast(Objective):
+    """Energies of the data against those of chains on the kept blocks."""
+
+    def __init__(self, k: int, positive: Positive) -> None:
+        super().__init__()
+        self.k, self.positive = k, positive
+
+    def _split(self, model: Any) -> tuple[str, Sequence[str], Sequence[str]]:
+        """`_split` of the model, once."""
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not model:
+            known = self.__dict__["_known"] = (model, _split(model))
+        return cast(tuple[str, Sequence[str], Sequence[str]], known[1])
+
+    def _is_fused(self, model: Any) -> bool:
+        """Whether data and chains share their products (`HasEnergyGradient`)."""
+        return hasattr(model, "energy_gradient") and isinstance(self.positive, Clamped)
+
+    def _contrast(
+        self, model: Any, q: State, weight: Array, fantasy: State, counter: Array
+    ) -> tuple[Loss, dict[str, Any]]:
+        """Gradients of sum weight_i E(q_i) - sum counter_i E(fantasy_i); the other blocks given the chains."""
+        rest = {block: model.conditional(block, fantasy) for block in model.blocks if block not in fantasy}
+        far = model.joint_gradient({**fantasy, **rest}, counter)
+        gradients = {name: near - far[name] for name, near in model.joint_gradient(q, weight).items()}
+
+        def gap() -> float:
+            near = model.joint_energy(q) - sum(q[block].entropy() for block in rest)
+            return float((weight * near).sum() - (counter * model.marginal_energy(fantasy)).sum())
+
+        return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), rest
+
+
+def _fused(model: Any, X: Array, weight: Array, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
     """Gradients of sum weight_i E(x_i) - sum counter_i E(fantasy_i) in one product; all hidden means."""
-    gradients, hidden = model.energy_gradient(np.concatenate([X, fantasy]), np.concatenate([weight, -counter]))
+    gradients, hidden = model.energy_gradient(concatenate([X, fantasy]), concatenate([weight, -counter]))
 
     def gap() -> float:
         return float((weight * model.energy(X)).sum() - (counter * model.energy(fantasy)).sum())
 
-    total = float(weight.sum())
-    return Loss({"energy_gap": Term(gap, total)}, gradients, "energy_gap"), hidden
+    return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), hidden
 
 
-class _ContrastiveDivergence(Objective):
-    def __init__(self, k: int) -> None:
-        super().__init__()
-        self.k = k
-
+class _ContrastiveDivergence(_Contrast):
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
-        X, weight = model.place(batch.data["X"]), model.place(batch.weight)
-        chain = gibbs(model, {VISIBLE: X}, noise.rows(batch.positions), steps=self.k, order=(HIDDEN, VISIBLE))
-        return _loss(model, X, weight, chain[VISIBLE], weight)[0]
+        X, weight, noise = model.place(batch.data["X"]), model.place(batch.weight), noise.rows(batch.positions)
+        data, kept, rest = self._split(model)
+        if self._is_fused(model):
+            chain = gibbs(model, {data: X}, noise, steps=self.k, order=(*rest, *kept))
+            return _fused(model, X, weight, chain[data], weight)[0]
+        q = self.positive(model, X, noise.child("positive"))
+        start = {block: _drawn(q[block], noise.child("start"), draw) for draw, block in enumerate(kept)}
+        chain = gibbs(model, start, noise, steps=self.k, order=(*rest, *kept))
+        return self._contrast(model, q, weight, {block: chain[block] for block in kept}, weight)[0]
 
 
-class _PersistentChains(Objective):
-    sharded = ("chains",)
-    chains: torch.Tensor
-
-    def __init__(self, k: int, n_chains: int | None) -> None:
-        super().__init__()
-        self.k, self.n_chains = k, n_chains
+class _PersistentChains(_Contrast):
+    def __init__(self, k: int, n_chains: int | None, positive: Positive) -> None:
+        super().__init__(k, positive)
+        self.n_chains = n_chains
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
-        """Hidden states of all chains, fair coins; every process keeps its part."""
+        """States of all chains, without field and preference; every process keeps its part."""
         self.n_chains = self.n_chains or batches.batch_size
         part = shard(self.n_chains, group)
         self.positions = np.arange(part.start, part.stop)
-        shape = (len(self.positions), model.sizes[HIDDEN])
-        half = model.place(np.full(shape, 0.5))
-        self.register_buffer("chains", torch.as_tensor(noise.child("chains").rows(self.positions).bernoulli(half)))
-        self.counter = model.place(np.ones(len(self.positions)))
+        stored, units, like = _stored(model), units_of(model), model.place(np.zeros(0))
+        places = noise.child("chains").rows(self.positions)
+        for draw, block in enumerate(stored):
+            start = units[block].start(places, len(self.positions), like, draw)
+            self.register_buffer(f"chains/{block}", torch.as_tensor(start))
+        self.sharded = tuple(f"chains/{block}" for block in stored)
+
+    @property
+    def chains(self) -> dict[str, torch.Tensor]:
+        """Where the chains stand, by block."""
+        return {name.removeprefix("chains/"): cast(torch.Tensor, self._buffers[name]) for name in self.sharded}
+
+    def distribute(self, state: Mapping[str, Array], group: Group) -> None:
+        """Take over what `collect` joined; one array of chains was called ``chains`` once."""
+        names = {"chains": self.sharded[0]} if len(self.sharded) == 1 else {}
+        super().distribute({names.get(name, name): value for name, value in state.items()}, group)
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """Energies of the data against those of the chains; the chains then move to new hidden states."""
+        """Energies of the data against those of the chains, which then move on."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
-        places = noise.rows(self.positions)
-        chain = {HIDDEN: self.views()["chains"]}
-        chain = {VISIBLE: model.conditional(VISIBLE, chain).sample(places, 0)}
+        data, kept, rest = self._split(model)
+        places, whole = noise.rows(self.positions), len(kept) + len(rest)
+        chain = gibbs(model, self._standing(X), places, order=kept)
         if self.k > 1:
-            chain = gibbs(model, chain, places, steps=self.k - 1, order=(HIDDEN, VISIBLE), draw0=1)
-        self.counter.fill(group.sum(float(weight.sum())) / (self.n_chains or 1))
-        loss, hidden = _loss(model, X, weight, chain[VISIBLE], self.counter)
-        np.copyto(self.views()["chains"], places.bernoulli(hidden[len(X) :], 2 * self.k))
+            chain = gibbs(model, chain, places, steps=self.k - 1, order=(*rest, *kept), draw0=len(kept))
+        each = group.sum(float(weight.sum())) / (self.n_chains or 1)
+        counter = model.place(np.full(len(self.positions), each))
+        last = self.k * whole
+        if self._is_fused(model):
+            loss, hidden = _fused(model, X, weight, chain[data], counter)
+            self._move({rest[0]: places.bernoulli(hidden[len(X) :], last)})
+            return loss
+        q = self.positive(model, X, noise.rows(batch.positions).child("positive"))
+        fantasy = {block: chain[block] for block in kept}
+        loss, given = self._contrast(model, q, weight, fantasy, counter)
+        self._move(
+            fantasy | {block: one.sample(places, last + draw) for draw, (block, one) in enumerate(given.items())}
+        )
         return loss
+
+    def _standing(self, like: Array) -> State:
+        """The stored blocks, in the kind of an array."""
+        if is_tensor(like):
+            return dict(self.chains)
+        views = self.views()
+        return {name.removeprefix("chains/"): views[name] for name in self.sharded}
+
+    def _move(self, state: State) -> None:
+        for block, buffer in self.chains.items():
+            buffer.copy_(torch.as_tensor(state[block]))
 
 
 class _ExactLikelihood(Objective):
@@ -144,17 +228,56 @@ class _ExactLikelihood(Objective):
         self.limit = limit
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
-        """Energies of the data plus log Z, whose gradient enumerates the smaller layer."""
+        """Energies of the data plus log Z, whose gradient enumerates the kept blocks with the fewest states."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         total = float(weight.sum())
-        gradients, _ = model.energy_gradient(X, weight)
-        block = smallest_block(model)
-        for states, log_p in weighted_states(model, block, limit=self.limit):
-            expected = model.marginal_gradient(block, states, np.exp(log_p))
+        gradients = self._near(model, X, weight)
+        for states, log_p in weighted_states(model, limit=self.limit, like=X):
+            expected = model.marginal_gradient(states, _exp(log_p, X))
             gradients = {name: gradients[name] - total * expected[name] for name in gradients}
 
         def loss() -> float:
-            return float((weight * model.energy(X)).sum()) + total * log_partition(model, limit=self.limit)
+            energy = model.energy(X) if hasattr(model, "energy") else -log_evidence(model, self._given(model, X))
+            return float((weight * energy).sum()) + total * log_partition(model, limit=self.limit, like=X)
 
         gradients = {name: model.place(value) for name, value in gradients.items()}
         return Loss({"negative_log_likelihood": Term(loss, total)}, gradients, "negative_log_likelihood")
+
+    @staticmethod
+    def _given(model: Any, X: Array) -> State:
+        return {observed_block(model): X}
+
+    def _near(self, model: Any, X: Array, weight: Array) -> dict[str, Array]:
+        """Expected gradients of the data's energies, over the hidden blocks given each row."""
+        given = self._given(model, X)
+        if not bits(model, (block for block in smallest_keep(model, given) if block not in given)):
+            return cast(dict[str, Array], model.marginal_gradient(given, weight))
+        found: dict[str, Array] = {}
+        for states, log_p, rows in weighted_posterior(model, given, limit=self.limit):
+            share = (weight[rows][:, None] * _exp(log_p, X)).reshape(-1)
+            for name, value in model.marginal_gradient(states, share).items():
+                found[name] = found[name] + value if name in found else value
+        return found
+
+
+def _split(model: Any) -> tuple[str, Sequence[str], Sequence[str]]:
+    """The block of the data, the blocks that are kept with it, and those that are summed out given these."""
+    data = observed_block(model)
+    kept = smallest_keep(model, (data,))
+    return data, kept, summed_out(model, kept)
+
+
+def _stored(model: Any) -> tuple[str, ...]:
+    """The blocks that chains need to go on: those summed out, and the kept ones too where they depend on each other."""
+    rest = _split(model)[2]
+    alone = any(set(kept) <= set(rest) for kept in model.marginal_blocks)
+    return tuple(rest) if alone else tuple(model.blocks)
+
+
+def _drawn(x: Any, noise: Noise, draw: int) -> Array:
+    return x.sample(noise, draw) if hasattr(x, "log_prob") else x
+
+
+def _exp(log_p: Array, like: Array) -> Array:
+    """exp, in float64 beside NumPy states and in the type of tensors."""
+    return convert(log_p, like).exp() if is_tensor(like) else np.exp(log_p)

@@ -199,7 +199,7 @@ class Tipped(ToyRBM):
     """A likelihood that is off by a number that depends on a parameter."""
 
     def log_prob(self, x):
-        found = -self.marginal_energy("visible", x) - Joint(rbm_energy(self.W, self.b, self.c), (3, 2)).log_z
+        found = -self.marginal_energy({"visible": x}) - Joint(rbm_energy(self.W, self.b, self.c), (3, 2)).log_z
         return found + 1e-4 * self.b[0]
 
 

@@ -150,7 +150,7 @@ def test_log_partition_is_the_brute_force_sum_from_either_side(seed, d, m):
     assert model.log_partition() == pytest.approx(brute, abs=1e-9)
     from gnomon.inference.exact.enumeration import log_partition as by_block
 
-    assert by_block(model, block="visible") == pytest.approx(by_block(model, block="hidden"), abs=1e-12)
+    assert by_block(model, keep="visible") == pytest.approx(by_block(model, keep="hidden"), abs=1e-12)
 
 
 @pytest.mark.spec("INF-30", "GEN-005", "DLN-81")
@@ -235,8 +235,8 @@ def test_closed_form_gradients_are_autograds():
         np.testing.assert_allclose(found[name], getattr(model, name).grad, atol=1e-10)
     H = (np.random.default_rng(1).random((11, 5)) < 0.5).astype(float)
     model.zero_grad()
-    (torch.from_numpy(weight) * model.marginal_energy("hidden", torch.from_numpy(H))).sum().backward()
-    found = model.marginal_gradient("hidden", H, weight)
+    (torch.from_numpy(weight) * model.marginal_energy({"hidden": torch.from_numpy(H)})).sum().backward()
+    found = model.marginal_gradient({"hidden": H}, weight)
     for name in NAMES:
         np.testing.assert_allclose(found[name], getattr(model, name).grad, atol=1e-10)
 
@@ -310,8 +310,8 @@ def test_persistent_chains_follow_the_enumerated_law_while_the_weights_stand():
     with recording():
         for update in range(40):
             objective(model, batch_of(DATA), noise=noise.at(update), phase="fit", group=Group())
-    counts = np.bincount((objective.chains.numpy() @ [2, 1]).astype(int), minlength=4)
-    law = np.exp(-model.marginal_energy("hidden", all_states(2)) - model.log_partition())
+    counts = np.bincount((objective.chains["hidden"].numpy() @ [2, 1]).astype(int), minlength=4)
+    law = np.exp(-model.marginal_energy({"hidden": all_states(2)}) - model.log_partition())
     assert chisquare(counts, n * law).pvalue > 1e-4  # false alarm 1e-4
 
 
@@ -322,7 +322,7 @@ def test_one_update_is_scikit_learns_on_the_same_random_numbers():
     X = (random.random((10, 6)) < 0.5).astype(float)
     model = RBMModel.of(W, b, c)
     objective = chains_of(10, model)
-    start = objective.chains.numpy().copy()
+    start = objective.chains["hidden"].numpy().copy()
     noise = Noise(5, "fit")
     found = gradient(objective, model, X, noise)
 
@@ -342,7 +342,7 @@ def test_one_update_is_scikit_learns_on_the_same_random_numbers():
     np.testing.assert_allclose(W - 0.1 * found["weight"], peer.components_.T, atol=1e-12)
     np.testing.assert_allclose(b - 0.1 * found["visible_bias"], peer.intercept_visible_, atol=1e-12)
     np.testing.assert_allclose(c - 0.1 * found["hidden_bias"], peer.intercept_hidden_, atol=1e-12)
-    np.testing.assert_array_equal(objective.chains.numpy(), peer.h_samples_)
+    np.testing.assert_array_equal(objective.chains["hidden"].numpy(), peer.h_samples_)
 
 
 @pytest.mark.spec("INF-63", "GEN-007")

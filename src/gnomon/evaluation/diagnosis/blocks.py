@@ -67,9 +67,7 @@ class Machine:
         model, like = self.model, prototype(self.model)
         size = sum(model.sizes.values())
         draws = int(np.clip(MOST_NUMBERS // (CHAINS * size) - BURN_IN, LEAST_DRAWS, DRAWS))
-        state = {
-            block: kind.start(self.noise.child(block), CHAINS, like) for block, kind in units_of(model).items()
-        }
+        state = {block: kind.start(self.noise.child(block), CHAINS, like) for block, kind in units_of(model).items()}
         order = [self.visible, *(b for b in model.blocks if b != self.visible)]
         if self.rows is not None:
             half = CHAINS // 2

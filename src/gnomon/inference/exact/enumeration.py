@@ -313,8 +313,6 @@ def _given_chunks(
         yield state, -double(model.marginal_energy(state)).reshape(n, count)
 
 
-
-
 def _logsumexp(x: NDArray[np.float64]) -> float:
     top = float(x.max())
     if not math.isfinite(top):

@@ -101,8 +101,8 @@ def ais(
     base : object
         A base from ``model.base(...)``: blocks independent of each other, and ``log_partition()``.
     noise : Noise
-        Step j uses update j, a draw for each block; chain i the position i (``noise.rows(...)`` for a shard of the chains). Two
-        runs need two streams: ``noise.child("first")``.
+        Step j uses update j, a draw for each block; chain i the position i (``noise.rows(...)`` for a shard of the
+        chains). Two runs need two streams: ``noise.child("first")``.
     chains : int, in [1, inf)
         Number of independent runs; the memory is that of their states.
     schedule : int or array
@@ -117,11 +117,10 @@ def ais(
     Returns
     -------
     WeightedSample
-        log_weights of shape (chains,), the base's log Z included, accumulated in float64; values: the kept blocks side by
-        side.
-        Energies are computed in the model's own type. Cost per step: two products of all chains with the weights for
-        a model that has a path of its own (``HasPath``), else four. Chains of an RBM walk in blocks of at most 64, each
-        on a processor of its own; their results do not depend on the number of processors.
+        log_weights of shape (chains,), the base's log Z included, accumulated in float64; values: the kept blocks, side
+        by side. Energies are computed in the model's own type. Cost per step: two products of all chains with the
+        weights for a model that has a path of its own (``HasPath``), else four. Chains of binary layers walk in blocks
+        of at most 64, each on a processor of its own; their results do not depend on the number of processors.
 
     Raises
     ------

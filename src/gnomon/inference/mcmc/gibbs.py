@@ -92,10 +92,9 @@ def mean_field(
 ) -> dict[str, Array]:
     """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
 
-    ``q_block <- mean of conditional(block, means of the others)``, starting from the middle of the units' values (1/2 for 0
-    and 1, 0 for spins). Each update raises the evidence
-    lower bound; a fixed point is a local optimum, and exact where the free units are independent given the clamped
-    ones.
+    ``q_block <- mean of conditional(block, means of the others)``, starting from the middle of the units' values (1/2
+    for 0 and 1, 0 for spins). Each update raises the evidence lower bound; a fixed point is a local optimum, and exact
+    where the free units are independent given the clamped ones.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ class BridgePath:
     """The geometric path of a model with blocks, on the blocks that are kept; the others are summed out.
 
     Level l is the kept blocks' marginal of ``p_base^(1 - eta_l) p^eta_l``, the mixture of JOINT energies. A move draws
-    the others given the kept ones and then each kept block given the rest. A state is one array, the kept blocks side by
-    side in the order of the model's blocks (`gnomon.inference.blocks.part` takes it apart).
+    the others given the kept ones and then each kept block given the rest. A state is one array, the kept blocks side
+    by side in the order of the model's blocks (`gnomon.inference.blocks.part` takes it apart).
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class BridgePath:
 
     Notes
     -----
-    A move takes as many draws of its noise as there are blocks, `start` as many as are kept. `back` draws the kept blocks
-    in the opposite order, which is the reversal; of one kept block, or of several that are independent given the others
-    (the even layers), it has the distribution of `move`.
+    A move takes as many draws of its noise as there are blocks, `start` as many as are kept. `back` draws the kept
+    blocks in the opposite order, which is the reversal; of one kept block, or of several that are independent given the
+    others (the even layers), it has the distribution of `move`.
 
     References
     ----------

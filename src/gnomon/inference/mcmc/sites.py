@@ -112,7 +112,7 @@ class ColoredUnits:
     """
 
     def __init__(self, units: PairwiseUnits) -> None:
-        self.units, colors = units, units.colors()
+        self.pairwise, colors = units, units.colors()
         self.blocks = tuple(f"color {c}" for c in range(len(colors)))
         self.members = dict(zip(self.blocks, colors, strict=True))
         self.sizes = {block: len(members) for block, members in self.members.items()}
@@ -120,7 +120,7 @@ class ColoredUnits:
 
     def join(self, state: State) -> Floats:
         """The units in their own order, shape (rows, d); blocks that are absent are 0."""
-        x = np.zeros((len(next(iter(state.values()))), self.units.d))
+        x = np.zeros((len(next(iter(state.values()))), self.pairwise.d))
         for block, value in state.items():
             x[:, self.members[block]] = value
         return x
@@ -128,11 +128,11 @@ class ColoredUnits:
     def conditional(self, block: str, state: State) -> Bernoulli:
         """Distribution of one color given the others."""
         fields = self.join(state) @ self._columns[block]
-        return Bernoulli(np.ascontiguousarray(self.units.bias[self.members[block]] + fields))
+        return Bernoulli(np.ascontiguousarray(self.pairwise.bias[self.members[block]] + fields))
 
     def joint_energy(self, state: State) -> Floats:
         """Energy of the full state in nats, shape (rows,)."""
-        return self.units.energy(self.join(state))
+        return self.pairwise.energy(self.join(state))
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ class LayeredMachine(Module):
 
     Notes
     -----
-    Parameters are ``<a>_<b>_weight`` for a link, ``<layer>_bias`` for a layer. NumPy arrays are answered in NumPy, tensors
-    in torch with gradients. `energy` and `log_prob` are there while what they sum over can be enumerated.
+    Parameters are ``<a>_<b>_weight`` for a link, ``<layer>_bias`` for a layer. NumPy arrays are answered in NumPy,
+    tensors in torch with gradients. `energy` and `log_prob` are there while what they sum over can be enumerated.
 
     References
     ----------
@@ -81,6 +81,10 @@ class LayeredMachine(Module):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
+        if not units or not all(isinstance(kind, Units) for kind in units.values()):
+            raise UserTypeError(
+                "units must map names of layers to Units", "units", "give {'visible': BernoulliUnits(9)}"
+            )
         self.units, self.links = dict(units), [_link(one) for one in links]
         self.blocks: tuple[str, ...] = tuple(self.units)
         self.sizes: Mapping[str, int] = {block: kind.size for block, kind in self.units.items()}
@@ -100,7 +104,9 @@ class LayeredMachine(Module):
 
     def _check_graph(self) -> None:
         if not self.units or not all(isinstance(kind, Units) for kind in self.units.values()):
-            raise UserTypeError("units must map names of layers to Units", "units", "give {'visible': BernoulliUnits(9)}")
+            raise UserTypeError(
+                "units must map names of layers to Units", "units", "give {'visible': BernoulliUnits(9)}"
+            )
         seen = set()
         for link in self.links:
             for end in link.ends:
@@ -211,7 +217,8 @@ class LayeredMachine(Module):
 
     def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
         """See `HasJointGradient`: sums of statistics, one product per link."""
-        arrays, minus, found = self._arrays(state), -weight, {}
+        arrays, minus = self._arrays(state), -weight
+        found: dict[str, Any] = {}
         means = {block: mean_of(x) for block, x in state.items()}
         for link in self.links:
             left, right = (means[end] for end in link.ends)
@@ -272,17 +279,17 @@ class LayeredMachine(Module):
 
     def _base_parameters(self, mean: Any) -> dict[str, Any]:
         arrays = self.views()
-        means = {} if mean is None else {self.observed: mean}
-        means = {block: np.asarray(value, np.float64) for block, value in means.items()}
-        found = {}
+        found: dict[str, Any] = {}
         for block, kind in self.units.items():
-            values = kind.base(means.get(block), self._own(block, arrays))
+            given = None if mean is None or block != self.observed else np.asarray(mean, np.float64)
+            values = kind.base(given, self._own(block, arrays))
             found |= {self._own_names[block][name]: value for name, value in values.items()}
         return found
 
     def base(self, mean: Array | None = None) -> Self:
         """The machine without coupling whose observed units have these means (None: fair), the others fair."""
-        return self._with({name: np.zeros(tuple(p.shape)) for name, p in self.named_parameters()} | self._base_parameters(mean))
+        nothing = {name: np.zeros(tuple(value.shape)) for name, value in self.named_parameters()}
+        return self._with(nothing | self._base_parameters(mean))
 
     def bridge(self, base: LayeredMachine, eta: float) -> Self:
         """p_base**(1 - eta) * p**eta on all layers: energies, hence natural parameters, mix linearly."""
@@ -304,11 +311,11 @@ class LayeredMachine(Module):
         split = any(set(blocks) <= set(other) for blocks in self.marginal_blocks)
         if coupled or not split or not self._is_binary():
             return BridgePath(self, base, etas, kept)
-        kept_ends, other_ends = (
-            tuple(np.concatenate([model.views()[f"{block}_bias"] for block in blocks]) for model in (base, self))
-            for blocks in (kept, other)
-        )
-        return BinaryPath(self, base, etas, kept, self._coupling(kept, other), kept_ends, other_ends)
+        ends = [(base._biases(blocks), self._biases(blocks)) for blocks in (kept, other)]
+        return BinaryPath(self, base, etas, kept, self._coupling(kept, other), *ends)
+
+    def _biases(self, blocks: Sequence[str]) -> Any:
+        return np.concatenate([self.views()[f"{block}_bias"] for block in blocks])
 
     def _is_binary(self) -> bool:
         return all(type(kind) is BernoulliUnits for kind in self.units.values())

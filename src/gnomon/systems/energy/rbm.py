@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,29 +11,25 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Path, Procedure, State
+from gnomon.contracts import Array, Noise, Procedure, State
 from gnomon.data.examples import Examples
-from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.distributions.units import BernoulliUnits
 from gnomon.evaluation.likelihood import log_likelihood, pseudo_log_likelihood
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
-from gnomon.inference.exact.enumeration import enumerable
-from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
-from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.gibbs import gibbs
-from gnomon.inference.mcmc.paths import BridgePath
-from gnomon.nn.module import Module
 from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.numeric.ops import sigmoid, softplus
 from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype
+from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
+from gnomon.systems.energy.links import DenseLink
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
@@ -43,12 +38,9 @@ __all__ = ["RBM", "RBMModel"]
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
-EXACT_UNITS = 20
-"""Units of the smaller layer up to which log Z is enumerated rather than estimated."""
 
-
-class RBMModel(Module):
-    r"""E(v, h) = -b^T v - c^T h - v^T W h over v in {0,1}^d, h in {0,1}^m.
+class RBMModel(LayeredMachine):
+    r"""E(v, h) = -b^T v - c^T h - v^T W h over v in {0,1}^d, h in {0,1}^m: two layers, with compiled gradients.
 
     Parameters
     ----------
@@ -56,13 +48,14 @@ class RBMModel(Module):
     dtype : torch.dtype
     """
 
+    weight: torch.nn.Parameter
+    visible_bias: torch.nn.Parameter
+    hidden_bias: torch.nn.Parameter
+
     def __init__(self, n_visible: int, n_hidden: int, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(n_visible, n_hidden, dtype=dtype))
-        self.visible_bias = torch.nn.Parameter(torch.zeros(n_visible, dtype=dtype))
-        self.hidden_bias = torch.nn.Parameter(torch.zeros(n_hidden, dtype=dtype))
-        self.blocks: tuple[str, ...] = ("hidden", "visible")
-        self.sizes: Mapping[str, int] = {"hidden": n_hidden, "visible": n_visible}
+        units = {"visible": BernoulliUnits(n_visible), "hidden": BernoulliUnits(n_hidden)}
+        super().__init__(units, [DenseLink("visible", "hidden", name="")], dtype=dtype)
+        self.blocks = ("hidden", "visible")
 
     @classmethod
     def of(cls, weight: Array, visible_bias: Array, hidden_bias: Array) -> RBMModel:
@@ -74,99 +67,23 @@ class RBMModel(Module):
             parameter.data = tensor.to(tensors[0])
         return model
 
-    def place(self, x: Array) -> Array:
-        """x as the kind of array that the model computes in: NumPy (docs/decisions/0003), in its dtype."""
-        return np.asarray(x, dtype=self.views()["hidden_bias"].dtype)
-
-    def _parameters_like(self, x: Array) -> tuple[Array, Array, Array]:
-        if isinstance(x, torch.Tensor):
-            return self.weight, self.visible_bias, self.hidden_bias
-        own = self.views()
-        return own["weight"], own["visible_bias"], own["hidden_bias"]
-
-    def conditional(self, block: str, state: State) -> Bernoulli:
-        """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
-        if block == "hidden":
-            v = state["visible"]
-            W, _, c = self._parameters_like(v)
-            return Bernoulli(_affine(v, W, c))
-        h = state["hidden"]
-        W, b, _ = self._parameters_like(h)
-        return Bernoulli(_affine(h, W.T, b))
-
-    def joint_energy(self, state: State) -> Array:
-        """E(v, h) of each row in nats."""
-        v, h = state["visible"], state["hidden"]
-        W, b, c = self._parameters_like(v)
-        return -(v @ b) - h @ c - ((v @ W) * h).sum(-1)
-
-    def marginal_energy(self, block: str, value: Array) -> Array:
-        """-log sum over the other layer of exp(-E), each row in nats."""
-        W, b, c = self._parameters_like(value)
-        if block == "visible":
-            return -(value @ b) - softplus(value @ W + c).sum(-1)
-        return -(value @ c) - softplus(value @ W.T + b).sum(-1)
-
-    def energy(self, x: Array) -> Array:
-        """Free energy F(v): log p(v) = -F(v) - log Z."""
-        return self.marginal_energy("visible", x)
-
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
         """Sums over rows of weight_i * dF(x_i), and the hidden means: two products, one pass between them."""
-        own = self.views()
         minus = -weight
-        hidden, weighted = unit_rows(np.matmul(x, own["weight"]), own["hidden_bias"], minus)
-        gradients = {"weight": np.matmul(x.T, weighted), "visible_bias": minus @ x, "hidden_bias": minus @ hidden}
-        return gradients, hidden
+        hidden: Array
+        if isinstance(x, torch.Tensor):
+            hidden = (x @ self.weight + self.hidden_bias).detach().sigmoid_()
+            weighted: Array = hidden * minus[:, None]
+        else:
+            own = self.views()
+            hidden, weighted = unit_rows(np.matmul(x, own["weight"]), own["hidden_bias"], minus)
+        return {"weight": x.T @ weighted, "visible_bias": minus @ x, "hidden_bias": minus @ hidden}, hidden
 
-    def marginal_gradient(self, block: str, value: Array, weight: Array) -> dict[str, Array]:
-        """Sums over rows of weight_i * d marginal_energy(block, value_i)."""
-        if block == "visible":
-            return self.energy_gradient(value, weight)[0]
-        W, b, _ = self._parameters_like(value)
-        weighted = sigmoid(value @ W.T + b) * -weight[:, None]
-        return {"weight": weighted.T @ value, "visible_bias": weighted.sum(0), "hidden_bias": -(weight @ value)}
-
-    def base(self, mean: Array | None = None) -> RBMModel:
-        """The machine without coupling whose visible units have these means (None: 1/2), hidden ones fair."""
-        W, b, c = self._parameters_like(np.empty(0))
-        bias = np.zeros_like(b)
-        if mean is not None:
-            share = np.clip(np.asarray(mean, dtype=np.float64), 0.01, 0.99)
-            bias = (np.log(share) - np.log1p(-share)).astype(b.dtype)
-        return RBMModel.of(np.zeros_like(W), bias, np.zeros_like(c))
-
-    def bridge(self, base: RBMModel, eta: float) -> RBMModel:
-        """p_base**(1 - eta) * p**eta on (v, h): energies, hence parameters, mix linearly."""
-        ends = zip(base.state().values(), self.state().values(), strict=True)
-        return RBMModel.of(*((1 - eta) * start + eta * end for start, end in ends))
-
-    def path(self, base: RBMModel, etas: Array, keep: str) -> Path:
-        """The bridge from a base without coupling in two products per level."""
-        (W0, b0, c0), (W, b, c) = (tuple(model.views().values()) for model in (base, self))
-        if W0.any():
-            return BridgePath(self, base, etas, keep)
-        W, kept, other = (W, (b0, b), (c0, c)) if keep == "visible" else (W.T, (c0, c), (b0, b))
-        return BinaryPath(self, base, etas, keep, W, kept, other)
-
-    def log_partition(self) -> float:
-        """Exact log Z by enumeration of the smaller layer; in closed form without coupling."""
-        W, b, c = (np.asarray(value, dtype=np.float64) for value in self.state().values())
-        if not W.any():
-            return float(softplus(b).sum() + softplus(c).sum())
-        return exact_log_partition(RBMModel.of(W, b, c), limit=EXACT_UNITS)
-
-    @available_if(lambda self: isinstance(self, type) or enumerable(self, EXACT_UNITS))
-    def log_prob(self, x: Array) -> Array:
-        """Exact log p(v) in nats; there only while the smaller layer can be enumerated."""
-        return -self.energy(x) - self.log_partition()
-
-
-def _affine(x: Array, W: Array, bias: Array) -> Array:
-    """x W + bias, the bias added where the product lies: one array less per update."""
-    field = x @ W
-    field += bias
-    return field
+    def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
+        """Sums over rows of weight_i * d marginal_energy(kept_i)."""
+        if tuple(kept) == ("visible",):
+            return self.energy_gradient(kept["visible"], weight)[0]
+        return super().marginal_gradient(kept, weight)
 
 
 class RBM(TransformerMixin, GradientSteps, HasDtype, System):

@@ -1,0 +1,89 @@
+"""The positive phase of an energy machine: what its hidden blocks are taken to be, given the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from gnomon.contracts import Array, Noise
+from gnomon.inference.blocks import smallest_keep, summed_out, units_of
+from gnomon.inference.mcmc.gibbs import gibbs, mean_field
+from gnomon.recipes.recipe import Recipe
+
+__all__ = ["Clamped", "MeanField", "Positive", "observed_block"]
+
+
+class Positive(Recipe):
+    """Base: a distribution over the hidden blocks for each row of data."""
+
+    slot: ClassVar[str] = "positive"
+
+    def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
+        """The data by its block, and each hidden block as an array or a Distribution, row by row."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Clamped(Positive):
+    """The data held, the hidden blocks as the model has them: exact where they are independent, as in an RBM.
+
+    Blocks that depend on each other are drawn by Gibbs sweeps from a fair start (Ackley, Hinton and Sejnowski 1985),
+    and those that are independent given these enter by their conditional means.
+
+    Parameters
+    ----------
+    steps : int in [1, inf), default 20
+        Sweeps where the hidden blocks depend on each other; they are to be many enough to forget the start.
+    """
+
+    short: ClassVar[str] = "clamped"
+    steps: Annotated[int, "[1, inf)"] = 20
+
+    def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
+        """See `Positive`."""
+        data = observed_block(model)
+        kept = smallest_keep(model, (data,))
+        rest = summed_out(model, kept)
+        state: dict[str, Any] = {data: X}
+        drawn = [block for block in kept if block != data]
+        if drawn:
+            units = units_of(model)
+            for draw, block in enumerate(drawn):
+                state[block] = units[block].start(noise.child("start"), len(X), X, draw)
+            order = (*rest, *drawn)
+            found = gibbs(model, state, noise.child("clamped"), steps=self.steps, order=order)
+            state = {block: found[block] for block in kept}
+        return state | {block: model.conditional(block, state) for block in rest}
+
+
+@dataclass(frozen=True)
+class MeanField(Positive):
+    """Independent hidden units whose means solve the mean-field equations given the data: a lower bound is learned.
+
+    Parameters
+    ----------
+    steps : int in [1, inf), default 50
+        Rounds of updates, at most.
+    tol : float in [0, inf), default 1e-4
+        End when no mean moves by more than this in a round.
+
+    References
+    ----------
+    Salakhutdinov and Hinton (2009), "Deep Boltzmann machines".
+    """
+
+    short: ClassVar[str] = "mean_field"
+    steps: Annotated[int, "[1, inf)"] = 50
+    tol: Annotated[float, "[0, inf)"] = 1e-4
+
+    def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
+        """See `Positive`."""
+        data = observed_block(model)
+        hidden = [block for block in model.blocks if block != data]
+        means = mean_field(model, {data: (X, None)}, steps=self.steps, tol=self.tol, order=hidden)
+        return {data: X} | {block: model.conditional(block, means) for block in hidden}
+
+
+def observed_block(model: Any) -> str:
+    """The block that holds the data."""
+    return str(getattr(model, "observed", "visible"))

@@ -1,0 +1,593 @@
+"""Machines of layers and links against full enumeration, quadrature, finite differences and autograd."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from gnomon.contracts import (
+    HasBridge, HasEnergy, HasJointGradient, HasLogProb, HasMarginalEnergy, HasPath, HasUnits, supports,
+)  # fmt: skip
+from gnomon.distributions.units import (
+    BernoulliUnits, CategoricalUnits, GaussianUnits, IsingUnits, ScaledGaussianUnits,
+)  # fmt: skip
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.partition import log_partition
+from gnomon.inference.exact.enumeration import enumerable, log_evidence, weighted_posterior
+from gnomon.inference.exact.enumeration import log_partition as by_enumeration
+from gnomon.inference.importance.ais import ais
+from gnomon.inference.mcmc.gibbs import gibbs, joint_states, kernel_matrix, mean_field
+from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.numeric.noise import Noise, recording
+from gnomon.systems.energy.layered import LayeredMachine
+from gnomon.systems.energy.links import DenseLink
+from gnomon.systems.energy.rbm import RBMModel
+from oracles.binary import numerical_gradient
+
+THREE = ({"visible": 4, "middle": 3, "top": 2}, [("visible", "middle"), ("middle", "top")])
+FOUR = ({"a": 3, "b": 2, "c": 2, "d": 2}, [("a", "b"), ("b", "c"), ("c", "d")])
+GRAPH = ({"v": 3, "x": 2, "y": 2, "z": 2}, [("v", "x"), ("x", "y"), ("y", "v"), ("z", "v"), ("z", "y")])
+SHAPES = {"three": THREE, "four": FOUR, "graph": GRAPH}
+KINDS = {"bernoulli": BernoulliUnits, "ising": IsingUnits}
+VALUES = {BernoulliUnits: (0.0, 1.0), IsingUnits: (-1.0, 1.0)}
+
+
+def filled(machine, seed=0, scale=0.7):
+    """The machine with random parameters."""
+    random = np.random.default_rng(seed)
+    with torch.no_grad():
+        for parameter in machine.parameters():
+            parameter.copy_(torch.from_numpy(scale * random.normal(size=tuple(parameter.shape))))
+    return machine
+
+
+def machine_of(shape, kind=BernoulliUnits, seed=0, scale=0.7):
+    sizes, links = SHAPES[shape]
+    units = {name: kind(n) for name, n in sizes.items()}
+    return filled(LayeredMachine(units, links, dtype=torch.float64), seed, scale)
+
+
+class Table:
+    """Every joint state of a machine of binary units with its probability, from the parameters by plain loops."""
+
+    def __init__(self, machine, values=(0.0, 1.0)):
+        self.blocks, self.sizes = list(machine.units), dict(machine.sizes)
+        states = np.array(list(itertools.product(values, repeat=sum(self.sizes.values()))))
+        cuts = np.cumsum([self.sizes[block] for block in self.blocks])[:-1]
+        self.state = dict(zip(self.blocks, np.split(states, cuts, axis=1), strict=True))
+        p = {name: value.astype(float) for name, value in machine.state().items()}
+        self.energy = np.zeros(len(states))
+        for row in range(len(states)):
+            total = 0.0
+            for block in self.blocks:
+                for i in range(self.sizes[block]):
+                    total += p[f"{block}_bias"][i] * self.state[block][row, i]
+            for a, b in (link.ends for link in machine.links):
+                for i, j in np.ndindex(self.sizes[a], self.sizes[b]):
+                    total += p[f"{a}_{b}_weight"][i, j] * self.state[a][row, i] * self.state[b][row, j]
+            self.energy[row] = -total
+        self.log_z = float(np.logaddexp.reduce(-self.energy))
+        self.p = np.exp(-self.energy - self.log_z)
+
+    def marginal(self, blocks):
+        """Distinct states of some blocks and -log of their unnormalized mass."""
+        joined = np.concatenate([self.state[block] for block in blocks], axis=1)
+        rows, index = np.unique(joined, axis=0, return_inverse=True)
+        mass = np.array([np.logaddexp.reduce(-self.energy[index.ravel() == k]) for k in range(len(rows))])
+        cuts = np.cumsum([self.sizes[block] for block in blocks])[:-1]
+        return dict(zip(blocks, np.split(rows, cuts, axis=1), strict=True)), -mass
+
+
+@pytest.fixture(params=[*itertools.product(SHAPES, KINDS)], ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def pair(request):
+    shape, kind = request.param
+    machine = machine_of(shape, KINDS[kind])
+    return machine, Table(machine, VALUES[KINDS[kind]])
+
+
+# --- energies, marginals, conditionals --------------------------------------------------------------------------------
+
+
+def test_log_partition_and_energies_are_the_brute_force_sums(pair):
+    machine, table = pair
+    np.testing.assert_allclose(machine.joint_energy(table.state), table.energy, atol=1e-12)
+    assert machine.log_partition() == pytest.approx(table.log_z, abs=1e-11)
+    assert log_partition(machine, "exact").value == pytest.approx(table.log_z, abs=1e-11)
+    for kept in machine.marginal_blocks:
+        assert by_enumeration(machine, keep=kept) == pytest.approx(table.log_z, abs=1e-11)
+
+
+def test_every_set_that_can_be_kept_has_the_enumerated_marginal(pair):
+    machine, table = pair
+    sets = {kept for n in range(1, 5) for kept in itertools.combinations(machine.blocks, n)}
+    allowed = {kept for kept in sets if any(set(least) <= set(kept) for least in machine.marginal_blocks)}
+    for kept in allowed:
+        state, energy = table.marginal(kept)
+        np.testing.assert_allclose(machine.marginal_energy(state), energy, atol=1e-11)
+    for kept in sets - allowed:
+        with pytest.raises(UserValueError, match="keep must hold"):
+            machine.marginal_energy({block: table.state[block] for block in kept})
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("three", {("visible", "top"), ("middle",)}),
+        ("four", {("a", "c"), ("b", "d"), ("b", "c")}),
+        ("graph", {("v", "y"), ("v", "x", "z"), ("x", "y", "z")}),
+    ],
+)
+def test_the_smallest_sets_are_the_complements_of_the_largest_without_a_link(shape, expected):
+    assert set(machine_of(shape).marginal_blocks) == expected
+
+
+def test_conditionals_are_ratios_of_the_table(pair):
+    machine, table = pair
+    for block in machine.blocks:
+        found = machine.conditional(block, {name: x for name, x in table.state.items() if name != block})
+        for row in (0, 5, 77, len(table.p) - 1):
+            same = np.ones(len(table.p), bool)
+            for other in machine.blocks:
+                if other != block:
+                    same &= (table.state[other] == table.state[other][row]).all(1)
+            p = table.p[same] / table.p[same].sum()
+            np.testing.assert_allclose(found.mean[row], p @ table.state[block][same], atol=1e-12)
+            assert found.log_prob(table.state[block])[row] == pytest.approx(np.log(table.p[row] / table.p[same].sum()))
+            entropy = -(p * np.log(p)).sum()
+            assert found.entropy()[row] == pytest.approx(entropy, abs=1e-10)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sweep_leaves_the_joint_distribution_invariant(shape):
+    machine = machine_of(shape)
+    for model in (machine, machine.bridge(machine.base(np.full(machine.sizes[machine.observed], 0.3)), 0.4)):
+        states = joint_states(model)
+        table = Table(model)
+        for name, x in states.items():
+            np.testing.assert_array_equal(x, table.state[name])
+        for order in (None, *[(block,) for block in model.blocks], model.blocks[::-1]):
+            np.testing.assert_allclose(kernel_matrix(model, order) @ table.p, table.p, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_chains_visit_the_enumerated_distribution(kind):
+    machine, n = machine_of("three", KINDS[kind]), 5_000
+    table = Table(machine, VALUES[KINDS[kind]])
+    noise = Noise(0, "chains").rows(np.arange(n))
+    start = {block: units.start(noise.child(block), n, np.zeros(0)) for block, units in machine.units.items()}
+    with recording():
+        start = gibbs(machine, start, noise, steps=1)
+    end = gibbs(machine, start, noise.at(1), steps=30)
+    codes = (np.concatenate([end[block] for block in machine.blocks], axis=1) > 0) @ (1 << np.arange(8, -1, -1))
+    counts = np.bincount(codes, minlength=512)
+    many = table.p * n > 5
+    expected = [*(table.p[many] * n), table.p[~many].sum() * n]
+    assert chisquare([*counts[many], counts[~many].sum()], expected).pvalue > 1e-4  # false alarm 1e-4
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+def by_differences(machine, value):
+    """d value(machine) / d parameter by central differences, in float64."""
+    found = {}
+    for name, parameter in machine.named_parameters():
+
+        def at(x, parameter=parameter):
+            with torch.no_grad():
+                before = parameter.clone()
+                parameter.copy_(torch.from_numpy(x))
+                result = float(value(machine))
+                parameter.copy_(before)
+            return result
+
+        found[name] = numerical_gradient(at, parameter.detach().numpy().copy())
+    return found
+
+
+def assert_same(found, expected, atol):
+    assert set(found) == set(expected)
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], atol=atol)
+
+
+def test_joint_gradient_is_the_finite_difference_and_autograds(pair):
+    machine, table = pair
+    rows = np.arange(0, len(table.p), 7)
+    state = {block: x[rows] for block, x in table.state.items()}
+    weight = np.linspace(-1, 2, len(rows))
+    found = machine.joint_gradient(state, weight)
+    assert_same(found, by_differences(machine, lambda m: weight @ m.joint_energy(state)), 1e-7)
+    tensors = {block: torch.from_numpy(x) for block, x in state.items()}
+    (torch.from_numpy(weight) * machine.joint_energy(tensors)).sum().backward()
+    assert_same(found, {name: p.grad.numpy() for name, p in machine.named_parameters()}, 1e-10)
+    assert_same(machine.joint_gradient(tensors, torch.from_numpy(weight)), found, 1e-12)
+
+
+def test_marginal_gradient_is_autograds_on_every_set(pair):
+    machine, table = pair
+    for kept in machine.marginal_blocks:
+        state, _ = table.marginal(kept)
+        weight = np.linspace(-1, 2, len(state[kept[0]]))
+        found = machine.marginal_gradient(state, weight)
+        machine.zero_grad()
+        tensors = {block: torch.from_numpy(x) for block, x in state.items()}
+        (torch.from_numpy(weight) * machine.marginal_energy(tensors)).sum().backward()
+        assert_same(found, {name: p.grad.numpy() for name, p in machine.named_parameters()}, 1e-10)
+        assert_same(machine.marginal_gradient(tensors, torch.from_numpy(weight)), found, 1e-12)
+
+
+# --- the observed layer -----------------------------------------------------------------------------------------------
+
+
+def test_the_energy_and_the_probability_of_the_observed_layer(pair):
+    machine, table = pair
+    state, energy = table.marginal((machine.observed,))
+    x = state[machine.observed]
+    np.testing.assert_allclose(machine.energy(x), energy, atol=1e-11)
+    np.testing.assert_allclose(log_evidence(machine, {machine.observed: x}), -energy, atol=1e-11)
+    assert np.exp(machine.log_prob(x)).sum() == pytest.approx(1, abs=1e-11)
+
+
+def test_the_posterior_of_rows_is_that_of_the_table(monkeypatch):
+    from gnomon.inference.exact import enumeration
+
+    machine = machine_of("three")
+    table = Table(machine)
+    x, _ = table.marginal(("visible",))
+    rows = x["visible"][[3, 9, 14]]
+    for chunk in (1 << 21, 9 * 4):  # few states at a time
+        monkeypatch.setattr(enumeration, "_CHUNK_NUMBERS", chunk)
+        monkeypatch.setattr(enumeration, "_rows", lambda model, chunk=chunk: max(chunk // 9, 1))
+        mean, total = np.zeros((3, 2)), np.zeros(3)
+        for state, log_p, here in weighted_posterior(machine, {"visible": rows}):
+            p = np.exp(log_p)
+            total[here] += p.sum(1)
+            mean[here] += (p[..., None] * state["top"].reshape(*p.shape, -1)).sum(1)
+            np.testing.assert_array_equal(state["visible"].reshape(*p.shape, -1)[:, 0], rows[here])
+        np.testing.assert_allclose(total, 1, atol=1e-12)
+        for k, row in enumerate(rows):
+            same = (table.state["visible"] == row).all(1)
+            expected = (table.p[same] @ table.state["top"][same]) / table.p[same].sum()
+            np.testing.assert_allclose(mean[k], expected, atol=1e-12)
+
+
+def test_mean_field_solves_its_equations_and_bounds_the_evidence(pair):
+    machine, table = pair
+    state, energy = table.marginal((machine.observed,))
+    x, hidden = state[machine.observed], [block for block in machine.blocks if block != machine.observed]
+    means = mean_field(machine, {machine.observed: (x, None)}, steps=2000, tol=1e-12)
+    for block in hidden:
+        np.testing.assert_allclose(machine.conditional(block, means).mean, means[block], atol=1e-10)
+    bounds = []
+    for steps in (1, 2, 5, 2000):
+        means = mean_field(machine, {machine.observed: (x, None)}, steps=steps)
+        q = {block: machine.conditional(block, means) for block in hidden} | {machine.observed: x}
+        bounds.append(-machine.joint_energy(q) + sum(q[block].entropy() for block in hidden))
+        assert (bounds[-1] <= -energy + 1e-12).all()
+    assert (bounds[-1] > bounds[0] - 1e-12).all() and (bounds[-1] < -energy - 1e-6).any()
+
+
+def test_mean_field_stops_where_no_mean_moves():
+    machine = machine_of("three")
+    x = np.ones((2, 4))
+    far = mean_field(machine, {"visible": (x, None)}, steps=500)
+    near = mean_field(machine, {"visible": (x, None)}, steps=500, tol=1e-3)
+    assert 0 < max(np.abs(far[b] - near[b]).max() for b in far) < 1e-2
+
+
+# --- bridges ----------------------------------------------------------------------------------------------------------
+
+
+def test_bridges_mix_joint_energies_and_bases_are_known():
+    for kind in (BernoulliUnits, IsingUnits):
+        machine = machine_of("graph", kind)
+        table = Table(machine, VALUES[kind])
+        base = machine.base(np.full(3, 0.4))
+        np.testing.assert_allclose(base.conditional("v", table.state).mean, 0.4, atol=1e-12)
+        assert base.log_partition() == pytest.approx(Table(base, VALUES[kind]).log_z, abs=1e-12)
+        mixed = machine.bridge(base, 0.3).joint_energy(table.state)
+        expected = 0.7 * base.joint_energy(table.state) + 0.3 * table.energy
+        np.testing.assert_allclose(mixed, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [("visible", "top"), "middle"])
+@pytest.mark.parametrize("seed", range(3))
+def test_annealed_importance_sampling_of_three_layers_is_unbiased_for_z(keep, seed):
+    machine = machine_of("three", seed=seed)
+    weights = ais(machine, machine.base(), Noise(seed, "ais"), chains=100 * 20, schedule=30, keep=keep)
+    ratio = np.exp(np.asarray(weights.log_weights) - machine.log_partition()).reshape(100, 20).mean(1)
+    assert abs(ratio.mean() - 1) < 3.9 * ratio.std(ddof=1) / 10  # false alarm 1e-4
+    assert weights.values.shape == (2000, 6 if keep != "middle" else 3)
+
+
+def test_annealing_errors_cover_log_z_on_three_layers():
+    """Three errors of 30 seeds: each is missed with probability 0.003 at most, so two misses are a false alarm of 4e-3."""
+    machine = machine_of("three", scale=1.2)
+    truth, missed = machine.log_partition(), 0
+    for seed in range(30):
+        score = log_partition(machine, "ais", Noise(seed, "ais"), chains=50, schedule=50)
+        missed += abs(score.value - truth) > 3 * score.error
+    assert missed <= 1
+
+
+@pytest.mark.parametrize("method", ["ais", "linked", "bridge"])
+@pytest.mark.parametrize("kind", [BernoulliUnits, IsingUnits])
+def test_every_estimate_of_log_z_takes_any_graph(method, kind):
+    machine = machine_of("graph", kind, scale=0.5)
+    options = {"ais": {"schedule": 100}, "linked": {}, "bridge": {"chains": 10, "draws": 300}}[method]
+    score = log_partition(machine, method, Noise(0, "z"), **options)
+    assert abs(score.value - machine.log_partition()) < 5 * score.error + 1e-9  # fixed seeds
+
+
+def test_the_compiled_path_draws_what_the_plain_one_draws_from():
+    """Of three layers the numbers differ (other addresses), the levels' densities do not."""
+    machine = machine_of("three")
+    base, etas = machine.base(np.full(4, 0.3)), np.array([0.0, 0.4, 1.0])
+    for keep in (("visible", "top"), ("middle",)):
+        fast, slow = machine.path(base, etas, keep), BridgePath(machine, base, etas, keep)
+        x = fast.start(64, Noise(0, "start"))
+        for level in range(3):
+            np.testing.assert_allclose(fast.log_prob(level, x), slow.log_prob(level, x), atol=1e-10)
+        np.testing.assert_array_equal(x, slow.start(64, Noise(0, "start")))
+    graph = machine_of("graph")
+    assert type(graph.path(graph.base(), etas, ("v", "y"))) is BridgePath  # the kept blocks are linked
+    assert type(machine.path(machine, etas, ("middle",))) is BridgePath  # the base is coupled
+
+
+def test_moves_of_linked_kept_blocks_are_undone_in_the_opposite_order():
+    machine = machine_of("graph")
+    kept = ("v", "y")
+    table = Table(machine)
+    rows, energy = table.marginal(kept)
+    p = np.exp(-energy - table.log_z)
+    index = {tuple(x): k for k, x in enumerate(np.concatenate([rows["v"], rows["y"]], axis=1))}
+    codes = np.array([index[tuple(x)] for x in np.concatenate([table.state["v"], table.state["y"]], axis=1)])
+    lift = np.zeros((len(table.p), len(p)))  # a kept state, the others drawn given it
+    lift[np.arange(len(codes)), codes] = table.p / p[codes]
+    drop = (codes[None, :] == np.arange(len(p))[:, None]).astype(float)
+    there = drop @ kernel_matrix(machine, kept) @ lift
+    back = drop @ kernel_matrix(machine, kept[::-1]) @ lift
+    np.testing.assert_allclose(there * p[None, :], (back * p[None, :]).T, atol=1e-14)
+    assert np.abs(there * p[None, :] - (there * p[None, :]).T).max() > 1e-4
+
+
+# --- kinds of units ---------------------------------------------------------------------------------------------------
+
+
+def test_spins_are_bits_by_an_affine_map():
+    """x = 2 b - 1: W_b = 4 W, bias_b = 2 bias - 2 sum of the weights, and a constant."""
+    spins = machine_of("four", IsingUnits)
+    bits = machine_of("four")
+    with torch.no_grad():
+        constant = 0.0
+        for block in spins.blocks:
+            bits.get_parameter(f"{block}_bias").copy_(2 * spins.get_parameter(f"{block}_bias"))
+            constant -= float(spins.get_parameter(f"{block}_bias").sum())
+        for link in spins.links:
+            (name,), (a, b) = link.names.values(), link.ends
+            W = spins.get_parameter(name)
+            bits.get_parameter(name).copy_(4 * W)
+            bits.get_parameter(f"{a}_bias").sub_(2 * W.sum(1))
+            bits.get_parameter(f"{b}_bias").sub_(2 * W.sum(0))
+            constant += float(W.sum())
+    assert spins.log_partition() == pytest.approx(bits.log_partition() + constant, abs=1e-11)
+    state = {block: Table(bits).state[block] for block in bits.blocks}
+    spun = {block: 2 * x - 1 for block, x in state.items()}
+    np.testing.assert_allclose(spins.joint_energy(spun), bits.joint_energy(state) - constant, atol=1e-11)
+    noise = Noise(0, "walk").rows(np.arange(len(state["a"])))
+    walked, other = gibbs(spins, spun, noise, steps=3), gibbs(bits, state, noise, steps=3)
+    for block in bits.blocks:
+        np.testing.assert_array_equal(walked[block], 2 * other[block] - 1)
+
+
+def grid(n=4001, width=12.0):
+    """Points and the weight of each for the trapezoid rule."""
+    x = np.linspace(-width, width, n)
+    return x, x[1] - x[0]
+
+
+@pytest.mark.parametrize("kind", [GaussianUnits, ScaledGaussianUnits])
+def test_normal_units_against_quadrature(kind):
+    """Two normal units beside three hidden bits: marginals, conditionals, log Z, gradients by integrals on a grid."""
+    units = {"visible": kind(1), "hidden": BernoulliUnits(2), "top": kind(1)}
+    links = [("visible", "hidden"), ("hidden", "top")]
+    machine = filled(LayeredMachine(units, links, dtype=torch.float64), seed=4, scale=0.6)
+    p = machine.state()
+    x, step = grid()
+    precision = {b: float(np.exp(p.get(f"{b}_log_precision", np.zeros(1))[0])) for b in ("visible", "top")}
+    bits = np.array(list(itertools.product([0.0, 1.0], repeat=2)))
+
+    def log_weight(v, h, t):
+        total = p["visible_bias"][0] * v - precision["visible"] * v * v / 2
+        total = total + p["top_bias"][0] * t - precision["top"] * t * t / 2 + h @ p["hidden_bias"]
+        return total + v * (p["visible_hidden_weight"][0] @ h) + t * (h @ p["hidden_top_weight"][:, 0])
+
+    mass = [[np.exp(log_weight(x, h, t)).sum() * step for t in (0.3,)] for h in bits]
+    for h, (total,) in zip(bits, mass, strict=True):
+        kept = {"hidden": h[None], "top": np.array([[0.3]])}
+        assert machine.marginal_energy(kept)[0] == pytest.approx(-np.log(total), abs=1e-9)
+        found = machine.conditional("visible", kept)
+        density = np.exp(log_weight(x, h, 0.3)) / total
+        np.testing.assert_allclose(np.exp(found.log_prob(x[1000:1003, None])), density[1000:1003], rtol=1e-8)
+        assert found.mean[0, 0] == pytest.approx((density * x).sum() * step, abs=1e-9)
+        spread = (density * x * x).sum() * step - found.mean[0, 0] ** 2
+        assert np.ravel(found.variance)[0] == pytest.approx(spread, abs=1e-9)
+        assert found.entropy()[0] == pytest.approx(-(density * np.log(density + 1e-300)).sum() * step, abs=1e-8)
+    z = 0.0
+    for h in bits:  # given h both normal units integrate on their own
+        v = np.exp(log_weight(x, h, 0.0)).sum() * step
+        t = np.exp(log_weight(0.0, h, x) - log_weight(0.0, h, 0.0)).sum() * step
+        z += v * t
+    assert machine.log_partition() == pytest.approx(np.log(z), abs=1e-9)
+    assert enumerable(machine)
+    rows = np.array([[0.2], [-1.0]])
+    density = np.exp(machine.log_prob(x[:, None]))
+    assert density.sum() * step == pytest.approx(1, abs=1e-8)
+    given = {"visible": rows, "hidden": np.array([[1.0, 0.0], [0.0, 1.0]])}
+    weight = np.array([0.7, -0.4])
+    found = machine.marginal_gradient(given, weight)
+    assert_same(found, by_differences(machine, lambda m: weight @ m.marginal_energy(given)), 1e-7)
+    state = {**given, "top": np.array([[0.5], [-0.1]])}
+    found = machine.joint_gradient(state, weight)
+    assert_same(found, by_differences(machine, lambda m: weight @ m.joint_energy(state)), 1e-7)
+    tensors = {block: torch.from_numpy(value) for block, value in given.items()}
+    np.testing.assert_allclose(machine.marginal_energy(tensors).detach(), machine.marginal_energy(given), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [GaussianUnits, ScaledGaussianUnits])
+def test_normal_units_are_drawn_bridged_and_annealed(kind):
+    units = {"visible": kind(2), "hidden": IsingUnits(3)}
+    machine = filled(LayeredMachine(units, [("visible", "hidden")], dtype=torch.float64), seed=1, scale=0.5)
+    n = 40_000
+    found = machine.conditional("visible", {"hidden": np.tile([[1.0, -1.0, 1.0]], (n, 1))})
+    drawn = found.sample(Noise(0, "x").rows(np.arange(n)), 0)
+    spread = np.broadcast_to(found.variance, 2)
+    assert (np.abs(drawn.mean(0) - found.mean[0]) < 4.5 * np.sqrt(spread / n)).all()  # false alarm below 1e-4
+    assert (np.abs(drawn.var(0) / spread - 1) < 4.5 * np.sqrt(2 / n)).all()  # false alarm below 1e-4
+    base = machine.base(np.array([0.5, -0.5]))
+    np.testing.assert_allclose(
+        base.conditional("visible", {"hidden": np.ones((1, 3))}).mean[0], [0.5, -0.5], atol=1e-12
+    )
+    state = {"visible": np.array([[0.1, -2.0]]), "hidden": np.array([[1.0, 1.0, -1.0]])}
+    mixed = machine.bridge(base, 0.3).joint_energy(state)
+    expected = 0.7 * base.joint_energy(state) + 0.3 * machine.joint_energy(state)
+    np.testing.assert_allclose(mixed, expected, atol=1e-12)
+    score = log_partition(machine, "ais", Noise(0, "z"), schedule=100)
+    assert abs(score.value - machine.log_partition()) < 5 * score.error  # a fixed seed
+    with pytest.raises(UserValueError, match="more states than can be counted"):
+        by_enumeration(machine, keep="visible")
+
+
+def test_one_of_several_values_against_enumeration():
+    units = {"visible": CategoricalUnits(2, 3), "hidden": BernoulliUnits(2), "top": CategoricalUnits(1, 4)}
+    machine = filled(
+        LayeredMachine(units, [("visible", "hidden"), ("hidden", "top")], dtype=torch.float64), seed=2
+    )  # fmt: skip
+    v = units["visible"].states(np.arange(9))
+    assert v.shape == (9, 6) and len(np.unique(v, axis=0)) == 9 and (v.reshape(9, 2, 3).sum(2) == 1).all()
+    h, t = units["hidden"].states(np.arange(4)), np.eye(4)
+    i, j, k = (index.ravel() for index in np.meshgrid(np.arange(9), np.arange(4), np.arange(4), indexing="ij"))
+    state = {"visible": v[i], "hidden": h[j], "top": t[k]}
+    energy = machine.joint_energy(state)
+    assert machine.log_partition() == pytest.approx(np.logaddexp.reduce(-energy), abs=1e-11)
+    for kept in machine.marginal_blocks:
+        assert by_enumeration(machine, keep=kept) == pytest.approx(np.logaddexp.reduce(-energy), abs=1e-11)
+    law = np.exp(-energy - np.logaddexp.reduce(-energy)).reshape(9, 16).sum(1)
+    np.testing.assert_allclose(np.exp(machine.log_prob(v)), law, atol=1e-12)
+    found = machine.conditional("visible", {"hidden": h[[2]]})
+    p = np.exp(-energy.reshape(9, 4, 4)[:, 2, 0])
+    p /= p.sum()
+    np.testing.assert_allclose(found.mean[0], p @ v, atol=1e-12)
+    np.testing.assert_allclose(np.exp(machine.conditional("visible", {"hidden": np.tile(h[2], (9, 1))}).log_prob(v)), p)
+    assert found.entropy()[0] == pytest.approx(-(p * np.log(p)).sum(), abs=1e-12)
+    many = machine.conditional("visible", {"hidden": np.tile(h[2], (20_000, 1))}).sample(Noise(0, "x"), 0)
+    assert (many.reshape(-1, 2, 3).sum(2) == 1).all()
+    counts = np.array([(many == row).all(1).sum() for row in v])
+    assert chisquare(counts, 20_000 * p).pvalue > 1e-4  # false alarm 1e-4
+    weight = np.linspace(-1, 1, len(i))
+    gradient = machine.joint_gradient(state, weight)
+    assert_same(gradient, by_differences(machine, lambda m: weight @ m.joint_energy(state)), 1e-7)
+
+
+# --- the restricted machine, types, refusals --------------------------------------------------------------------------
+
+
+def test_the_restricted_machine_is_the_case_of_two_layers():
+    random = np.random.default_rng(0)
+    W, b, c = random.normal(size=(5, 3)), random.normal(size=5), random.normal(size=3)
+    rbm = RBMModel.of(W, b, c)
+    units = {"visible": BernoulliUnits(5), "hidden": BernoulliUnits(3)}
+    machine = LayeredMachine(units, [DenseLink("visible", "hidden", name="")], dtype=torch.float64)
+    machine.load(rbm.state())
+    v, h = (random.random((7, 5)) < 0.5).astype(float), (random.random((7, 3)) < 0.5).astype(float)
+    state, weight = {"visible": v, "hidden": h}, random.normal(size=7)
+    np.testing.assert_array_equal(rbm.joint_energy(state), -(v @ b) - h @ c - ((v @ W) * h).sum(-1))
+    np.testing.assert_array_equal(machine.joint_energy(state), rbm.joint_energy(state))
+    np.testing.assert_array_equal(machine.energy(v), rbm.energy(v))
+    assert machine.log_partition() == rbm.log_partition()
+    assert_same(machine.joint_gradient(state, weight), rbm.joint_gradient(state, weight), 0)
+    assert_same(machine.marginal_gradient({"visible": v}, weight), rbm.energy_gradient(v, weight)[0], 1e-13)
+    noise = Noise(0, "x").rows(np.arange(7))
+    for block in ("visible", "hidden"):
+        drawn = machine.conditional(block, state).sample(noise, 0)
+        np.testing.assert_array_equal(drawn, rbm.conditional(block, state).sample(noise, 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tensors_are_answered_as_arrays_are(dtype):
+    machine = machine_of("three").to(dtype)
+    random = np.random.default_rng(0)
+    kind = np.float32 if dtype == torch.float32 else np.float64
+    state = {block: (random.random((6, n)) < 0.5).astype(kind) for block, n in machine.sizes.items()}
+    tensors = {block: torch.from_numpy(x) for block, x in state.items()}
+    tolerance = 2e-6 if dtype == torch.float32 else 1e-13
+    kept = {"visible": state["visible"], "top": state["top"]}
+    pairs = [
+        (machine.joint_energy(state), machine.joint_energy(tensors)),
+        (machine.marginal_energy(kept), machine.marginal_energy({block: tensors[block] for block in kept})),
+        (machine.energy(state["visible"]), machine.energy(tensors["visible"])),
+        (machine.conditional("middle", state).mean, machine.conditional("middle", tensors).mean),
+    ]
+    for array, tensor in pairs:
+        assert isinstance(array, np.ndarray) and isinstance(tensor, torch.Tensor)
+        assert array.dtype == kind and tensor.dtype == dtype
+        np.testing.assert_allclose(tensor.detach().numpy(), array, rtol=tolerance, atol=tolerance)
+    noise = Noise(0, "walk").rows(np.arange(6))
+    walked, other = gibbs(machine, state, noise, steps=3), gibbs(machine, tensors, noise, steps=3)
+    for block in walked:
+        np.testing.assert_array_equal(other[block].numpy(), walked[block])  # no uniform number lies between roundings
+
+
+def test_contracts_of_the_instance():
+    small, deep = machine_of("three"), LayeredMachine(
+        {"v": BernoulliUnits(50), "h": BernoulliUnits(40), "t": BernoulliUnits(30)}, [("v", "h"), ("h", "t")]
+    )  # fmt: skip
+    for contract in (HasUnits, HasJointGradient, HasMarginalEnergy, HasBridge, HasPath):
+        assert supports(small, contract) and supports(deep, contract)
+    assert supports(small, HasLogProb) and supports(small, HasEnergy)
+    assert not supports(deep, HasLogProb) and not supports(deep, HasEnergy)
+    assert not enumerable(deep)
+
+
+def test_initial_parameters_follow_the_noise_and_the_means():
+    machine = LayeredMachine({"v": BernoulliUnits(40), "h": BernoulliUnits(30)}, [("v", "h")])
+    machine.initialize(Noise(0, "initial"), np.full(40, 0.2))
+    assert 0.009 < machine.state()["v_h_weight"].std() < 0.011  # 1200 numbers of standard deviation 0.01; a fixed seed
+    np.testing.assert_allclose(machine.state()["v_bias"], np.log(0.25), rtol=1e-6)
+    assert not machine.state()["h_bias"].any()
+
+
+@pytest.mark.parametrize(
+    ("units", "links", "match"),
+    [
+        ({"a": BernoulliUnits(2)}, [("a", "b")], "layer 'b' is unknown"),
+        ({"a": BernoulliUnits(2)}, [("a", "a")], "join two layers once"),
+        ({"a": BernoulliUnits(2), "b": BernoulliUnits(2)}, [("a", "b"), ("b", "a")], "join two layers once"),
+        ({"a": 3}, [], "units must map"),
+        ({}, [], "units must map"),
+    ],
+)
+def test_graphs_that_are_none_are_refused(units, links, match):
+    with pytest.raises((UserTypeError, UserValueError), match=match):
+        LayeredMachine(units, links)
+
+
+def test_units_and_the_observed_layer_are_checked():
+    with pytest.raises(UserValueError, match="n must be at least 1, got 0"):
+        BernoulliUnits(0)
+    with pytest.raises(UserTypeError, match="n must be a whole number"):
+        IsingUnits(1.5)
+    with pytest.raises(UserValueError, match="observed must be one of a"):
+        LayeredMachine({"a": BernoulliUnits(2)}, [], observed="b")
+    with pytest.raises(UserValueError, match="cannot be counted"):
+        GaussianUnits(2).states(np.arange(2))
+
+
+def test_a_single_layer_is_independent_units():
+    machine = filled(LayeredMachine({"v": BernoulliUnits(3)}, [], dtype=torch.float64))
+    x = BernoulliUnits(3).states(np.arange(8))
+    assert machine.marginal_blocks == (("v",),)
+    assert np.exp(machine.log_prob(x)).sum() == pytest.approx(1, abs=1e-12)
