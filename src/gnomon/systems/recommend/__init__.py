@@ -1,0 +1,1 @@
+"""Recommenders: what a user would like, from who rated what."""
