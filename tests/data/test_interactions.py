@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gnomon.data.interactions import Interactions, codes_of
+from gnomon.data.interactions import Ids, Interactions
 from gnomon.data.negatives import pairwise, pointwise, unobserved
 from gnomon.data.pairs import Ratings
 from gnomon.data.rating_splits import split_ratings
@@ -24,16 +24,16 @@ def test_sparsity_and_round_trip():
     matrix = log.to_sparse()
     assert matrix.nnz == 5  # two of the ratings are 0: they are not missing
     table = dict(zip(zip(USERS, ITEMS, strict=True), VALUES, strict=True))
-    for u, user in enumerate(log.users):
-        for i, item in enumerate(log.items):
+    for u, user in enumerate(log.users.values):
+        for i, item in enumerate(log.items.values):
             assert matrix.toarray()[u, i] == table.get((user, item), 0.0)
     again = log.to_ratings()
     assert dict(zip(zip(again.users, again.items, strict=True), again.values, strict=True)) == table
     other = Interactions.from_ratings(again)
-    assert other.fingerprint() == log.fingerprint()
+    assert other.to_examples().fingerprint() == log.to_examples().fingerprint()
     shuffled = np.random.default_rng(0).permutation(5)
     mixed = Interactions.from_records(np.array(USERS)[shuffled], np.array(ITEMS)[shuffled], np.array(VALUES)[shuffled])
-    assert mixed.fingerprint() == log.fingerprint()
+    assert mixed.to_examples().fingerprint() == log.to_examples().fingerprint()
 
 
 @pytest.mark.spec("DLN-236")
@@ -72,10 +72,17 @@ def test_bad_records(users, items, options, said):
 
 
 def test_codes_of_ids():
-    assert codes_of([3, 8, 1], np.array([1, 3])).tolist() == [1, -1, 0]
-    assert codes_of(["b", "z"], np.array(["a", "b"])).tolist() == [1, -1]
-    assert codes_of([10, 2], np.array(["10", "7"])).tolist() == [0, -1]
-    assert codes_of(["10", "2", "02"], np.array([2, 10])).tolist() == [1, 0, -1]
+    assert Ids([1, 3]).codes([3, 8, 1]).tolist() == [1, -1, 0]
+    assert Ids(["a", "b"]).codes(["b", "z"]).tolist() == [1, -1]
+    assert Ids(["10", "7"]).codes([10, 2]).tolist() == [0, -1]
+    assert Ids([2, 10]).codes(["10", "2", "02"]).tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize("values", [[-3, 5, 10**15], ["", "a b", "\u5f20\u4e09", "z"]])
+def test_ids_come_back_from_their_arrays(values):
+    again = Ids.from_state(Ids(values).state())
+    assert again.values.tolist() == values
+    assert all(part.dtype.kind in "iu" for part in Ids(values).state().values())
 
 
 # --- negatives ------------------------------------------------------------------------------------------------------

@@ -2,21 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.data.dataset import fingerprint
+from gnomon.data.examples import Examples
 from gnomon.data.pairs import Ratings
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["Interactions", "Rule", "codes_of"]
+__all__ = ["Ids", "Interactions", "Rule"]
 
 Rule = Literal["last", "mean", "error"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+class Ids:
+    """What the rows or columns of a matrix are called: each id once, sorted; its place is its code.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Whole numbers or text, sorted, each once.
+
+    Examples
+    --------
+    >>> known = Ids(np.array([3, 7]))
+    >>> known.codes([7, 9]).tolist(), known.codes(["7", "007"]).tolist()
+    ([1, -1], [1, -1])
+    """
+
+    def __init__(self, values: ArrayLike) -> None:
+        self.values: NDArray[Any] = np.asarray(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def codes(self, ids: ArrayLike) -> Ints:
+        """Code of each id, -1 where it is unknown.
+
+        Whole numbers and their usual spelling as text are the same, so that "42" from a command line finds 42.
+        """
+        wanted, known = np.asarray(ids), self.values
+        order = np.arange(len(known))
+        if known.dtype.kind in "iu" and wanted.dtype.kind in "USO":
+            known = known.astype(np.str_)
+            order = np.argsort(known)
+            known = known[order]
+        if known.dtype.kind in "US" and wanted.dtype.kind not in "US":
+            wanted = wanted.astype(np.str_)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[place] == wanted, order[place], -1).astype(np.int64)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As arrays of numbers: whole numbers as they are, text as UTF-8 end to end and where each ends."""
+        if self.values.dtype.kind in "iu":
+            return {"ids": self.values.astype(np.int64)}
+        encoded = [str(one).encode("utf-8", "surrogatepass") for one in self.values.tolist()]
+        text = np.frombuffer(b"".join(encoded), np.uint8).copy()
+        return {"text": text, "ends": np.cumsum([len(one) for one in encoded], dtype=np.int64)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Ids:
+        """The ids that `state` described."""
+        if "ids" in state:
+            return cls(np.asarray(state["ids"]))
+        text = np.asarray(state["text"], np.uint8).tobytes()
+        ends = np.asarray(state["ends"]).tolist()
+        return cls(np.array([text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +82,8 @@ class Interactions:
 
     Parameters
     ----------
-    users, items : array
-        Ids of the rows and of the columns, each once, sorted.
+    users, items : Ids
+        Of the rows and of the columns.
     offsets : int64 array of shape (n_users + 1,)
         The pairs of user u are those from ``offsets[u]`` up to ``offsets[u + 1]``.
     codes : int64 array of shape (n,)
@@ -43,8 +100,8 @@ class Interactions:
     3
     """
 
-    users: NDArray[Any]
-    items: NDArray[Any]
+    users: Ids
+    items: Ids
     offsets: Ints
     codes: Ints
     values: Floats
@@ -116,7 +173,7 @@ class Interactions:
         key = key[first]
         counts = np.bincount(key // len(known_items), minlength=len(known_users))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return cls(known_users, known_items, offsets, key % len(known_items), found, mass)
+        return cls(Ids(known_users), Ids(known_items), offsets, key % len(known_items), found, mass)
 
     @classmethod
     def from_ratings(cls, log: Ratings, *, repeats: Rule = "error") -> Interactions:
@@ -146,11 +203,12 @@ class Interactions:
 
     def to_ratings(self, name: str = "ratings") -> Ratings:
         """One record per pair."""
-        return Ratings(self.users[self.rows], self.items[self.codes], self.values, name=name)
+        return Ratings(self.users.values[self.rows], self.items.values[self.codes], self.values, name=name)
 
-    def fingerprint(self) -> str:
-        """BLAKE2b over ids, pairs, values and weights."""
-        return fingerprint(self.users, self.items, self.offsets, self.codes, self.values, self.weight)
+    def to_examples(self, dtype: Any = np.float64) -> Examples:
+        """As a fit takes them: codes of ``user`` and ``item``, ratings ``y``, and the ids as what all share."""
+        fields = {"user": self.rows, "item": self.codes, "y": self.values.astype(dtype)}
+        return Examples(fields, self.weight.astype(dtype), {"users": self.users, "items": self.items})
 
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
@@ -181,36 +239,3 @@ def _settle(values: Floats, weight: Floats, rows: Ints, first: Ints, repeats: st
         "a pair of user and item must occur once", f"rows {rows[twice - 1]} and {rows[twice]}",
         'drop one, or choose repeats="last" or "mean"',
     )  # fmt: skip
-
-
-def codes_of(ids: ArrayLike, known: NDArray[Any]) -> Ints:
-    """Place of each id among the sorted known ones, -1 where it is none of them.
-
-    Whole numbers and their usual spelling as text are the same ids, so that ``"42"`` from a command line finds 42.
-
-    Parameters
-    ----------
-    ids : array of shape (n,)
-    known : array of shape (m,)
-        Sorted, each once.
-
-    Examples
-    --------
-    >>> codes_of(["7", "007", "9"], np.array([3, 7])).tolist()
-    [1, -1, -1]
-    """
-    wanted = np.asarray(ids)
-    if known.dtype.kind in "US" and wanted.dtype.kind not in "US":
-        wanted = wanted.astype(np.str_)
-    if known.dtype.kind in "iu" and wanted.dtype.kind in "USO":
-        wanted = wanted.astype(np.str_)
-        known_text = known.astype(np.str_)
-        order = np.argsort(known_text)
-        found = _find(wanted, known_text[order])
-        return np.where(found >= 0, order[found], -1)
-    return _find(wanted, known)
-
-
-def _find(wanted: NDArray[Any], known: NDArray[Any]) -> Ints:
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[place] == wanted, place, -1).astype(np.int64)

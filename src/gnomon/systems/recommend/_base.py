@@ -1,0 +1,239 @@
+"""What recommenders share: ratings in, expected ratings, lists of items and their scores out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.contracts import Array, Group, Noise
+from gnomon.data.dataset import Dataset
+from gnomon.data.examples import Examples
+from gnomon.data.interactions import Interactions, Rule
+from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.pairs import Pairs, ids_of
+from gnomon.distributions.targets import Target
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.recommendation import rmse
+from gnomon.evaluation.score import Score
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.system.base import System
+from gnomon.system.fields import HasDtype
+from gnomon.systems.recommend._fitting import codes_of
+from gnomon.systems.recommend._model import FactorModel
+from gnomon.training.procedure import Problem
+
+__all__ = ["Recommendations", "Recommender", "records", "weighted_mean"]
+
+
+class Recommendations(NamedTuple):
+    """Items for some users (or items), best first.
+
+    Parameters
+    ----------
+    items : array of shape (n, k)
+        Ids; where there are fewer than k, the score is -inf and the id stands for nothing.
+    scores : array of shape (n, k)
+    """
+
+    items: NDArray[Any]
+    scores: NDArray[Any]
+
+
+class Recommender(RegressorMixin, HasDtype, System):
+    """Base of the systems that learn factors of users and items from ratings.
+
+    Ratings are `gnomon.data.pairs.Ratings` (a data set that holds some), a sparse matrix users by items, whose stored
+    entries are the ratings, or pairs of ids with the ratings beside them as `y`.
+    """
+
+    repeats: Annotated[
+        Rule,
+        Doc("What a pair counts that was rated several times: its last rating, their mean, or a refusal."),
+    ] = "last"
+    dtype: Literal["float32", "float64"] | None = "float32"
+
+    model_class: ClassVar[type] = FactorModel
+    domain: ClassVar[Any] = Pairs()
+    primary: ClassVar[str] = "rmse"
+    model_: FactorModel
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        X, y, times = records(X, y)
+        users, items = self.domain.check(X)
+        values = ratings_of(y, len(users))
+        weight = row_weights(sample_weight, len(users), np.float64)
+        log = Interactions.from_records(
+            users, items, values, times=times, weight=weight, repeats=self.repeats
+        )  # fmt: skip
+        return log.to_examples(self.dtype or "float32")
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        sizes = {side: len(examples.shared[side]) for side in ("users", "items")}
+        return {f"n_{side}": size for side, size in sizes.items()} | {"dtype": str(examples.y.dtype)}
+
+    def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
+        users, items = codes_of(examples)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(model.user_bias)))])
+        model.remember(examples.shared["users"], examples.shared["items"], offsets, items.astype(np.int32))
+
+    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        return Problem(model, examples, noise, group)
+
+    # --- verbs --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Array:
+        """Expected rating of each pair (user, item), shape (n,).
+
+        A user or item without a rating in the fit has bias and factors 0: what remains is the mean and the other bias.
+        """
+        check_is_fitted(self)
+        users, items = self.domain.check(records(X, None)[0])
+        return self.model_.score(self.model_.users.codes(users), self.model_.items.codes(items))
+
+    def recommend(self, users: Any, k: int = 10, *, exclude_seen: bool = True) -> Recommendations:
+        """The k items with the highest expected rating for each user, best first; equal ones in order of ids.
+
+        Parameters
+        ----------
+        users : array of ids
+            An unknown user gets what is best liked in general.
+        k : int in [1, inf), default 10
+        exclude_seen : bool, default True
+            Leave out what the user has rated.
+        """
+        check_is_fitted(self)
+        codes = self.model_.users.codes(_ids(users, "users"))
+        found, scores = self.model_.best(codes, self._count(k), exclude_seen=exclude_seen)
+        return Recommendations(self.items_[found], scores)
+
+    def similar_items(self, items: Any, k: int = 10) -> Recommendations:
+        """The k items whose factors point most nearly the same way as each item's, with the cosines, best first.
+
+        Parameters
+        ----------
+        items : array of ids
+            Each must have been rated in the fit.
+        k : int in [1, inf), default 10
+        """
+        check_is_fitted(self)
+        given = _ids(items, "items")
+        codes = self.model_.items.codes(given)
+        if (codes < 0).any():
+            unknown = given[codes < 0].tolist()[0]
+            raise UserValueError(f"items must have a rating in the fit, got {unknown!r}", "items", "drop it")
+        found, cosines = self.model_.similar(codes, self._count(k))
+        return Recommendations(self.items_[found], cosines)
+
+    def _count(self, k: int) -> int:
+        if how_many(k, "k") < 1:
+            raise UserValueError(f"k must be at least 1, got {k}", "k", "")
+        return min(int(k), len(self.model_.items))
+
+    def _pair(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ratings and predictions."""
+        X, y, _ = records(X, y)
+        found = self.predict(X)
+        return ratings_of(y, len(found)), found
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Root of the mean squared error, and mean absolute error, of the expected ratings."""
+        wanted, found = self._pair(X, y)
+        space = self.domain.space()
+        absolute = Score.from_pointwise(
+            np.abs(wanted - found), name="absolute_error", unit="units of the rating", data_space=space,
+            higher_is_better=False,
+        )  # fmt: skip
+        return {"rmse": rmse((wanted - found) ** 2, data_space=space), "absolute_error": absolute}
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the expected ratings, as scikit-learn's regressors; `evaluate` has the root mean squared error."""
+        wanted, found = self._pair(X, y)
+        weight = None if sample_weight is None else row_weights(sample_weight, len(wanted), np.float64)
+        return float(r2_score(wanted, found, sample_weight=weight))
+
+    # --- what was learned ---------------------------------------------------------------------------------------
+
+    @property
+    def users_(self) -> NDArray[Any]:
+        """Ids of the users, sorted."""
+        return self.model_.users.values
+
+    @property
+    def items_(self) -> NDArray[Any]:
+        """Ids of the items, sorted."""
+        return self.model_.items.values
+
+    @property
+    def user_factors_(self) -> Array:
+        """Factors of the users, in the order of ``users_``."""
+        return self.model_.user_factors
+
+    @property
+    def item_factors_(self) -> Array:
+        """Factors of the items, in the order of ``items_``."""
+        return self.model_.item_factors
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.categorical = True, True
+        return tags
+
+
+def records(X: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Pairs, ratings and times, whatever holds them.
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        A data set without ratings; ratings given twice.
+    """
+    if isinstance(X, Dataset):
+        if X.ratings is None:
+            raise UserTypeError(f"X is the data set {X.name}, which holds no ratings", "X", "give ratings")
+        X = X.ratings
+    if hasattr(X, "tocoo"):
+        entries = X.tocoo()
+        rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+        return np.stack([rows, columns], axis=1), _only(entries.data, y), None
+    if hasattr(X, "users") and hasattr(X, "values"):
+        return X, y if X.values is None else _only(X.values, y), X.times
+    return X, y, None
+
+
+def _only(own: Any, y: Any) -> Any:
+    if y is None:
+        return own
+    if np.shape(own) == np.shape(y) and np.array_equal(own, y):
+        return own
+    raise UserValueError("X brings its own ratings, and y has others", "y", "leave y out")
+
+
+def ratings_of(y: Any, n: int) -> NDArray[np.float64]:
+    """The ratings as numbers.
+
+    Raises
+    ------
+    UserValueError
+        None at all, another number than there are pairs, one that is not finite, with its row.
+    """
+    if y is None:
+        raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or ratings with values")
+    return Target().check(y, n=n, dtype=np.float64).astype(np.float64, copy=False)
+
+
+def _ids(given: Any, name: str) -> NDArray[Any]:
+    return ids_of(np.atleast_1d(np.asarray(given)) if not hasattr(given, "to_numpy") else given, name)
+
+
+def weighted_mean(examples: Examples) -> float:
+    """Mean rating."""
+    return float(np.average(np.asarray(examples.y, np.float64), weights=np.asarray(examples.weight, np.float64)))

@@ -1,0 +1,163 @@
+"""Fits whose steps the first process makes, in threads, and what their records hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
+from gnomon.recipes.recipe import Recipe
+from gnomon.systems.recommend._model import FactorModel
+from gnomon.training.context import current as current_context
+from gnomon.training.procedure import Info, Problem
+
+__all__ = [
+    "Fitting",
+    "Learner",
+    "OnFirstProcess",
+    "codes_of",
+    "first_factors",
+    "in_threads",
+    "loss_of",
+    "n_threads",
+    "squares",
+]
+
+INITIAL = 0.1
+"""Standard deviation of the first factors."""
+SERIAL = 1 << 20
+"""Numbers touched in a pass up to which threads would cost more than they gain."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Learner(Recipe):
+    """How a matrix factorization is learned."""
+
+    slot: ClassVar[str] = "learner"
+
+    def build(self, biases: bool) -> Any:
+        """The procedure."""
+        raise NotImplementedError
+
+
+def codes_of(examples: Examples) -> tuple[Ints, Ints]:
+    """Codes of users and of items."""
+    users, items = (np.asarray(examples[name].parts[0]) for name in ("user", "item"))
+    return users, items
+
+
+def first_factors(model: FactorModel, noise: Noise) -> None:
+    """Small normal factors of both sides, the same whatever the other side's size."""
+    for side, part in (("users", model.user_factors), ("items", model.item_factors)):
+        if part.shape[1]:
+            part[:] = INITIAL * noise.child(side).normal(part.shape, like=part)
+
+
+@dataclass
+class Fitting:
+    """A fit under way."""
+
+    problem: Problem
+    data: Any
+    done: int = 0
+
+
+class OnFirstProcess:
+    """Base of procedures whose steps the first process makes with all its threads; the others get what it has found.
+
+    A subclass gives `lay` (the ratings in its order), `advance` (a step: its record, and whether it was the last).
+    """
+
+    iterates: ClassVar[bool] = True
+
+    def lay(self, problem: Problem) -> Any:
+        """The ratings as the steps go through them."""
+        raise NotImplementedError
+
+    def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
+        """A step."""
+        raise NotImplementedError
+
+    def start(self, problem: Problem) -> Fitting:
+        """The state before the first step."""
+        return Fitting(problem, self.lay(problem) if problem.group.rank == 0 else None)
+
+    def step(self, state: Fitting) -> tuple[Fitting, Info]:
+        """A step of the first process."""
+        model, group = state.problem.model, state.problem.group
+        record: dict[str, float] = {}
+        done, sound = False, 0.0
+        if group.rank == 0:
+            record, done = self.advance(state)
+            sound = float(sum(part.sum(dtype=np.float64) for part in model.learned().values()))
+        state.done += 1
+        if group.size > 1:
+            names = ("loss", "rmse")
+            shared = group.sum([record.get(name, 0.0) for name in names] + [sound, float(done)])
+            record, sound, done = dict(zip(names, shared, strict=False)), shared[2], shared[3] > 0
+            if done:
+                share(model, group)
+        return state, Info(done=done, record={"epoch": state.done, **record}, monitored=sound)
+
+    def save(self, state: Fitting) -> tuple[dict[str, Array], dict[str, Any]]:
+        """The model and the number of steps."""
+        return state.problem.model.state(), {"done": state.done}
+
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Fitting:
+        """The state that was saved."""
+        problem.model.load(arrays)
+        state = self.start(problem)
+        state.done = facts["done"]
+        return state
+
+
+def share(model: FactorModel, group: Any) -> None:
+    """Give every process the first one's parameters."""
+    for part in model.learned().values():
+        part[...] = group.sum(part if group.rank == 0 else np.zeros_like(part))
+
+
+def loss_of(model: FactorModel, squared: float, mass: float, penalty: float) -> dict[str, float]:
+    """The record of a step: objective per weight of ratings, and the root of the mean squared error."""
+    return {"loss": (squared + penalty) / mass, "rmse": float(np.sqrt(squared / mass))}
+
+
+def in_threads(work: Callable[[Any], Any], parts: list[Any], *, size: int) -> None:
+    """Do the parts side by side, in threads that Python does not hold back; one after the other where there is little.
+
+    Parameters
+    ----------
+    work : callable
+    parts : list
+    size : int
+        Numbers that the parts touch in all.
+    """
+    threads = min(len(parts), n_threads())
+    if threads < 2 or size < SERIAL:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
+
+
+def n_threads() -> int:
+    """Threads of a fit: what the context says, else one per processor."""
+    known = current_context().threads
+    if known is not None:
+        return known
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def squares(bias: Array, factors: Array) -> Floats:
+    """Sum of the squares of each row."""
+    return np.square(bias, dtype=np.float64) + np.square(factors, dtype=np.float64).sum(1)

@@ -1,0 +1,194 @@
+"""Probabilistic matrix factorization against densities, ridge regressions and a grid."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gnomon
+from gnomon.errors import UserError
+from gnomon.numeric.noise import Noise
+from gnomon.systems.recommend._posterior import Sweeps
+from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs
+from gnomon.testing import check_system
+
+
+def random_ratings(seed=0, users=6, items=5):
+    random = np.random.default_rng(seed)
+    known = random.random((users, items)) < 0.6
+    known[:, 0], known[0] = True, True
+    X = np.argwhere(known)
+    return X, random.normal(3, 1, len(X))
+
+
+def log_joint(A, B, X, y, noise, users, items):
+    """log p(r, A, B), density by density."""
+    ratings = stats.norm.logpdf(y, (A[X[:, 0]] * B[X[:, 1]]).sum(1), np.sqrt(noise)).sum()
+    return ratings + stats.norm.logpdf(A, 0, np.sqrt(users)).sum() + stats.norm.logpdf(B, 0, np.sqrt(items)).sum()
+
+
+def regularized(A, B, X, y, own, other):
+    """Squared errors and weighted squares, summed, without a factor 1/2."""
+    return ((y - (A[X[:, 0]] * B[X[:, 1]]).sum(1)) ** 2).sum() + own * (A**2).sum() + other * (B**2).sum()
+
+
+def slopes(function, parts, h=1e-5):
+    found = []
+    for part in parts:
+        gradient = np.zeros_like(part)
+        for place in np.ndindex(part.shape):
+            old = part[place]
+            part[place] = old + h
+            above = function(*parts)
+            part[place] = old - h
+            gradient[place] = (above - function(*parts)) / (2 * h)
+            part[place] = old
+        found.append(gradient)
+    return found
+
+
+@pytest.mark.spec("PRA-194")
+def test_the_mode_is_the_regularized_factorization():
+    X, y = random_ratings()
+    noise, users, items = 0.4, 0.5, 0.8
+    random = np.random.default_rng(1)
+    A, B = random.normal(size=(6, 2)), random.normal(size=(5, 2))
+    own, other = noise / users, noise / items
+    likelihood = slopes(lambda A, B: log_joint(A, B, X, y, noise, users, items), [A, B])
+    loss = slopes(lambda A, B: regularized(A, B, X, y, own, other), [A, B])
+    for one, two in zip(likelihood, loss, strict=True):  # everywhere: the one is -2 noise times the other
+        np.testing.assert_allclose(-2 * noise * one, two, rtol=1e-6, atol=1e-6)
+    model = PMF(
+        n_factors=2, noise_variance=noise, user_variance=users, item_variance=items, center=False,
+        inference=MAP(iterations=1500), dtype="float64", random_state=0,
+    ).fit(X, y)  # fmt: skip
+    parts = [model.user_factors_.copy(), model.item_factors_.copy()]
+    for slope in slopes(lambda A, B: regularized(A, B, X, y, own, other), parts):
+        np.testing.assert_allclose(slope, 0, atol=1e-5)
+    assert model.history_["loss"][-1] == pytest.approx(regularized(*parts, X, y, own, other) / len(y))
+    assert (np.diff(model.history_["loss"]) <= 1e-12).all()
+    np.testing.assert_allclose(model.predict(X), (parts[0][X[:, 0]] * parts[1][X[:, 1]]).sum(1))
+
+
+@pytest.mark.spec("PRA-194")
+def test_only_the_product_of_the_variances_matters_to_the_mode():
+    X, y = random_ratings(2)
+    fit = {"n_factors": 2, "inference": MAP(iterations=1500), "dtype": "float64", "random_state": 0}
+    one = PMF(user_variance=0.5, item_variance=0.5, **fit).fit(X, y)
+    two = PMF(user_variance=2.0, item_variance=0.125, **fit).fit(X, y)
+    np.testing.assert_allclose(one.predict(X), two.predict(X), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(two.user_factors_), 2 * np.linalg.norm(one.user_factors_), rtol=1e-6)
+
+
+def chain_of(system, X, y, seed=0):
+    """A procedure of Gibbs sampling at its start."""
+    examples = system.ingest(X, y)
+    model = system.make(**system.arguments(examples))
+    noise = Noise(seed, "fit")
+    system.initialize(model, examples, noise.child("initial"))
+    procedure = system.procedure(examples)
+    return procedure, procedure.start(system.problem(model, examples, noise, gnomon.training.group.Group()))
+
+
+@pytest.mark.spec("PRA-194")
+def test_users_given_the_items_have_their_ridge_posterior():
+    X, y = random_ratings(3)
+    noise, variance, k, n = 0.5, 0.7, 2, 4000
+    system = PMF(
+        n_factors=k, noise_variance=noise, user_variance=variance, center=False, inference=Gibbs(learn_priors=False),
+        dtype="float64",
+    )  # fmt: skip
+    procedure, state = chain_of(system, X, y)
+    assert isinstance(procedure, Sweeps)
+    B = np.random.default_rng(0).normal(size=(5, k))
+    state.data.now.item_factors[:] = B
+    drawn = np.empty((n, 6, k))
+    for t in range(n):
+        procedure.draw_factors(state.data, True, Noise(1, "draws").at(t))
+        drawn[t] = state.data.now.user_factors
+    np.testing.assert_array_equal(state.data.now.item_factors, B)
+    widths = []
+    for user in range(6):
+        mine = X[:, 0] == user
+        Z = B[X[mine, 1]]
+        precision = Z.T @ Z / noise + np.eye(k) / variance
+        mean = np.linalg.solve(Z.T @ Z + noise / variance * np.eye(k), Z.T @ y[mine])
+        covariance = np.linalg.inv(precision)
+        # 12 means and 24 second moments, six standard errors each: false alarm below 1e-6
+        error = np.sqrt(np.diag(covariance) / n)
+        assert (np.abs(drawn[:, user].mean(0) - mean) < 6 * error).all()
+        spread = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n)
+        assert (np.abs(np.cov(drawn[:, user].T) - covariance) < 6 * spread).all()
+        widths.append((mine.sum(), np.linalg.det(covariance)))
+    counts = np.array(widths)
+    assert counts[counts[:, 0].argmax(), 1] < counts[counts[:, 0].argmin(), 1]  # more ratings, less doubt
+
+
+@pytest.mark.spec("PRA-194")
+def test_draws_have_the_posterior_of_a_grid():
+    """One user, two items, one factor: moments of the posterior by quadrature."""
+    X, y, noise, users, items = np.array([[0, 0], [0, 1]]), np.array([1.3, -0.4]), 0.5, 0.8, 0.6
+    grid = np.linspace(-5, 5, 161)
+    a, b, c = np.meshgrid(grid, grid, grid, indexing="ij")
+    log_p = -0.5 * ((y[0] - a * b) ** 2 + (y[1] - a * c) ** 2) / noise - 0.5 * (a**2 / users + (b**2 + c**2) / items)
+    weight = np.exp(log_p - log_p.max())
+    weight /= weight.sum()
+    wanted = [(weight * part).sum() for part in (a * b, a * c, a**2, b**2, (a * b) ** 2)]
+    system = PMF(
+        n_factors=1, noise_variance=noise, user_variance=users, item_variance=items, center=False, dtype="float64",
+        inference=Gibbs(draws=6000, burn_in=100, learn_priors=False), random_state=0,
+    ).fit(X, y)  # fmt: skip
+    A, B, _ = system.sample_posterior()
+    A, B = A[:, 0, 0], B[:, :, 0]
+    found = [A * B[:, 0], A * B[:, 1], A**2, B[:, 0] ** 2, (A * B[:, 0]) ** 2]
+    for exact, draws in zip(wanted, found, strict=True):
+        error = draws.reshape(100, -1).mean(1).std(ddof=1) / 10  # batch means; seven errors: false alarm below 1e-9
+        assert abs(draws.mean() - exact) < 7 * error
+    assert system.predict(X) == pytest.approx([found[0].mean(), found[1].mean()])
+    # the standard deviation of a new rating: noise, and what is not known of the expectation
+    spread = np.sqrt(noise + found[0].var())
+    assert system.predict(X[:1], return_std=True)[1][0] == pytest.approx(spread)
+    density = np.mean(stats.norm.pdf(0.9, found[0], np.sqrt(noise)))
+    assert system.log_prob(X[:1], [0.9])[0] == pytest.approx(np.log(density))
+
+
+def test_learned_priors_find_what_the_ratings_were_drawn_from():
+    random = np.random.default_rng(4)
+    A, B = random.normal(0, 1, (80, 2)), random.normal(0, 1, (60, 2))
+    X = np.argwhere(random.random((80, 60)) < 0.5)
+    y = 3 + (A[X[:, 0]] * B[X[:, 1]]).sum(1) + random.normal(0, 0.5, len(X))
+    model = PMF(n_factors=2, noise_variance=2.0, random_state=0, inference=Gibbs(draws=60, burn_in=40)).fit(X, y)
+    noise = model.sample_posterior().noise_variance
+    assert abs(noise.mean() - 0.25) < 0.04  # 2,400 ratings: its posterior has a standard deviation below 0.01
+    hidden = np.argwhere(np.ones((80, 60)))
+    assert np.sqrt(np.mean((model.predict(hidden) - 3 - (A[hidden[:, 0]] * B[hidden[:, 1]]).sum(1)) ** 2)) < 0.25
+
+
+def test_posterior_draws_and_unknown_ids():
+    X, y = random_ratings(5)
+    model = PMF(n_factors=2, inference=Gibbs(draws=7, burn_in=1), random_state=0).fit(X, y)
+    every = model.sample_posterior()
+    assert every.users.shape == (7, 6, 2) and every.items.shape == (7, 5, 2) and every.noise_variance.shape == (7,)
+    some = model.sample_posterior(3)
+    np.testing.assert_array_equal(some.users, every.users[[0, 3, 6]])
+    products = np.einsum("duk,dik->dui", every.users, every.items).mean(0)[tuple(X.T)]
+    np.testing.assert_allclose(model.predict(X), float(model.model_.mean[0]) + products, atol=1e-5)
+    mean, spread = model.predict([(0, 99), (0, 0)], return_std=True)
+    assert mean[0] == pytest.approx(y.mean(), abs=1e-6)
+    assert spread[0] == pytest.approx(np.sqrt(every.noise_variance.mean()))
+    for n in (0, 8):
+        with pytest.raises(UserError, match="n must be in"):
+            model.sample_posterior(n)
+    with pytest.raises(UserError, match="draws need Gibbs sampling"):
+        PMF(inference="map", random_state=0).fit(X, y).sample_posterior()
+
+
+def low_rank_example():
+    random = np.random.default_rng(0)
+    X = PMF.domain.example(random, 40)
+    A, B = random.normal(size=(200, 2)), random.normal(size=(200, 2))
+    return X, 3 + (A[X[:, 0]] * B[X[:, 1]]).sum(1)
+
+
+@pytest.mark.parametrize("inference", [MAP(iterations=4), Gibbs(draws=5, burn_in=3)])
+def test_contracts(inference):
+    check_system(PMF(n_factors=3, inference=inference, random_state=0), low_rank_example(), processes=False)
