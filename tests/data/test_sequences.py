@@ -89,11 +89,11 @@ def test_ratings_come_as_records_tables_frames_and_data_sets():
             "user": [0, 1, 0], "item": [0, 1, 1], "y": [5.0, 3.0, 1.0]
         }  # fmt: skip
         assert all(isinstance(one, Dense) for one in found.values())
-        assert UserItems().learn(frame).users.tolist() == ["ann", "bob"]
+        assert UserItems().learn(frame).users.values.tolist() == ["ann", "bob"]
     assert list(domain.ingest([["eve", 7], ["bob", 1]])) == ["user", "item"]
     unseen = domain.ingest([["eve", 7], ["bob", 1]])
     assert unseen["user"].values.tolist() == [-1, 1] and unseen["item"].values.tolist() == [0, -1]
     numbers = UserItems().learn([[3, 5, 1.0], [2, 5, 2.0]])
-    assert numbers.users.tolist() == [2, 3] and numbers.users.dtype.kind == "i"
+    assert numbers.users.values.tolist() == [2, 3] and numbers.users.values.dtype.kind == "i"
     with pytest.raises(UserError, match="row 1"):
         domain.check(log, [1.0, np.nan, 2.0])

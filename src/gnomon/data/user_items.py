@@ -8,16 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.interactions import codes_of
+from gnomon.data.interactions import Ids
 from gnomon.data.pairs import Ratings
 from gnomon.distributions.arrays import column_names
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense
 
-__all__ = ["UserItems"]
-
-Ids = NDArray[Any]
+__all__ = ["UserItems", "ids_of"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class UserItems(Domain):
 
     Parameters
     ----------
-    users, items : array, optional
-        Known ids, sorted, each once; `learn` finds them. Their places are the codes.
+    users, items : Ids, optional
+        Known ids; `learn` finds them.
 
     Examples
     --------
@@ -43,6 +41,8 @@ class UserItems(Domain):
     users: Ids | None = field(default=None, compare=False)
     items: Ids | None = field(default=None, compare=False)
     noun: ClassVar[str] = "a set of ratings"
+    view: ClassVar[str] = "ratings"
+    features: ClassVar[str] = "ratings"
     reads_datasets: ClassVar[bool] = True
 
     def check(self, X: Any, y: Any = None, *, name: str = "X", dtype: Any = None) -> Ratings:  # type: ignore[override]
@@ -50,8 +50,9 @@ class UserItems(Domain):
 
         Parameters
         ----------
-        X : Ratings, Dataset of ratings, or table of shape (n, 2) or (n, 3)
-            Columns: user, item, and the value where there are three.
+        X : Ratings, Dataset of ratings, table of shape (n, 2) or (n, 3), or sparse matrix
+            Columns: user, item, and the value where there are three. Of a matrix users by items the stored entries are
+            the values.
         y : array of shape (n,), optional
             Values, where the table has two columns.
 
@@ -61,6 +62,10 @@ class UserItems(Domain):
             No records, another number of columns, an id that is missing, a value that is no finite number.
         """
         log = getattr(X, "ratings", X)
+        if log is None:
+            raise UserTypeError(f"{name} is the data set {X.name}, which holds no ratings", name, "choose ratings")
+        if isinstance(X, list | tuple | np.ndarray) and not len(X):
+            raise UserValueError(f"{name} must have at least 1 record, got 0", name, "give (user, item) rows")
         if not isinstance(log, Ratings):
             log = _from_table(X, name)
         if y is not None:
@@ -75,14 +80,14 @@ class UserItems(Domain):
     def learn(self, X: Any) -> Self:
         """The domain with the ids of these records."""
         log = self.check(X)
-        return replace(self, users=np.unique(log.users), items=np.unique(log.items))
+        return replace(self, users=Ids(np.unique(log.users)), items=Ids(np.unique(log.items)))
 
     def ingest(self, X: Any, y: Any = None, *, dtype: Any = None, name: str = "X") -> dict[str, Dense]:
         """Fields ``user`` and ``item`` of codes, and ``y`` of float64 values where there are some."""
         if self.users is None or self.items is None:
             raise TypeError("codes need known ids: use learn(X) first")
         log = self.check(X, y, name=name)
-        fields = {"user": Dense(codes_of(log.users, self.users)), "item": Dense(codes_of(log.items, self.items))}
+        fields = {"user": Dense(self.users.codes(log.users)), "item": Dense(self.items.codes(log.items))}
         return fields if log.values is None else {**fields, "y": Dense(np.asarray(log.values, np.float64))}
 
     def columns(self, X: Any, field: Any) -> Any:
@@ -112,47 +117,89 @@ class UserItems(Domain):
     def malformed(self) -> list[Any]:
         """No records, tables of other widths, ratings that are no numbers."""
         missing = np.array([["u", None]], object)
-        return [[], 3, [["u"]], [["u", "i", "x"]], [["u", "i", np.inf]], missing]
+        return [
+            [], 3, [["u"]], [["u", "i", "x"]], [["u", "i", np.inf]], missing, np.arange(4), [[1.5, 2]],
+            np.array([[1, 2], [3, "x"]], object),
+        ]  # fmt: skip
 
 
 def _from_table(X: Any, name: str) -> Ratings:
-    """Records of a table of objects, column by column, so that ids keep their type."""
-    if isinstance(X, str | bytes):
-        raise UserTypeError(f"{name} must be records (user, item), got {type(X).__name__}", name, "give a table")
-    if column_names(X) is not None:
-        columns = [np.asarray(X[one].to_numpy()) for one in X.columns]
-    else:
-        rows = X.tolist() if isinstance(X, np.ndarray) else X
-        if not isinstance(rows, list | tuple) or not rows or not all(isinstance(one, list | tuple) for one in rows):
-            raise UserTypeError(f"{name} must be records (user, item), got {X!r:.60}", name, "give (user, item) rows")
-        if len({len(row) for row in rows}) != 1:
-            raise UserValueError(f"{name} has rows of different lengths", name, "give (user, item, value) rows")
-        columns = [_column([row[j] for row in rows]) for j in range(len(rows[0]))]
+    """Records of a table, column by column, so that ids keep their type."""
+    columns = _columns(X, name)
     if len(columns) not in (2, 3):
         raise UserValueError(f"{name} must have 2 or 3 columns, got {len(columns)}", name, "give user, item, value")
-    users, items = (_ids(column, j) for j, column in enumerate(columns[:2]))
+    users, items = (
+        ids_of(column, f"ids of {which}s") for which, column in zip(("user", "item"), columns, strict=False)
+    )
     values = None if len(columns) == 2 else _numbers(columns[2], len(users), name)
     return Ratings(users, items, values)
 
 
-def _column(values: list[Any]) -> NDArray[Any]:
-    """Numbers as numbers, text as text, and anything mixed as objects."""
-    kinds = {type(value) for value in values}
-    return np.array(values) if len(kinds) == 1 else np.array(values, object)
+def _columns(X: Any, name: str) -> list[Any]:
+    if hasattr(X, "tocoo"):  # users by items, whose stored entries are the ratings
+        entries = X.tocoo()
+        return [*(entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)), entries.data]
+    if column_names(X) is not None:
+        return [X[one] for one in X.columns]
+    if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+        if len({len(row) for row in X}) != 1:
+            raise UserValueError(f"{name} has rows of different lengths", name, "give (user, item, value) rows")
+        return [list(column) for column in zip(*X, strict=True)]
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return list(X.T)
+    told = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else f"{X!r:.60}"
+    raise UserTypeError(f"{name} must be records (user, item), got {told}", name, "give (user, item) rows")
 
 
-def _ids(column: NDArray[Any], j: int) -> Ids:
-    which = ("user", "item")[j]
-    if column.dtype.kind == "f" and (column == np.rint(column)).all():
-        return column.astype(np.int64)
-    if column.dtype.kind == "O":
-        missing = [row for row, one in enumerate(column) if one is None or one != one]
-        if missing:
-            raise UserValueError(f"the {which} is missing", f"row {missing[0]}", "drop the row")
-        return column.astype(np.str_)
-    if column.dtype.kind not in "iuU":
-        raise UserTypeError(f"ids of {which}s must be whole numbers or text, got {column.dtype}", which, "")
-    return column
+def ids_of(column: Any, name: str) -> NDArray[Any]:
+    """Ids as int64 or text: whole numbers (floating ones too, as a table of numbers has them) or text, never both.
+
+    Parameters
+    ----------
+    column : array-like of shape (n,)
+    name : str
+        What error messages call it.
+
+    Raises
+    ------
+    UserError
+        Anything else, with its row.
+
+    Examples
+    --------
+    >>> ids_of([3.0, 4.0], "users").tolist(), ids_of(["a", "b"], "users").tolist()
+    ([3, 4], ['a', 'b'])
+    """
+    if hasattr(column, "to_numpy"):
+        ids = column.to_numpy()
+    else:
+        ids = column if isinstance(column, np.ndarray) else np.array(column, object)
+    if ids.ndim != 1:
+        raise UserValueError(f"{name} must have one axis, got shape {ids.shape}", name, "give one id per row")
+    if ids.dtype.kind == "O":
+        ids = _from_objects(ids, name)
+    if ids.dtype.kind == "f":
+        bad = np.flatnonzero(~(np.isfinite(ids) & (ids == np.rint(ids))))
+        if bad.size:
+            raise UserValueError(f"{name} must be whole numbers or text, got {ids[bad[0]]}", f"row {bad[0]}", "drop it")
+    elif ids.dtype.kind not in "iuU":
+        raise UserTypeError(f"{name} must be whole numbers or text, got {ids.dtype}", name, "convert them")
+    return ids if ids.dtype.kind == "U" else ids.astype(np.int64)
+
+
+def _from_objects(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    text = np.array([isinstance(one, str) for one in ids.tolist()], bool)
+    number = np.array([isinstance(one, int | float | np.number) for one in ids.tolist()], bool)
+    wrong = np.flatnonzero(~(text | number))
+    if wrong.size:
+        raise UserValueError(
+            f"{name} must be whole numbers or text, got {ids[wrong[0]]!r}", f"row {wrong[0]}", "drop the row"
+        )
+    other = np.flatnonzero(text != text[:1])
+    if other.size:
+        what = f"{name} must all be numbers or all be text, got {ids[0]!r} and {ids[other[0]]!r}"
+        raise UserValueError(what, f"row {other[0]}", "make them text")
+    return ids.astype(np.str_ if text.any() else np.float64)
 
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:

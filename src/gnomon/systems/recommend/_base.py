@@ -12,13 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Group, Noise
-from gnomon.data.dataset import Dataset
 from gnomon.data.examples import Examples
 from gnomon.data.interactions import Interactions, Rule
+from gnomon.data.user_items import UserItems, ids_of
 from gnomon.distributions.arrays import row_weights
-from gnomon.distributions.pairs import Pairs, ids_of
-from gnomon.distributions.targets import Target
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.evaluation.recommendation import rmse
 from gnomon.evaluation.score import Score
 from gnomon.recipes.fields import Doc
@@ -29,7 +27,7 @@ from gnomon.systems.recommend._fitting import codes_of
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
 
-__all__ = ["Recommendations", "Recommender", "records", "weighted_mean"]
+__all__ = ["Recommendations", "Recommender", "weighted_mean"]
 
 
 class Recommendations(NamedTuple):
@@ -49,8 +47,8 @@ class Recommendations(NamedTuple):
 class Recommender(RegressorMixin, HasDtype, System):
     """Base of the systems that learn factors of users and items from ratings.
 
-    Ratings are `gnomon.data.pairs.Ratings` (a data set that holds some), a sparse matrix users by items, whose stored
-    entries are the ratings, or pairs of ids with the ratings beside them as `y`.
+    X is pairs of ids with the ratings as `y` or as a third column, ratings as `gnomon.data.pairs` reads them (or a data
+    set of them), or a sparse matrix users by items, whose stored entries are the ratings.
     """
 
     repeats: Annotated[
@@ -60,21 +58,24 @@ class Recommender(RegressorMixin, HasDtype, System):
     dtype: Literal["float32", "float64"] | None = "float32"
 
     model_class: ClassVar[type] = FactorModel
-    domain: ClassVar[Any] = Pairs()
+    domain: ClassVar[Any] = UserItems()
     primary: ClassVar[str] = "rmse"
     model_: FactorModel
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        X, y, times = records(X, y)
-        users, items = self.domain.check(X)
-        values = ratings_of(y, len(users))
-        weight = row_weights(sample_weight, len(users), np.float64)
-        log = Interactions.from_records(
-            users, items, values, times=times, weight=weight, repeats=self.repeats
-        )  # fmt: skip
-        return log.to_examples(self.dtype or "float32")
+        log = self.domain.check(X, y)
+        if log.values is None:
+            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
+        weight = row_weights(sample_weight, len(log), np.float64)
+        settled = Interactions.from_records(
+            log.users, log.items, log.values, times=log.times, weight=weight, repeats=self.repeats
+        )
+        return settled.to_examples(self.dtype or "float32")
+
+    def known_domain(self) -> UserItems:
+        return UserItems(self.model_.users, self.model_.items)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         sizes = {side: len(examples.shared[side]) for side in ("users", "items")}
@@ -96,8 +97,12 @@ class Recommender(RegressorMixin, HasDtype, System):
         A user or item without a rating in the fit has bias and factors 0: what remains is the mean and the other bias.
         """
         check_is_fitted(self)
-        users, items = self.domain.check(records(X, None)[0])
-        return self.model_.score(self.model_.users.codes(users), self.model_.items.codes(items))
+        return self.model_.score(*self._codes(X))
+
+    def _codes(self, X: Any) -> tuple[Any, Any]:
+        """Codes of users and items, -1 for unknown ones."""
+        fields = self.known_domain().ingest(X)
+        return fields["user"].values, fields["item"].values
 
     def recommend(self, users: Any, k: int = 10, *, exclude_seen: bool = True) -> Recommendations:
         """The k items with the highest expected rating for each user, best first; equal ones in order of ids.
@@ -111,7 +116,7 @@ class Recommender(RegressorMixin, HasDtype, System):
             Leave out what the user has rated.
         """
         check_is_fitted(self)
-        codes = self.model_.users.codes(_ids(users, "users"))
+        codes = self.model_.users.codes(ids_of(_several(users), "users"))
         found, scores = self.model_.best(codes, self._count(k), exclude_seen=exclude_seen)
         return Recommendations(self.items_[found], scores)
 
@@ -125,7 +130,7 @@ class Recommender(RegressorMixin, HasDtype, System):
         k : int in [1, inf), default 10
         """
         check_is_fitted(self)
-        given = _ids(items, "items")
+        given = ids_of(_several(items), "items")
         codes = self.model_.items.codes(given)
         if (codes < 0).any():
             unknown = given[codes < 0].tolist()[0]
@@ -140,14 +145,15 @@ class Recommender(RegressorMixin, HasDtype, System):
 
     def _pair(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ratings and predictions."""
-        X, y, _ = records(X, y)
-        found = self.predict(X)
-        return ratings_of(y, len(found)), found
+        log = self.domain.check(X, y)
+        if log.values is None:
+            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
+        return log.values, self.predict(log)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Root of the mean squared error, and mean absolute error, of the expected ratings."""
         wanted, found = self._pair(X, y)
-        space = self.domain.space()
+        space = self.domain.space(2)
         absolute = Score.from_pointwise(
             np.abs(wanted - found), name="absolute_error", unit="units of the rating", data_space=space,
             higher_is_better=False,
@@ -188,52 +194,11 @@ class Recommender(RegressorMixin, HasDtype, System):
         return tags
 
 
-def records(X: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Pairs, ratings and times, whatever holds them.
-
-    Raises
-    ------
-    UserValueError, UserTypeError
-        A data set without ratings; ratings given twice.
-    """
-    if isinstance(X, Dataset):
-        if X.ratings is None:
-            raise UserTypeError(f"X is the data set {X.name}, which holds no ratings", "X", "give ratings")
-        X = X.ratings
-    if hasattr(X, "tocoo"):
-        entries = X.tocoo()
-        rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
-        return np.stack([rows, columns], axis=1), _only(entries.data, y), None
-    if hasattr(X, "users") and hasattr(X, "values"):
-        return X, y if X.values is None else _only(X.values, y), X.times
-    return X, y, None
-
-
-def _only(own: Any, y: Any) -> Any:
-    if y is None:
-        return own
-    if np.shape(own) == np.shape(y) and np.array_equal(own, y):
-        return own
-    raise UserValueError("X brings its own ratings, and y has others", "y", "leave y out")
-
-
-def ratings_of(y: Any, n: int) -> NDArray[np.float64]:
-    """The ratings as numbers.
-
-    Raises
-    ------
-    UserValueError
-        None at all, another number than there are pairs, one that is not finite, with its row.
-    """
-    if y is None:
-        raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or ratings with values")
-    return Target().check(y, n=n, dtype=np.float64).astype(np.float64, copy=False)
-
-
-def _ids(given: Any, name: str) -> NDArray[Any]:
-    return ids_of(np.atleast_1d(np.asarray(given)) if not hasattr(given, "to_numpy") else given, name)
-
-
 def weighted_mean(examples: Examples) -> float:
     """Mean rating."""
     return float(np.average(np.asarray(examples.y, np.float64), weights=np.asarray(examples.weight, np.float64)))
+
+
+def _several(ids: Any) -> Any:
+    """One id as a list of one."""
+    return [ids] if np.ndim(ids) == 0 and not hasattr(ids, "to_numpy") else ids

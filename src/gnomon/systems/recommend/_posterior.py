@@ -226,7 +226,9 @@ class Sweeps(OnFirstProcess):
         center, precision = np.zeros(k), np.eye(k) / variance
         if self.recipe.learn_priors:
             prior = MultivariateNormalMeanPrecision(np.zeros(k), 2.0, float(k), k * variance * np.eye(k))
-            center, precision = prior.update(np.asarray(factors, np.float64)).law().sample(noise.child("prior"))
+            center, precision = (
+                prior.update(np.asarray(factors, np.float64)).distribution().sample(noise.child("prior"))
+            )
         solve(
             chain.sides[0 if of_users else 1], chain.now, of_users=of_users, biases=False, precision=precision,
             linear=np.matmul(precision, center), scale=1 / chain.noise_variance,

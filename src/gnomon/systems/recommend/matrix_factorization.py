@@ -39,8 +39,8 @@ class MatrixFactorization(Recommender):
 
     Notes
     -----
-    X is pairs (user, item) with the ratings as y, ratings as `gnomon.data.pairs` reads them, or a sparse matrix. Ids
-    are whole numbers or text. An id that the fit has not seen has bias and factors 0.
+    X is pairs (user, item) with the ratings as y or as a third column, ratings as `gnomon.data.pairs` reads them, or a
+    sparse matrix. Ids are whole numbers or text. An id that the fit has not seen has bias and factors 0.
 
     An epoch of stochastic gradient descent costs O(n n_factors), an iteration of alternating least squares
     O(n n_factors^2 + (users + items) n_factors^3). The result does not depend on threads or processes: the first

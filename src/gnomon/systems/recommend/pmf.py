@@ -17,7 +17,7 @@ from gnomon.evaluation.score import Score
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.recommend._base import Recommender, records, weighted_mean
+from gnomon.systems.recommend._base import Recommender, weighted_mean
 from gnomon.systems.recommend._fitting import first_factors
 from gnomon.systems.recommend._posterior import MAP, Gibbs, PMFModel, Priors
 
@@ -110,8 +110,7 @@ class PMF(Recommender):
     def _by_draw(self, X: Any) -> NDArray[np.float64]:
         """Expected rating of each pair in each draw."""
         check_is_fitted(self)
-        users, items = self.domain.check(records(X, None)[0])
-        return self.model_.by_draw(self.model_.users.codes(users), self.model_.items.codes(items))
+        return self.model_.by_draw(*self._codes(X))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected rating of each pair (user, item), shape (n,); with `return_std` also its standard deviation.
@@ -130,9 +129,8 @@ class PMF(Recommender):
 
     def log_prob(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Log density in nats of each rating given the pair, shape (n,): that of the mixture of the draws."""
-        X, y, _ = records(X, y)
-        found = self._by_draw(X)
         wanted, _ = self._pair(X, y)
+        found = self._by_draw(X)
         noise = self._noise()
         terms = -0.5 * (np.log(2 * math.pi * noise) + (wanted[:, None] - found) ** 2 / noise)
         log_p: NDArray[np.float64] = logsumexp(terms, axis=1) - math.log(len(noise))
@@ -140,7 +138,7 @@ class PMF(Recommender):
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Root of the mean squared error, mean absolute error, and mean log density of a rating in nats."""
-        space = self.domain.space()
+        space = self.domain.space(2)
         return super().evaluate(X, y) | {"log_likelihood": Score.from_pointwise(self.log_prob(X, y), data_space=space)}
 
     def sample_posterior(self, n: int | None = None) -> PosteriorDraws:
