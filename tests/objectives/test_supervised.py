@@ -54,10 +54,14 @@ def test_terms_penalties_and_what_is_watched() -> None:
     X, y, w = given.data["X"], given.data["y"], given.weight
     error = X @ np.array([1.0, -2.0]) - (y - 5) / 2
     expected = {"loss": (w * error**2).sum() / 2, "squared_error": (w * 4 * error**2).sum(), "l1": 3.0, "l2": 2.5}
-    assert {name: float(term.sum) for name, term in loss.terms.items()} == pytest.approx(expected, rel=1e-12)
+    assert {name: float(torch.as_tensor(term.sum).detach()) for name, term in loss.terms.items()} == pytest.approx(
+        expected, rel=1e-12
+    )
     assert (loss.terms["l1"].scale, loss.terms["l2"].scale, loss.watched) == (0.5, 0.25, "squared_error")
     total = expected["loss"] / w.sum() + 0.5 * 3.0 + 0.25 * 2.5
-    assert loss.total().item() == pytest.approx(total, rel=1e-12), "what is only watched is no part of the total"
+    assert loss.total().detach().item() == pytest.approx(total, rel=1e-12), (
+        "what is only watched is no part of the total"
+    )
     judged = objective.validate(model, given, noise=Noise(0, "fit"), group=Group())
     assert set(judged.terms) == {"loss", "squared_error"} and not judged.terms["loss"].sum.requires_grad
 
@@ -79,17 +83,16 @@ def test_class_weights_are_weights_of_rows() -> None:
     )
     for name, value in one.model_.state().items():
         np.testing.assert_allclose(value, other.model_.state()[name], rtol=1e-9, atol=1e-12)
-    assert not np.allclose(
-        one.model_.state()["layers.0.weight"], fitted("cross-entropy").model_.state()["layers.0.weight"]
-    )
+    plain = fitted("cross-entropy", standardize=False).model_.state()["layers.0.weight"]
+    assert not np.allclose(one.model_.state()["layers.0.weight"], plain)
 
 
 def test_smoothing_reaches_the_fit_by_any_name() -> None:
     """As a recipe and as a hyper-parameter; smoothed targets keep the probabilities away from 0 and 1."""
     X, _ = load_iris(return_X_y=True)
-    long = {"epochs": 100, "optimizer": "adam", "learning_rate": 0.02}
+    long = {"epochs": 40, "optimizer": "adam", "learning_rate": 0.05}
     smooth, plain = fitted(CrossEntropyLoss(smoothing=0.3), **long), fitted("cross-entropy", **long)
-    named = gnomon.MLP(**smooth.get_params()).set_params(loss="cross-entropy").set_params(loss__smoothing=0.3)
+    named = gnomon.MLP(**smooth.get_params(deep=False)).set_params(loss="cross-entropy").set_params(loss__smoothing=0.3)
     assert named.recipe("loss") == smooth.loss
     assert smooth.predict_proba(X).max() < 0.95 < plain.predict_proba(X).max()
 
@@ -115,7 +118,7 @@ def test_one_against_the_rest() -> None:
 
 def test_a_class_may_be_ignored() -> None:
     """Padding's label has no gradient: a fit that ignores class 2 is the fit to the other rows."""
-    X, y = load_iris(return_X_y=True)
+    y = load_iris(return_X_y=True)[1]
     one = fitted(NegativeLogLikelihood(ignore_index=2), batch_size=None, standardize=False)
     other = fitted("nll", weight=(y != 2).astype(float), batch_size=None, standardize=False)
     for name, value in one.model_.state().items():
@@ -129,7 +132,7 @@ def test_a_constant_prediction_is_the_losss_own_centre(loss: Any, expected: Any)
     """Mean or median of skewed targets, from a column that says nothing."""
     y = np.array([0.0, 0.0, 0.1, 0.2, 10.0])
     net = gnomon.MLPRegression(
-        hidden=(), loss=loss, epochs=3000, learning_rate=0.01, schedule="linear", l2=0.0, batch_size=None,
+        hidden=(), loss=loss, epochs=400, learning_rate=0.05, schedule="linear", l2=0.0, batch_size=None,
         random_state=0, dtype="float64",
     ).fit(np.zeros((5, 1)), y)  # fmt: skip
     middle = net.predict(np.zeros((1, 1)))[0]

@@ -19,6 +19,9 @@ CHUNK_NUMBERS = 1 << 22
 """Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
 
 
+CACHED = ("_views", "_device")
+
+
 class Module(nn.Module):
     """An ``nn.Module`` keeping `gnomon.contracts.HasState`: ``state() -> {name: array}`` and ``load(state)``.
 
@@ -41,10 +44,12 @@ class Module(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the module computes."""
-        for value in (*self.parameters(), *self.buffers()):
-            return value.device
-        return torch.device("cpu")
+        """Where the module computes; found once."""
+        cached: torch.device | None = self.__dict__.get("_device")
+        if cached is None:
+            found = next((value.device for values in (self.parameters(), self.buffers()) for value in values), None)
+            cached = self.__dict__["_device"] = found or torch.device("cpu")
+        return cached
 
     def ask(self, method: str, rows: Any, *, chunk: int | None = None) -> Any:
         """What a method answers to rows, as a NumPy array: in chunks, without gradients, where the module computes.
@@ -106,11 +111,12 @@ class Module(nn.Module):
         super().register_buffer(name, tensor, persistent)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        self.__dict__.pop("_views", None)  # another dtype has other memory
+        for name in CACHED:
+            self.__dict__.pop(name, None)  # another dtype has other memory
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_views"}
+        return {name: value for name, value in self.__dict__.items() if name not in CACHED}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Copy arrays of the same names and shapes into the module."""

@@ -51,8 +51,8 @@ class Supervised(Objective):
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
-        given = batch.data["X"], batch.data["y"], batch.weight
-        X, y, weight = (torch.as_tensor(values, device=model.device) for values in given)
+        device, given = model.device, (batch.data["X"], batch.data["y"], batch.weight)
+        X, y, weight = (torch.as_tensor(values, device=device) for values in given)
         outputs = getattr(model, self.outputs)(X)
         targets = getattr(model, self.targets)(y) if self.targets else y
         (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
