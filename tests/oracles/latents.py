@@ -122,7 +122,7 @@ def loss_of(objective, model, batch, *, seed=0, update=0):
     """The loss of a batch as the trainer sums it: a scalar, mean per unit of weight."""
     noise = Noise(seed, "fit/test").at(update)
     loss = objective(model, batch, noise=noise, phase="fit", group=Group())
-    return sum(term.scale * term.sum / term.weight for term in loss.terms.values())
+    return loss.total()
 
 
 def gradients(value, model):

@@ -178,6 +178,8 @@ class Latents(Recipe):
     slot: ClassVar[str] = "latents"
     width: ClassVar[int] = 1
     """Numbers that an encoder answers for each latent variable."""
+    reparametrized: ClassVar[bool] = False
+    """Whether a gradient passes a draw."""
 
     def codes(self, raw: torch.Tensor) -> Any:
         """q(z | x) of an encoder's answer, shape (n, d * width)."""
@@ -202,6 +204,7 @@ class GaussianLatents(Latents):
 
     short: ClassVar[str] = "gaussian"
     width: ClassVar[int] = 2
+    reparametrized: ClassVar[bool] = True
 
     def codes(self, raw: torch.Tensor) -> DiagonalGaussian:
         """Means, then log variances, which are held in [-14, 14]."""

@@ -173,9 +173,13 @@ class _Bound(Objective):
         """Signals of the draws, (n, draws), and what is added in closed form, (n,) or 0."""
         return log_weights(model, x, z, seen), 0.0
 
-    def closed(self, closed: Any, noise: Noise) -> Any:
-        """What of the closed form is trained on."""
+    def closed(self, closed: Any, noise: Noise | None) -> Any:
+        """What of the closed form is trained on; without noise, what belongs to the bound itself."""
         return closed
+
+    def recorded(self, closed: Any, weight: torch.Tensor) -> dict[str, Term]:
+        """What else stands in the history."""
+        return {}
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Minus the bound of a batch with data ``X``."""
@@ -184,9 +188,18 @@ class _Bound(Objective):
         z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
         signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
         bound = self.estimator.surrogate(self, signal, z, codes) + self.closed(closed, noise)
-        if self.running and phase != "validation":
+        if self.running:
             self._remember(signal.detach(), weight, group)
-        return Loss({"negative_bound": Term(-(bound * weight).sum(), float(batch.weight.sum()))})
+        return Loss({"negative_bound": _minus(bound, weight), **self.recorded(closed, weight)})
+
+    def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
+        """Minus the bound itself, whatever is trained on in its place."""
+        x, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
+        with torch.no_grad():
+            codes = model.encode(x)
+            z = codes.sample(noise.child("latent").rows(batch.positions), draws=self.draws)
+            signal, closed = self.parts(model, x, z, codes, codes)
+            return Loss({"negative_bound": _minus(self.combine(signal) + self.closed(closed, None), weight)})
 
     def _running(self) -> torch.Tensor:
         """Mean signal of earlier batches; 0 before there are any."""
@@ -199,6 +212,10 @@ class _Bound(Objective):
         if count > 0:
             self.level.mul_(MEMORY).add_((1 - MEMORY) * total / count)
             self.seen.add_(1)
+
+
+def _minus(bound: torch.Tensor, weight: torch.Tensor) -> Term:
+    return Term(-(bound * weight).sum(), float(weight.sum()))
 
 
 class _EvidenceBound(_Bound):
@@ -226,12 +243,22 @@ class _EvidenceBound(_Bound):
             return model.log_joint(rows, z).reshape(len(x), -1), codes.entropy()
         return model.log_likelihood(rows, z).reshape(len(x), -1), model.divergence(codes)
 
-    def closed(self, closed: Any, noise: Noise) -> Any:
+    def closed(self, closed: Any, noise: Noise | None) -> Any:
         if self.recipe.form != "kl":
             return closed
-        held = closed if not self.recipe.free_bits else closed.clamp_min(self.recipe.free_bits)
-        warm = self.recipe.warm_up
-        return -self.recipe.beta * (min(1.0, (noise.update + 1) / warm) if warm else 1.0) * held.sum(1)  # type: ignore[attr-defined]
+        if noise is None:
+            return -closed.sum(1)
+        recipe = self.recipe
+        held = closed.clamp_min(recipe.free_bits) if recipe.free_bits else closed
+        update: int = noise.update  # type: ignore[attr-defined]
+        share = min(1.0, (update + 1) / recipe.warm_up) if recipe.warm_up else 1.0
+        return -recipe.beta * share * held.sum(1)
+
+    def recorded(self, closed: Any, weight: torch.Tensor) -> dict[str, Term]:
+        if self.recipe.form != "kl":
+            return {}
+        total = float((closed.detach().sum(1) * weight).sum())
+        return {"divergence": Term(total, float(weight.sum()))}
 
 
 class _ImportanceBound(_Bound):

@@ -1,0 +1,159 @@
+"""What a decoder's numbers say of a row: the slot ``likelihood`` of generative systems.
+
+A decoder answers `width` numbers for every column, all first numbers before all second ones. A likelihood makes a
+distribution p(x | z) of them; log probabilities are sums over the columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from gnomon.contracts import Noise
+from gnomon.distributions.domains import Binary, Real
+from gnomon.recipes.recipe import Recipe
+
+__all__ = ["BernoulliLikelihood", "GaussianLikelihood", "Head", "Likelihood"]
+
+
+class Head(nn.Module):
+    """p(x | z) of a decoder's answer, shape (n, width * d)."""
+
+    width: int = 1
+
+    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Log p(x | z) in nats, shape (n,)."""
+        raise NotImplementedError
+
+    def mean(self, raw: torch.Tensor) -> torch.Tensor:
+        """E[x | z], shape (n, d)."""
+        raise NotImplementedError
+
+    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
+        """One draw of x for each row."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Likelihood(Recipe):
+    """Base of the recipes of the slot ``likelihood``."""
+
+    slot: ClassVar[str] = "likelihood"
+    domain: ClassVar[Any]
+    """What the rows must be."""
+    scales: ClassVar[bool]
+    """Whether rows may be shifted and scaled before."""
+
+    def build(self, columns: int, dtype: torch.dtype) -> Head:
+        """The distribution of rows of so many columns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class BernoulliLikelihood(Likelihood):
+    """Columns of 0 and 1, independent given z; the decoder answers log odds, beside those of the columns' means."""
+
+    short: ClassVar[str] = "bernoulli"
+    domain: ClassVar[Any] = Binary()
+    scales: ClassVar[bool] = False
+
+    def build(self, columns: int, dtype: torch.dtype) -> Head:
+        """The distribution."""
+        return _Bernoulli(columns, dtype)
+
+
+class _Bernoulli(Head):
+    offset: torch.Tensor
+
+    def __init__(self, columns: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("offset", torch.zeros(columns, dtype=dtype))
+
+    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        logits = raw + self.offset
+        return (x * logits - functional.softplus(logits)).sum(1)
+
+    def mean(self, raw: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(raw + self.offset)
+
+    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
+        draws: torch.Tensor = noise.bernoulli_logits((raw + self.offset).detach())
+        return draws
+
+
+@dataclass(frozen=True)
+class GaussianLikelihood(Likelihood):
+    r"""Real columns, independent given z: :math:`x_j \sim N(m_j(z), s_j^2)`.
+
+    Parameters
+    ----------
+    variance : {"columns", "one", "network"}, default "columns"
+        Learned: one for each column, one for all, or one for each column that the decoder answers beside the mean.
+    fixed : float in (0, inf) or None, default None
+        The standard deviation of all columns where it is not learned, in the units that the columns are brought to.
+    floor : float in (0, inf), default 0.01
+        Smallest learned standard deviation, in these units: without one the density of a column that is constant, or
+        takes few values, grows without bound.
+    """
+
+    short: ClassVar[str] = "gaussian"
+    domain: ClassVar[Any] = Real(largest=1e100)
+    scales: ClassVar[bool] = True
+    variance: Literal["columns", "one", "network"] = "columns"
+    fixed: Annotated[float, "(0, inf)"] | None = None
+    floor: Annotated[float, "(0, inf)"] = 0.01
+
+    def build(self, columns: int, dtype: torch.dtype) -> Head:
+        """The distribution."""
+        if self.fixed is not None:
+            return _Gaussian(columns, dtype, self.fixed)
+        if self.variance == "network":
+            return _TwoHeads(columns, dtype, self.floor)
+        return _Gaussian(columns, dtype, None, self.floor, columns if self.variance == "columns" else 1)
+
+
+class _Gaussian(Head):
+    """The variance is a parameter, or a constant."""
+
+    def __init__(
+        self, columns: int, dtype: torch.dtype, fixed: float | None = None, floor: float = 0.0, variances: int = 1
+    ) -> None:
+        super().__init__()
+        self.columns, self.floor, self.fixed = columns, floor, fixed
+        if fixed is None:
+            self.log_variance = nn.Parameter(torch.zeros(variances, dtype=dtype))
+
+    def _split(self, raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Means and variances."""
+        if self.fixed is not None:
+            return raw, raw.new_full((), self.fixed**2)
+        return raw, self.log_variance.exp() + self.floor**2
+
+    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        mean, variance = self._split(raw)
+        return -0.5 * ((x - mean).square() / variance + variance.log() + math.log(2 * math.pi)).sum(1)
+
+    def mean(self, raw: torch.Tensor) -> torch.Tensor:
+        return self._split(raw)[0]
+
+    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
+        mean, variance = self._split(raw)
+        return mean + variance.sqrt() * noise.normal(tuple(mean.shape), like=mean.detach())
+
+
+class _TwoHeads(_Gaussian):
+    """The decoder answers means, then log variances."""
+
+    width = 2
+
+    def __init__(self, columns: int, dtype: torch.dtype, floor: float) -> None:
+        super().__init__(columns, dtype, fixed=1.0, floor=floor)
+
+    def _split(self, raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mean, log_variance = raw.chunk(2, 1)
+        return mean, log_variance.clamp(-20.0, 20.0).exp() + self.floor**2

@@ -1,0 +1,1 @@
+"""Models with latent variables that an encoder infers."""

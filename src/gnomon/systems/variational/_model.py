@@ -1,0 +1,147 @@
+"""The model of a variational autoencoder: an encoder, a decoder, a prior and a likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.distributions.latents import Latents
+from gnomon.nn.likelihoods import Head
+from gnomon.nn.module import Module
+
+__all__ = ["Prior", "VAEModel", "single_row_bounds"]
+
+
+class Prior(NamedTuple):
+    """The prior as a proposal for the latent variables: plain averaging of p(x | z)."""
+
+    model: VAEModel
+
+    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
+        """A draw of p(z) for each row, and its log density."""
+        z = self.model.sample_prior(len(x), noise)
+        return z, self.model.latents.log_prior(z)
+
+
+class VAEModel(Module):
+    r"""p(x, z) = p(z) p(x | z), and q(z | x) of an encoder that sees (x - shift) / scale.
+
+    Where the likelihood is one of real numbers it is one of (x - shift) / scale too, and densities are those of x.
+
+    Parameters
+    ----------
+    n_features, n_latent : int
+    encoder : nn.Module
+        From (n, n_features) to (n, n_latent * latents.width).
+    decoder : nn.Module
+        From (n, n_latent) to (n, n_features * head.width).
+    latents : Latents
+    head : Head
+    scales : bool
+        Whether the likelihood is one of the scaled row.
+    dtype : torch.dtype
+    """
+
+    shift: torch.Tensor
+    scale: torch.Tensor
+
+    def __init__(
+        self, n_features: int, n_latent: int, encoder: nn.Module, decoder: nn.Module, latents: Latents, head: Head,
+        scales: bool, dtype: torch.dtype,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.n_latent, self.latents, self.scales = n_latent, latents, scales
+        self.encoder, self.decoder, self.head = encoder, decoder, head
+        self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
+        self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
+
+    def encode(self, x: torch.Tensor) -> Any:
+        """q(z | x) of each row."""
+        return self.latents.codes(self.encoder((x - self.shift) / self.scale))
+
+    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
+        """A draw of q(z | x) for each row, and its log density."""
+        codes = self.encode(x)
+        z = codes.sample(noise)
+        return z, codes.log_prob(z)
+
+    def log_likelihood(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """Log p(x | z) in nats, shape (n,)."""
+        raw = self.decoder(z)
+        if not self.scales:
+            return self.head.log_prob(raw, x)
+        return self.head.log_prob(raw, (x - self.shift) / self.scale) - self.scale.log().sum()
+
+    def log_joint(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """Log p(x, z) in nats, shape (n,)."""
+        return self.log_likelihood(x, z) + self.latents.log_prior(z)
+
+    def divergence(self, codes: Any) -> torch.Tensor:
+        """KL(q(z_j | x) || p(z_j)) in nats, shape (n, n_latent)."""
+        return self.latents.divergence(codes)
+
+    def sample_prior(self, n: int, noise: Noise) -> torch.Tensor:
+        """n draws of z."""
+        return self.latents.sample_prior((n, self.n_latent), noise, self.shift)
+
+    def latent_mean(self, x: torch.Tensor) -> torch.Tensor:
+        """E_q[z | x], shape (n, n_latent)."""
+        mean: torch.Tensor = self.encode(x).mean
+        return mean
+
+    def decode(self, z: torch.Tensor) -> torch.Tensor:
+        """E[x | z], shape (n, n_features)."""
+        return self._outside(self.head.mean(self.decoder(z)))
+
+    def sample(self, n: int, noise: Noise) -> Any:
+        """n rows, a NumPy array: z from the prior, then x from p(x | z)."""
+        with torch.no_grad():
+            z = self.sample_prior(n, noise.child("latent"))
+            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))).numpy()
+
+    def _outside(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale + self.shift if self.scales else x
+
+
+def single_row_bounds(
+    model: VAEModel, x: torch.Tensor, noise: Noise, steps: int, draws: int, rate: float = 0.02
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Evidence lower bounds of each row, by the encoder and by parameters of q of its own, raised from there.
+
+    Parameters
+    ----------
+    model : VAEModel
+    x : tensor of shape (n, n_features)
+    noise : Noise
+    steps, draws : int
+    rate : float, default 0.02
+        Step size of Adam.
+
+    Returns
+    -------
+    two float64 tensors of shape (n,)
+        Both under the same draws, which are others than those that the parameters were raised under.
+    """
+    rows = x.repeat_interleave(draws, 0)
+    with torch.no_grad():
+        first = model.encode(x)
+    own = [p.clone().requires_grad_() for p in first.parameters]
+    rule = torch.optim.Adam(own, lr=rate)
+
+    def bound(codes: Any, stream: Noise) -> torch.Tensor:
+        likelihood = model.log_likelihood(rows, codes.rsample(stream, draws=draws)).reshape(len(x), draws)
+        return likelihood.mean(1) - model.divergence(codes).sum(1)
+
+    for step in range(steps):
+        stream = noise.child("raise").at(step)
+        for parameter, slope in zip(
+            own, torch.autograd.grad(-bound(type(first)(*own), stream).sum(), own), strict=True
+        ):
+            parameter.grad = slope
+        rule.step()
+    with torch.no_grad():
+        found = [bound(codes, noise.child("judge")).double() for codes in (first, type(first)(*own))]
+    return found[0], found[1]

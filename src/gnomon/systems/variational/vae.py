@@ -1,0 +1,292 @@
+"""The variational autoencoder."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.contracts import Array, Noise, Procedure
+from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import Standardizer
+from gnomon.distributions.domains import Real
+from gnomon.distributions.latents import BinaryLatents, GaussianLatents  # noqa: F401  (the recipes of the slots)
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.latent_likelihood import latent_score
+from gnomon.evaluation.score import Score
+from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Abs,
+    Identity,
+    LeakyReLU,
+    LogSigmoid,
+    Maxout,
+    PReLU,
+    ReLU,
+    Sigmoid,
+    Softplus,
+    Tanh,
+    Threshold,
+)  # fmt: skip
+from gnomon.nn.encoders import (  # noqa: F401
+    ConvDecoder,
+    ConvEncoder,
+    DenseDecoder,
+    DenseEncoder,
+    begin_network,
+)  # fmt: skip
+from gnomon.nn.initializers import (  # noqa: F401
+    HeNormal,
+    HeUniform,
+    LeCunNormal,
+    LeCunUniform,
+    Normal,
+    Orthogonal,
+    Uniform,
+    XavierNormal,
+    XavierUniform,
+)  # fmt: skip
+from gnomon.nn.likelihoods import BernoulliLikelihood, GaussianLikelihood  # noqa: F401
+from gnomon.numeric.noise import Noise as Stream
+from gnomon.objectives.variational import ELBO, IWAE, DoublyReparametrized, Pathwise, ScoreFunction  # noqa: F401
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System
+from gnomon.system.fields import HasDtype, Standardized, TrainedByGradient
+from gnomon.system.prediction import asked
+from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
+from gnomon.systems.variational._views import LatentViews
+from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
+from gnomon.training.schedules import (  # noqa: F401
+    Constant,
+    Cosine,
+    Exponential,
+    InverseTime,
+    Linear,
+    Plateau,
+    Polynomial,
+    Step,
+)  # fmt: skip
+from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
+
+__all__ = ["VAE"]
+
+DRAWS = 64
+"""Draws per row of the importance-weighted bound."""
+
+
+class VAE(TrainedByGradient, HasDtype, Standardized, LatentViews, TransformerMixin, System):
+    r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
+
+    Both are trained together by gradient ascent on a lower bound of the log-likelihood,
+    :math:`E_q \log p(x | z) - KL(q(z | x) \| p(z)) \le \log p(x)`. There is no exact density: `evaluate` gives the
+    bound and the tighter one of 64 importance-weighted draws, each with the error of its draws. (Some texts call the
+    prior p(z) the encoding distribution.)
+
+    Attributes
+    ----------
+    history_ : dict of lists
+        ``negative_bound`` (nats per row, as trained on), ``divergence`` of the ELBO from the prior, ``gradient_norm``,
+        and with validation rows ``validation_negative_bound`` and ``best_epoch``, by epoch.
+
+    Notes
+    -----
+    The Gaussian likelihood's standard deviations are held above its ``floor``: else the density of a constant column
+    would grow without bound. Rows are summed, never averaged, over columns and latent variables, so that neither term
+    of the bound is scaled against the other. Codes that the decoder does not use show in `active_latents`. Cost
+    O(n weights) per epoch and draw. Source: Kingma and Welling (2014); Rezende, Mohamed and Wierstra (2014);
+    Goodfellow, Bengio and Courville (2016), section 20.10.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+    >>> vae = VAE(n_latent=1, likelihood="bernoulli", epochs=150, learning_rate=0.02, random_state=0).fit(X)
+    >>> vae.score(X) > -1.5, vae.transform(X).shape
+    (True, (100, 1))
+    """
+
+    name: ClassVar[str] = "vae"
+    model_class: ClassVar[type] = VAEModel
+    slots: ClassVar[tuple[str, ...]] = (
+        "objective", "encoder", "decoder", "latents", "likelihood", "optimizer", "schedule", "early_stopping",
+        "initializer",
+    )  # fmt: skip
+
+    n_latent: Annotated[int, "[1, inf)", Doc("Latent variables.")] = 10
+    likelihood: Annotated[
+        str | Recipe, Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones.")
+    ] = "gaussian"
+    objective: Annotated[str | Recipe, Doc("The bound that is raised; see `gnomon.objectives.variational`.")] = "elbo"
+    encoder: Annotated[str | Recipe, Doc("Network of q(z | x); see `gnomon.nn.encoders`.")] = "dense"
+    decoder: Annotated[str | Recipe, Doc("Network of p(x | z).")] = "dense"
+    latents: Annotated[str | Recipe, Doc("Kind of the latent variables, and their prior.")] = "gaussian"
+    image_shape: Annotated[
+        tuple[int, ...] | None,
+        Doc(
+            "(rows, columns) or (rows, columns, channels) of the images that rows are, for convolutions; None: square."
+        ),
+    ] = None
+    initializer: Annotated[str | Recipe, Doc("First weights; see `gnomon.nn.initializers`.")] = "he-uniform"
+    epochs: int = 100
+    batch_size: int | None = 64
+
+    @property
+    def domain(self) -> Any:
+        """What the likelihood asks for; real numbers by default."""
+        if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
+            return Real(largest=1e100)
+        return self.recipe("likelihood").domain
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def make(self, n_features: int, dtype: str) -> VAEModel:
+        precision = getattr(torch, dtype)
+        latents, likelihood = self.recipe("latents"), self.recipe("likelihood")
+        head = likelihood.build(n_features, precision)
+        encoder = self.recipe("encoder").build(n_features, self.n_latent * latents.width, self.image_shape, precision)
+        decoder = self.recipe("decoder").build(self.n_latent, n_features * head.width, self.image_shape, precision)
+        return VAEModel(n_features, self.n_latent, encoder, decoder, latents, head, likelihood.scales, precision)
+
+    def initialize(self, model: VAEModel, examples: Examples, noise: Noise) -> None:
+        initializer = self.recipe("initializer")
+        begin_network(model.encoder, initializer, noise.child("encoder"))
+        begin_network(model.decoder, initializer, noise.child("decoder"))
+        found = Standardizer().fit(examples.X, examples.weight).state()
+        mean, deviation = found["mean"], np.sqrt(found["variance"])
+        if not model.scales:
+            inside = np.clip(mean, 0.01, 0.99)
+            model.head.offset.copy_(torch.from_numpy(np.log(inside) - np.log1p(-inside)))  # type: ignore[operator]
+        if self.standardize:
+            model.shift.copy_(torch.from_numpy(mean))
+            steady = deviation <= 1e-12 * np.abs(mean)
+            model.scale.copy_(torch.from_numpy(np.where(steady | ~(deviation > 0), 1.0, deviation)))
+
+    def make_objective(self) -> Any:
+        return self.recipe("objective").build()
+
+    def procedure(self, examples: Any) -> Procedure:
+        return Gradient(
+            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
+            stopping=self.recipe("early_stopping"), clip=self.clip,
+        )  # fmt: skip
+
+    # --- codes --------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_latent
+
+    def posterior(self, X: Any) -> Any:
+        """q(z | x) of the rows: a distribution of tensors with ``mean``, ``log_prob``, ``sample`` and ``entropy``."""
+        with torch.no_grad():
+            return self.model_.encode(torch.tensor(self._rows(X)))
+
+    def transform(self, X: Any) -> Array:
+        """Means of q(z | x), shape (n, n_latent)."""
+        return asked(self.model_.latent_mean, self._rows(X))
+
+    def inverse_transform(self, Z: Any) -> Array:
+        """E[x | z] of codes, shape (n, n_features)."""
+        return asked(self.model_.decode, self._codes(Z))
+
+    def _codes(self, Z: Any) -> np.ndarray[Any, Any]:
+        check_is_fitted(self)
+        codes: np.ndarray[Any, Any] = Real().check(Z, name="Z", dtype=self.arguments_["dtype"])
+        if codes.shape[1] != self.n_latent:
+            raise UserValueError(f"Z must have {self.n_latent} columns, got {codes.shape[1]}", "Z", "give codes")
+        return codes
+
+    def reconstruct(self, X: Any) -> Array:
+        """E[x | z] at the means of q(z | x), shape (n, n_features)."""
+        return self.inverse_transform(self.transform(X))
+
+    # --- evidence -----------------------------------------------------------------------------------------------
+
+    def log_prob_bound(self, X: Any, n_samples: int = DRAWS, *, proposal: str = "encoder") -> Score:
+        """Mean log-likelihood by importance sampling, below the true one in expectation; its rows in ``pointwise``.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        n_samples : int in [1, inf), default 64
+            Draws per row: 1 gives the evidence lower bound, and more a tighter one.
+        proposal : {"encoder", "prior"}, default "encoder"
+            Where z is drawn from. With the prior it is the plain average of p(x | z), which needs very many draws where
+            there are many latent variables.
+
+        Returns
+        -------
+        Score
+            Kind ``lower bound``; ``error`` is that of the draws, and the note says how far below it is likely to lie.
+        """
+        if proposal not in ("encoder", "prior"):
+            raise UserValueError(f"proposal must be known, got {proposal!r}", "proposal", "choose encoder or prior")
+        rows = self._rows(X)
+        infers = self.model_ if proposal == "encoder" else Prior(self.model_)
+        noise = Stream(self.seed_, f"evaluate/{proposal}")
+        with torch.no_grad():
+            return latent_score(
+                self.model_, infers, torch.tensor(rows), how_many(n_samples, "n_samples"), noise,
+                data_space=self.domain.space(rows.shape[1]),
+            )  # fmt: skip
+
+    def elbo(self, X: Any, n_samples: int = 16) -> Score:
+        """The evidence lower bound, its divergence in closed form: the mean over rows and draws of z, and its error."""
+        rows = self._rows(X)
+        x = torch.tensor(rows)
+        draws = how_many(n_samples, "n_samples")
+        if draws < 2:
+            raise UserValueError(f"n_samples must be at least 2, got {draws}", "n_samples", "its error needs two")
+        with torch.no_grad():
+            codes = self.model_.encode(x)
+            noise = Stream(self.seed_, "evaluate/elbo")
+            found = torch.stack(
+                [self.model_.log_likelihood(x, codes.sample(noise, k)).double() for k in range(draws)], 1
+            ).numpy()
+            divergence = self.model_.divergence(codes).double().sum(1).numpy()
+        error = float(np.sqrt((found.var(1, ddof=1) / draws).sum()) / len(rows))
+        return Score.from_pointwise(
+            found.mean(1) - divergence, name="elbo", kind="lower bound", error=error,
+            data_space=self.domain.space(rows.shape[1]),
+        )  # fmt: skip
+
+    def amortization_gap(self, X: Any, *, steps: int = 200, n_samples: int = 16) -> Score:
+        """How much lower the encoder's evidence lower bound is than that of the best q for every single row.
+
+        Means and variances of each row are raised by Adam from where the encoder puts them; both bounds are then taken
+        under the same new draws.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        steps : int, default 200
+        n_samples : int, default 16
+            Draws of z per row.
+
+        Raises
+        ------
+        UserTypeError
+            Latent variables of which no gradient passes a draw.
+        """
+        if not self.model_.latents.reparametrized:
+            raise UserTypeError("draws of the latent variables have no gradient", "latents", "fit gaussian ones")
+        x = torch.tensor(self._rows(X))
+        noise = Stream(self.seed_, "evaluate/gap")
+        values = single_row_bounds(self.model_, x, noise, how_many(steps, "steps"), how_many(n_samples, "n_samples"))
+        return Score.from_pointwise(
+            (values[-1] - values[0]).numpy(), name="amortization_gap", kind="estimate", higher_is_better=False,
+            data_space=self.domain.space(x.shape[1]),
+        )  # fmt: skip
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """``log_likelihood``: the bound of 64 importance-weighted draws; ``elbo``: the looser one that is trained."""
+        return {"log_likelihood": self.log_prob_bound(X), "elbo": self.elbo(X)}

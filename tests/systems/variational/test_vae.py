@@ -1,0 +1,232 @@
+"""The variational autoencoder: limits with a known likelihood, its verbs, its evidence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.decomposition import PCA
+
+from gnomon.data import load, split
+from gnomon.errors import UserValueError
+from gnomon.nn.encoders import DenseDecoder, DenseEncoder
+from gnomon.nn.likelihoods import BernoulliLikelihood, GaussianLikelihood
+from gnomon.numeric.noise import Noise
+from gnomon.objectives.variational import ELBO, IWAE
+from gnomon.systems.factors.ppca import PPCA
+from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
+from gnomon.systems.variational._views import latent_codes
+from gnomon.systems.variational.vae import VAE
+
+LINEAR = {
+    "encoder": DenseEncoder(()), "decoder": DenseDecoder(()), "likelihood": GaussianLikelihood("one", floor=1e-6),
+    "standardize": False, "initializer": "xavier-normal", "batch_size": None, "learning_rate": 0.02,
+}  # fmt: skip
+
+
+def plane(n=400, d=5, seed=0):
+    """Rows near a plane: standard deviations exactly 2 and 1.5 along it, and 0.5 about it in every direction."""
+    random = np.random.default_rng(seed)
+    noise = random.normal(size=(n, d))
+    white = math.sqrt(n) * np.linalg.svd(noise - noise.mean(0), full_matrices=False)[0]
+    turned = np.linalg.qr(random.normal(size=(d, d)))[0]
+    return white * np.sqrt([4.25, 2.5, *[0.25] * (d - 2)]) @ turned + 1.0
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """A linear VAE with three latent variables, one more than the data have, at its optimum."""
+    X = plane()
+    vae = VAE(n_latent=3, epochs=1500, schedule="cosine", objective=ELBO(n_samples=4), random_state=0, **LINEAR)
+    return X, vae.fit(X)
+
+
+@pytest.mark.spec("GEN-086", "BAY-64", "INF-107")
+def test_the_optimum_of_a_linear_one_is_the_likelihood_of_probabilistic_pca(linear):
+    X, vae = linear
+    exact = PPCA(n_components=3).fit(X).score(X)
+    assert exact == pytest.approx(PCA(3, svd_solver="full").fit(X).score(X), abs=0.02)  # another divisor
+    elbo = vae.elbo(X, 400)
+    assert elbo.value == pytest.approx(exact, abs=0.02 + 4 * elbo.error)
+    assert elbo.value < exact + 4 * elbo.error
+    bound = vae.log_prob_bound(X, 20)
+    assert bound.value == pytest.approx(exact, abs=0.02 + 4 * bound.error)
+    assert bound.kind == elbo.kind == "lower bound"
+
+
+@pytest.mark.spec("BAY-65", "GEN-084")
+def test_the_encoder_of_a_linear_decoder_attains_the_posterior_mean(linear):
+    X, vae = linear
+    model = vae.model_
+    V, b = (p.detach().numpy() for p in (model.decoder[0].weight, model.decoder[0].bias))
+    variance = model.head.log_variance.exp().item() + 1e-12
+    M = V.T @ V + variance * np.eye(3)
+    exact = np.linalg.solve(M, V.T @ (X - b).T).T
+    assert np.abs(vae.transform(X) - exact).max() < 0.1 and np.abs(exact).max() > 1
+    # what the decoder says of rows is the Gaussian with these moments
+    log_p = stats.multivariate_normal(b, V @ V.T + variance * np.eye(5)).logpdf(X[:5])
+    some = vae.log_prob_bound(X[:5], 400, proposal="encoder")
+    assert np.allclose(some.pointwise, log_p, atol=0.05)
+    plain = vae.log_prob_bound(X[:5], 20_000, proposal="prior")
+    assert np.allclose(plain.pointwise, log_p, atol=0.3) and plain.value < log_p.mean() + 4 * plain.error
+    assert abs(vae.amortization_gap(X).value) < 0.02
+    poor = VAE(n_latent=3, epochs=50, random_state=0, **LINEAR).fit(X)
+    gap = poor.amortization_gap(X[:50])
+    assert gap.value > 0.1 and gap.value > 4 * gap.stderr  # below what each row's own q reaches
+
+
+@pytest.mark.spec("GEN-090")
+def test_active_latents_are_as_many_as_the_data_have_directions(linear):
+    X, vae = linear
+    found = vae.active_latents(X)
+    assert found["count"].value == 2 and sorted(found["active"].tolist()) == [False, True, True]
+    means = vae.transform(X).astype(float)
+    assert np.allclose(found["variance"], means.var(0))  # of the means: the encoder's noise is not counted
+    idle = int(np.argmin(found["variance"]))
+    assert found["variance"][idle] < 0.01 and found["divergence"][idle] < 0.02 < 0.5 < np.sort(found["divergence"])[1]
+    assert vae.active_latents(X, threshold=1e9)["count"].value == 0
+    constant = VAE(n_latent=3, epochs=1, **LINEAR).fit(X)
+    with torch.no_grad():
+        for parameter in constant.model_.encoder.parameters():
+            parameter.zero_()
+    assert constant.active_latents(X)["count"].value == 0
+    with pytest.raises(UserValueError, match="at least 2 rows, got 1"):
+        vae.active_latents(X[:1])
+
+
+@pytest.mark.spec("GEN-089")
+def test_the_latent_grid_of_a_linear_decoder_is_affine(linear):
+    _, vae = linear
+    grid = vae.latent_grid(4, span=(-1.5, 1.5))
+    assert grid.shape == (4, 4, 5)
+    weight, bias = (p.detach().numpy() for p in (vae.model_.decoder[0].weight, vae.model_.decoder[0].bias))
+    ticks = np.linspace(-1.5, 1.5, 4)
+    for i, j in ((0, 0), (3, 1), (2, 3)):
+        assert np.allclose(grid[i, j], bias + ticks[i] * weight[:, 0] + ticks[j] * weight[:, 1], atol=1e-10)
+    cells = vae.latent_grid(3, axes=(2, 0))
+    quantiles = stats.norm.ppf([1 / 6, 1 / 2, 5 / 6])
+    assert np.allclose(cells[0, 2], bias + quantiles[0] * weight[:, 2] + quantiles[2] * weight[:, 0], atol=1e-10)
+    with pytest.raises(UserValueError, match="axes must be two different ones of 3"):
+        vae.latent_grid(3, axes=(0, 3))
+    assert latent_codes(2, 2).tolist()[1] == pytest.approx([stats.norm.ppf(0.25), stats.norm.ppf(0.75)])
+
+
+@pytest.fixture(scope="module")
+def digits():
+    train, test = split(load("digits"), test=0.3, seed=0)
+    train, test = (np.asarray(part.view("binary"), np.float32) for part in (train, test))
+    return train, test, VAE(likelihood="bernoulli", epochs=25, random_state=0).fit(train)
+
+
+@pytest.mark.spec("GEN-086", "BAY-66")
+def test_binary_digits(digits):
+    train, test, vae = digits
+    scores = vae.evaluate(test)
+    mixture = BernoulliMixture(random_state=0).fit(train).evaluate(test)["log_likelihood"]
+    assert scores["log_likelihood"].against(mixture) == "better"
+    assert scores["elbo"].value < scores["log_likelihood"].value
+    few = vae.log_prob_bound(test, 4)
+    assert scores["elbo"].value - 4 * scores["elbo"].error < few.value < scores["log_likelihood"].value
+    untrained = VAE(likelihood="bernoulli", epochs=1, random_state=0).fit(train)
+    assert untrained.elbo(test).value < scores["elbo"].value - 1  # what is trained on rises on held-out rows
+    history = vae.history_
+    assert history["negative_bound"][-1] < history["negative_bound"][0]
+    assert all(0 < value < 60 for value in history["divergence"])
+    assert not hasattr(vae, "log_prob")
+    # verbs
+    codes = vae.transform(test[:7])
+    assert codes.shape == (7, 10) and codes.dtype == np.float32
+    means = vae.reconstruct(test[:7])
+    assert means.shape == (7, 64) and (means > 0).all() and (means < 1).all()
+    assert np.array_equal(means, vae.inverse_transform(codes))
+    wrong = (np.round(vae.reconstruct(test)) != test).mean()
+    assert wrong < 0.12 < (np.round(train.mean(0)) != test).mean()
+    made = vae.sample(500, random_state=1)
+    assert made.shape == (500, 64) and set(np.unique(made)) == {0, 1}
+    assert np.array_equal(made[:50], vae.sample(50, random_state=1))
+    # of 64 columns, the largest difference of means beyond 5 standard errors: false alarm below 4e-5, if it were exact
+    assert np.abs(made.mean(0) - test.mean(0)).max() < 0.15
+    line = vae.interpolate(test[0], test[1], 5)
+    assert np.allclose(line[[0, 4]], vae.reconstruct(test[:2]), atol=1e-5)
+    assert vae.posterior(test[:3]).mean.shape == (3, 10)
+
+
+def test_figures(digits):
+    _, test, vae = digits
+    picture = vae.manifold(4, axes=(1, 2)).axes[0].images[0].get_array()
+    grid = vae.latent_grid(4, axes=(1, 2))
+    assert picture.shape == (32, 32)
+    assert np.allclose(picture[:8, 8:16], grid[3, 1].reshape(8, 8)) and picture.max() <= 1  # the first axis goes up
+    figure = vae.latent_map(test[:50], np.arange(50) % 3)
+    assert [len(c.get_offsets()) for c in figure.axes[0].collections] == [17, 17, 16]
+    assert vae.latent_map(test[:5]).axes[0].get_legend() is None
+
+
+def test_convolutions_binary_codes_and_importance_weights():
+    X = np.asarray(load("digits").view("binary"), np.float64)[:200]
+    common = {"likelihood": "bernoulli", "epochs": 3, "random_state": 0}
+    conv = VAE(encoder="conv", decoder="conv", n_latent=3, objective=IWAE(k=3), **common).fit(X)
+    assert conv.reconstruct(X[:2]).shape == (2, 64) and math.isfinite(conv.score(X))
+    coins = VAE(latents="binary", objective=ELBO(n_samples=2, estimator="score"), n_latent=6, **common).fit(X)
+    assert coins.transform(X).min() > 0 and coins.transform(X).max() < 1 and math.isfinite(coins.score(X))
+    assert coins.history_["negative_bound"][-1] < coins.history_["negative_bound"][0]
+    wide = VAE(image_shape=(4, 16), encoder="conv", decoder="dense", n_latent=2, **common).fit(X)
+    assert math.isfinite(wide.score(X))
+
+
+@pytest.mark.spec("BAY-64")
+def test_likelihoods_are_those_of_torch():
+    random = np.random.default_rng(0)
+    raw, x = torch.tensor(random.normal(size=(4, 3))), torch.tensor(random.normal(size=(4, 3)))
+    both = torch.cat([raw, 0.5 * x], 1)
+    two = GaussianLikelihood("network", floor=0.1).build(3, torch.float64)
+    deviation = ((0.5 * x).exp() + 0.01).sqrt()
+    law = torch.distributions.Normal(raw, deviation)
+    assert torch.allclose(two.log_prob(both, x), law.log_prob(x).sum(1)) and torch.equal(two.mean(both), raw)
+    draws = two.sample(both.repeat(5000, 1), Noise(0, "x")).reshape(5000, 4, 3)
+    assert torch.allclose(draws.std(0), deviation, rtol=0.05) and torch.allclose(draws.mean(0), raw, atol=0.15)
+    fixed = GaussianLikelihood(fixed=2.0).build(3, torch.float64)
+    assert torch.allclose(fixed.log_prob(raw, x), torch.distributions.Normal(raw, 2.0).log_prob(x).sum(1))
+    assert not list(fixed.parameters())
+    each = GaussianLikelihood("columns", floor=0.5).build(3, torch.float64)
+    with torch.no_grad():
+        each.log_variance.fill_(-50.0)
+    assert torch.allclose(each.log_prob(raw, x), torch.distributions.Normal(raw, 0.5).log_prob(x).sum(1))  # the floor
+    coins = BernoulliLikelihood().build(3, torch.float64)
+    coins.offset.copy_(x[0])
+    law = torch.distributions.Bernoulli(logits=raw + x[0])
+    bits = (x > 0).double()
+    assert torch.allclose(coins.log_prob(raw, bits), law.log_prob(bits).sum(1)) and torch.equal(
+        coins.mean(raw), law.mean
+    )
+
+
+def test_a_density_is_one_of_the_rows_and_constant_columns_do_not_explode():
+    X = plane(150)
+    wide = X * np.array([10.0, 1, 1, 1, 1])
+    fits = [VAE(n_latent=2, epochs=30, random_state=0).fit(rows).log_prob_bound(rows) for rows in (X, wide)]
+    assert fits[1].value == pytest.approx(fits[0].value - math.log(10), abs=1e-6)
+    held = np.concatenate([X, np.full((150, 1), 3.0)], 1)
+    vae = VAE(n_latent=2, epochs=200, learning_rate=0.01, random_state=0).fit(held)
+    assert vae.score(held) < fits[0].value + -math.log(0.01 * math.sqrt(2 * math.pi)) + 1.5
+    assert np.allclose(vae.sample(100, random_state=0)[:, 5], 3.0, atol=1.0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda vae, X: vae.log_prob_bound(X, proposal="posterior"), "proposal must be known, got 'posterior'"),
+        (lambda vae, X: vae.elbo(X, 1), "n_samples must be at least 2, got 1"),
+        (lambda vae, X: vae.inverse_transform(X), "Z must have 3 columns, got 5"),
+        (lambda vae, X: VAE(likelihood="bernoulli").fit(X), "neither 0 nor 1"),
+        (lambda vae, X: VAE(encoder="conv").fit(X), "5 columns are not a square image"),
+        (lambda vae, X: VAE(objective="elbow").fit(X), "did you mean 'elbo'"),
+    ],
+)
+def test_what_cannot_be_asked(linear, ask, told):
+    X, vae = linear
+    with pytest.raises(UserValueError, match=told):
+        ask(vae, X)
