@@ -41,6 +41,7 @@ from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
+from gnomon.systems.variational.vae import VAE as VAE
 from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.tasks.chains import load_draws as load_draws
 from gnomon.tasks.chains import sample_chain as sample_chain

@@ -168,7 +168,7 @@ def _trace(system: System) -> list[float]:
     """What falls during the fit, by record."""
     history = system.history_
     signs = {"objective": -1, "log_likelihood": -1, "negative_log_likelihood": 1, "cross_entropy": 1,
-             "half_squared_error": 1}  # fmt: skip
+             "half_squared_error": 1, "negative_bound": 1}  # fmt: skip
     for name, sign in signs.items():
         if name in history:
             return [sign * value for value in history[name]]

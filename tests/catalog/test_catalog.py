@@ -112,7 +112,7 @@ def test_find_by_word(word, names):
 
 
 def test_find_by_task():
-    assert [one.name for one in find(task="density")] == ["ppca", "bernoulli-mixture", "gaussian-mixture", "rbm"]
+    assert [one.name for one in find(task="density")] == ["ppca", "bernoulli-mixture", "gaussian-mixture", "rbm", "vae"]
     assert [one.name for one in find("mixture", task="density")] == ["bernoulli-mixture", "gaussian-mixture"]
     assert find("") == entries()
 

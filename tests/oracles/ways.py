@@ -10,7 +10,9 @@ import numpy as np
 import gnomon
 from gnomon.catalog import entry, load_class
 from gnomon.distributions.domains import Domain
+from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.contrastive import CD
+from gnomon.objectives.variational import ELBO
 from gnomon.testing import Case, Mapped
 
 NAMES = [one.name for one in gnomon.catalog()]
@@ -58,6 +60,20 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
+    "vae, everything on": (
+        "vae",
+        {
+            "encoder": DenseEncoder((8,), batch_norm=True, dropout=0.2),
+            "decoder": DenseDecoder((8,)),
+            "likelihood": "bernoulli",
+            "objective": "iwae",
+            "early_stopping": "patience",
+        },
+    ),
+    "vae, binary codes": (
+        "vae",
+        {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0},
+    ),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }

@@ -249,6 +249,16 @@ ENTRIES: tuple[Entry, ...] = (
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
     ),
     Entry(
+        "vae", "Variational autoencoder", "变分自编码器", "model",
+        ("density", "represent"), "gnomon.systems.variational.vae:VAE",
+        "Kingma and Welling 2014; Rezende and others 2014",
+        (
+            "GEN-084", "GEN-086", "GEN-087", "GEN-088", "GEN-089", "GEN-090", "BAY-64", "BAY-65", "BAY-66", "BAY-67",
+            "BAY-71", "BAY-72", "INF-107",
+        ),
+        {"n_latent": 2, "epochs": 30, "learning_rate": 0.01, "batch_size": 16},
+    ),
+    Entry(
         "ngram", "n-gram language model", "n 元语法语言模型", "model",
         ("language",), "gnomon.systems.text.ngram:NGram", "Markov 1913; Shannon 1948; Chen and Goodman 1999",
         (

@@ -32,8 +32,6 @@ __all__ = [
 KERNEL, STRIDE, PADDING = 4, 2, 1
 """Of all convolutions: every one halves or doubles, and the kernel is a multiple of the stride."""
 
-LEAKY = LeakyReLU(0.2)
-
 Shape = tuple[int, int, int]
 
 
@@ -297,14 +295,15 @@ class ConvEncoder(EncoderNetwork):
     ----------
     channels : tuple of int in [1, inf), default (32, 64)
         Of the convolutions.
-    activation : str or recipe, default leaky-relu of slope 0.2
+    slope : float in [0, 1), default 0.2
+        Of the leaky rectifiers below 0.
     batch_norm : bool, default True
     dropout : float in [0, 1), default 0
     """
 
     short: ClassVar[str] = "conv"
     channels: tuple[Annotated[int, "[1, inf)"], ...] = (32, 64)
-    activation: str | Recipe = LEAKY
+    slope: Annotated[float, "[0, 1)"] = 0.2
     batch_norm: bool = True
     dropout: Annotated[float, "[0, 1)"] = 0.0
 
@@ -312,7 +311,7 @@ class ConvEncoder(EncoderNetwork):
         """The network."""
         image = image_shape_of(shape, inputs)
         rows, columns = _halvings(image, len(self.channels))[-1]
-        builder = _Builder(_activation(self.activation), self.batch_norm, self.dropout, dtype)
+        builder = _Builder(LeakyReLU(self.slope), self.batch_norm, self.dropout, dtype)
         builder.add(_AsImages(image))
         before = image[2]
         for k, maps in enumerate(self.channels):

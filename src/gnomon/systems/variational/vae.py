@@ -121,6 +121,8 @@ class VAE(TrainedByGradient, HasDtype, Standardized, LatentViews, TransformerMix
         "initializer",
     )  # fmt: skip
 
+    resamples_rows: ClassVar[bool] = True
+
     n_latent: Annotated[int, "[1, inf)", Doc("Latent variables.")] = 10
     likelihood: Annotated[
         str | Recipe, Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones.")
