@@ -8,13 +8,16 @@ bound. How the gradient is estimated is a slot of its own: along the path of a d
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 
 from gnomon.contracts import Group, Noise
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe, resolve
@@ -186,11 +189,19 @@ class _Bound(Objective):
         x, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
         codes = model.encode(x)
         z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
-        signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
+        with self._of_draws(batch, weight, noise, group):
+            signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
         bound = self.estimator.surrogate(self, signal, z, codes) + self.closed(closed, noise)
         if self.running:
             self._remember(signal.detach(), weight, group)
         return Loss({"negative_bound": _minus(bound, weight), **self.recorded(closed, weight)})
+
+    def _of_draws(self, batch: Any, weight: torch.Tensor, noise: Noise, group: Group) -> AbstractContextManager[Any]:
+        """What layers are told where a row comes once for each of its draws."""
+        if self.draws == 1 or current() is None:
+            return nullcontext()
+        places = np.asarray(batch.positions)[:, None] * self.draws + np.arange(self.draws)
+        return training(noise.child("draws").rows(places.ravel()), weight.repeat_interleave(self.draws), group)
 
     def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
         """Minus the bound itself, whatever is trained on in its place."""

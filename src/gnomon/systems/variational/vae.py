@@ -9,9 +9,9 @@ import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
-from gnomon.data.preprocessing import Standardizer
+from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.latents import BinaryLatents, GaussianLatents  # noqa: F401  (the recipes of the slots)
 from gnomon.errors import UserTypeError, UserValueError
@@ -58,12 +58,10 @@ from gnomon.objectives.variational import ELBO, IWAE, DoublyReparametrized, Path
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System
-from gnomon.system.fields import HasDtype, Standardized, TrainedByGradient
-from gnomon.system.prediction import asked
+from gnomon.system.by_gradient import ByGradient
+from gnomon.system.fields import HasDtype, Standardized
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
-from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
 from gnomon.training.schedules import (  # noqa: F401
     Constant,
@@ -83,7 +81,7 @@ DRAWS = 64
 """Draws per row of the importance-weighted bound."""
 
 
-class VAE(TrainedByGradient, HasDtype, Standardized, LatentViews, TransformerMixin, System):
+class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
     Both are trained together by gradient ascent on a lower bound of the log-likelihood,
@@ -162,24 +160,19 @@ class VAE(TrainedByGradient, HasDtype, Standardized, LatentViews, TransformerMix
         initializer = self.recipe("initializer")
         begin_network(model.encoder, initializer, noise.child("encoder"))
         begin_network(model.decoder, initializer, noise.child("decoder"))
-        found = Standardizer().fit(examples.X, examples.weight).state()
-        mean, deviation = found["mean"], np.sqrt(found["variance"])
+        mean, deviation = standardization(examples.X, examples.weight)
         if not model.scales:
             inside = np.clip(mean, 0.01, 0.99)
             model.head.offset.copy_(torch.from_numpy(np.log(inside) - np.log1p(-inside)))  # type: ignore[operator]
         if self.standardize:
             model.shift.copy_(torch.from_numpy(mean))
-            steady = deviation <= 1e-12 * np.abs(mean)
-            model.scale.copy_(torch.from_numpy(np.where(steady | ~(deviation > 0), 1.0, deviation)))
+            model.scale.copy_(torch.from_numpy(deviation))
 
     def make_objective(self) -> Any:
         return self.recipe("objective").build()
 
-    def procedure(self, examples: Any) -> Procedure:
-        return Gradient(
-            self.recipe("optimizer"), self.learning_rate, Budget(epochs=self.epochs), schedule=self.recipe("schedule"),
-            stopping=self.recipe("early_stopping"), clip=self.clip,
-        )  # fmt: skip
+    def min_batch_size(self) -> int:
+        return 2 if any(getattr(self.recipe(slot), "batch_norm", False) for slot in ("encoder", "decoder")) else 1
 
     # --- codes --------------------------------------------------------------------------------------------------
 
@@ -194,11 +187,11 @@ class VAE(TrainedByGradient, HasDtype, Standardized, LatentViews, TransformerMix
 
     def transform(self, X: Any) -> Array:
         """Means of q(z | x), shape (n, n_latent)."""
-        return asked(self.model_.latent_mean, self._rows(X))
+        return self.model_.ask("latent_mean", self._rows(X))
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z] of codes, shape (n, n_features)."""
-        return asked(self.model_.decode, self._codes(Z))
+        return self.model_.ask("decode", self._codes(Z))
 
     def _codes(self, Z: Any) -> np.ndarray[Any, Any]:
         check_is_fitted(self)
