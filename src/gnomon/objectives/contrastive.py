@@ -131,7 +131,7 @@ class _Contrast(Objective):
 
         def gap() -> float:
             near = model.joint_energy(q) - sum(q[block].entropy() for block in rest)
-            return float((weight * near).sum() - (counter * model.marginal_energy(fantasy)).sum())
+            return _sum(weight * near) - _sum(counter * model.marginal_energy(fantasy))
 
         return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), rest
 
@@ -141,12 +141,13 @@ def _fused(model: Any, X: Array, weight: Array, fantasy: Array, counter: Array) 
     gradients, hidden = model.energy_gradient(concatenate([X, fantasy]), concatenate([weight, -counter]))
 
     def gap() -> float:
-        return float((weight * model.energy(X)).sum() - (counter * model.energy(fantasy)).sum())
+        return float(((weight * model.energy(X)).sum() - (counter * model.energy(fantasy)).sum()).item())
 
     return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), hidden
 
 
 class _ContrastiveDivergence(_Contrast):
+    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
         X, weight, noise = model.place(batch.data["X"]), model.place(batch.weight), noise.rows(batch.positions)
@@ -187,6 +188,7 @@ class _PersistentChains(_Contrast):
         names = {"chains": self.sharded[0]} if len(self.sharded) == 1 else {}
         super().distribute({names.get(name, name): value for name, value in state.items()}, group)
 
+    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data against those of the chains, which then move on."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
@@ -227,6 +229,7 @@ class _ExactLikelihood(Objective):
         super().__init__()
         self.limit = limit
 
+    @torch.no_grad()
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Energies of the data plus log Z, whose gradient enumerates the kept blocks with the fewest states."""
         X, weight = model.place(batch.data["X"]), model.place(batch.weight)
@@ -238,7 +241,7 @@ class _ExactLikelihood(Objective):
 
         def loss() -> float:
             energy = model.energy(X) if hasattr(model, "energy") else -log_evidence(model, self._given(model, X))
-            return float((weight * energy).sum()) + total * log_partition(model, limit=self.limit, like=X)
+            return _sum(weight * energy) + total * log_partition(model, limit=self.limit, like=X)
 
         gradients = {name: model.place(value) for name, value in gradients.items()}
         return Loss({"negative_log_likelihood": Term(loss, total)}, gradients, "negative_log_likelihood")
@@ -276,6 +279,10 @@ def _stored(model: Any) -> tuple[str, ...]:
 
 def _drawn(x: Any, noise: Noise, draw: int) -> Array:
     return x.sample(noise, draw) if hasattr(x, "log_prob") else x
+
+
+def _sum(values: Array) -> float:
+    return float(values.sum().item())
 
 
 def _exp(log_p: Array, like: Array) -> Array:

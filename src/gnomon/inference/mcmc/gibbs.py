@@ -130,7 +130,7 @@ def mean_field(
         for block in order:
             if not _whole(clamp, block):
                 now[block] = _pin(clamp, block, model.conditional(block, now).mean)
-        if tol and max(float(abs(now[block] - before[block]).max()) for block in order) <= tol:
+        if tol and max(abs(now[block] - before[block]).max().item() for block in order) <= tol:
             break
     return now
 
