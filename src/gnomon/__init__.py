@@ -29,6 +29,7 @@ _WHERE = {
     "load_draws": "gnomon.tasks.chains:load_draws",
     "log_partition": "gnomon.evaluation.partition:log_partition",
     "make": "gnomon.catalog:make",
+    "fit": "gnomon.tasks.fitting:fit",
     "resume": "gnomon.tasks.fitting:resume",
     "sample_chain": "gnomon.tasks.chains:sample_chain",
     "testing": "gnomon.testing",

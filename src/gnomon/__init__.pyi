@@ -47,6 +47,7 @@ from gnomon.tasks.chains import load_draws as load_draws
 from gnomon.tasks.chains import sample_chain as sample_chain
 from gnomon.tasks.compare import compare as compare
 from gnomon.tasks.diagnose import diagnose as diagnose
+from gnomon.tasks.fitting import fit as fit
 from gnomon.tasks.fitting import resume as resume
 from gnomon.training.context import context as context
 from gnomon.training.launch import launch as launch

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 
 from gnomon.data.dataset import fingerprint
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
+from gnomon.tasks.base import outcomes
+from gnomon.tasks.fitting import task_of
 
 __all__ = ["CHECKS", "Case", "CheckFailed", "Mapped", "check_system"]
 
@@ -104,21 +106,9 @@ class Case:
         CHECKS[name](self)
 
 
-def _domain(system: System) -> Any:
-    """The domain that the system's scores speak of."""
-    return getattr(system, "outcomes", system.domain)
-
-
 def example(system: System) -> tuple[Any, Any]:
-    """Forty rows (images, sentences ...) in the system's domain, and labels where rows have some."""
-    random = np.random.default_rng(0)
-    group = random.integers(0, 3, size=40)
-    X = _domain(system).example(random, 40, group)
-    if not isinstance(X, np.ndarray):
-        return X, None
-    if is_regressor(system):
-        return X, X[:, 0] - 2 * X[:, 1] + 0.3 * random.normal(size=40) + 5
-    return X, group
+    """Forty examples in the system's domain, and y as its task has it."""
+    return task_of(system).example(system)
 
 
 def _first(X: Any, n: int) -> Any:
@@ -159,7 +149,7 @@ def improves(case: Case) -> None:
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
-    blind = case.make().fit(_domain(fitted).shuffled(X, np.random.default_rng(7)), y).score(X, y)
+    blind = case.make().fit(outcomes(fitted).shuffled(X, np.random.default_rng(7)), y).score(X, y)
     learned = fitted.score(X, y)
     _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
 

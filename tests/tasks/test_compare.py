@@ -12,10 +12,10 @@ import gnomon
 from gnomon.data import load, split
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
-from gnomon.tasks.baselines import ClassShares, DiagonalGaussian
-from gnomon.tasks.baselines import baseline as room_baseline
-from gnomon.tasks.clusters import cluster_scores
+from gnomon.tasks.classify import ClassShares
+from gnomon.tasks.cluster import cluster_scores
 from gnomon.tasks.compare import compare
+from gnomon.tasks.density import DiagonalGaussian
 
 pytestmark = pytest.mark.filterwarnings("ignore:too little text")
 
@@ -126,12 +126,12 @@ def test_the_error_of_a_clustering_is_the_spread_over_resamples():
 
 
 def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
-    from gnomon.tasks import compare as room
+    from gnomon.tasks.density import Density
 
-    made = []
-    monkeypatch.setattr(room, "baseline", lambda *what: made.append(what) or room_baseline(*what))
+    made, baseline = [], Density.baseline
+    monkeypatch.setattr(Density, "baseline", lambda *what: made.append(what[1].name) or baseline(*what))
     compare([gnomon.PPCA(n_components=k) for k in (1, 2, 3)], "iris")
-    assert made == [("density", "density")]
+    assert made == ["ppca"]
 
 
 def test_labels_of_single_rows_are_refused_as_by_a_fit(tmp_path):

@@ -24,6 +24,10 @@ class Fixed:
         self.transform = function
 
 
+def probe():
+    return Probe(*(part.y for part in rings()))
+
+
 def rings(n=200):
     """Two classes by the distance from the origin: no line parts them."""
     random = np.random.default_rng(0)
@@ -34,7 +38,7 @@ def rings(n=200):
 
 def test_a_representation_that_shows_the_classes_and_one_that_hides_them():
     train, test = rings()
-    probe = Probe(train, test)
+    probe = Probe(train.y, test.y)
     good = probe.scores(Fixed(lambda X: (X**2).sum(1, keepdims=True)), train.X, test.X)
     raw = probe.scores(Raw(), train.X, test.X)
     blind = probe.scores(Fixed(lambda X: np.zeros((len(X), 3))), train.X, test.X)
@@ -46,7 +50,7 @@ def test_a_representation_that_shows_the_classes_and_one_that_hides_them():
 
 def test_the_probes_are_scikit_learns_fitted_to_training_rows_alone():
     train, test = split(load("wine"), test=0.4, seed=1)
-    scores = Probe(train, test).scores(Raw(), train.X, test.X)
+    scores = Probe(train.y, test.y).scores(Raw(), train.X, test.X)
     scaler = StandardScaler().fit(train.X.astype(float))
     Z, T = scaler.transform(train.X.astype(float)), scaler.transform(test.X.astype(float))
     linear = LogisticRegression(max_iter=2000).fit(Z, train.y).score(T, test.y)
@@ -66,7 +70,7 @@ def test_one_board_with_both_baselines():
     json.dumps(board.to_json(), allow_nan=False)
     train, test = split(load("wine"), test=0.2, seed=0)
     components = PCA(3, svd_solver="full").fit(train.X.astype(float))
-    direct = Probe(train, test).scores(Fixed(lambda X: components.transform(X.astype(float))), train.X, test.X)
+    direct = Probe(train.y, test.y).scores(Fixed(lambda X: components.transform(X.astype(float))), train.X, test.X)
     by_name = {line.name: line.score.value for line in board.lines}
     assert by_name["pca (3)"] == pytest.approx(direct["probe_accuracy"].value, abs=1e-12)
     assert by_name["ppca"] == pytest.approx(direct["probe_accuracy"].value, abs=0.03)  # the same plane
@@ -85,7 +89,7 @@ def test_missing_values_are_filled():
     train, test = rings()
     X = train.X.copy()
     X[3, 0] = np.nan
-    assert Probe(train, test).scores(Raw(), X, test.X)["neighbor_accuracy"].value > 0.9
+    assert Probe(train.y, test.y).scores(Raw(), X, test.X)["neighbor_accuracy"].value > 0.9
     assert np.isfinite(Principal(5).fit(X).transform(X)).all() and Principal(5).fit(X).width == 2
 
 
@@ -94,9 +98,12 @@ def test_missing_values_are_filled():
     [
         (lambda: compare([gnomon.BernoulliMixture()], "digits", task="represent"), "cannot represent"),
         (lambda: compare([gnomon.PPCA()], Dataset("bare", np.eye(9)), task="represent"), "no labels"),
-        (lambda: Probe(*[Dataset("one", np.eye(3), np.zeros(3, int))] * 2), "only one class"),
-        (lambda: Probe(*rings()).scores(Fixed(lambda X: X[:, 0]), rings()[0].X, rings()[1].X), "shape"),
-        (lambda: Probe(*rings()).scores(object(), None, None), "no transform"),
+        (lambda: Probe(np.zeros(3, int), np.zeros(3, int)), "only one class"),
+        (
+            lambda: Probe(*(part.y for part in rings())).scores(Fixed(lambda X: X[:, 0]), rings()[0].X, rings()[1].X),
+            "shape",
+        ),
+        (lambda: probe().scores(object(), None, None), "no transform"),
     ],
 )
 def test_what_cannot_be_probed(call, words):

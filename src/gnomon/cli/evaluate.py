@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import NAMED, column_name, column_names, data_options
+from gnomon.cli.fit import column_name, column_names, data_options
 from gnomon.errors import UserValueError
+from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
@@ -31,11 +32,11 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
     from gnomon.data.names import BUILTIN
     from gnomon.system.saving import load
-    from gnomon.tasks.fitting import other_data, parts, prepare
+    from gnomon.tasks.fitting import other_data, parts, task_of
 
     system = load(run)
     if data is None:
-        chosen = parts(recipe, system)[1]
+        chosen = parts(DataSpec.from_json(recipe), system)[1]
         assert chosen is not None
     else:
         label = column_name(target) if target or data in BUILTIN else recipe.get("target")
@@ -44,7 +45,7 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
             output.note(
                 "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"
             )
-    X, y = prepare(system, chosen)
+    X, y = task_of(system).examples(chosen, system)
     found, matrix = system.evaluate(X, y), _confusion(system, X, y)
     if as_json:
         facts = {"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found}

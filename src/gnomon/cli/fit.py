@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,10 @@ from gnomon.catalog.cards import REQUIRED, Card
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
 from gnomon.errors import UserValueError
+from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
-__all__ = ["NAMED", "column_name", "column_names", "command", "data_options", "report"]
-
-NAMED = "name or file"
-"""The source of a run's data that can be read again, as in `gnomon.tasks.fitting`, which is heavy to import."""
+__all__ = ["column_name", "column_names", "command", "data_options", "report"]
 
 TARGET = "Column of the labels, by name or by place from 0."
 COLUMNS = "Columns to take as features; all but the target by default."
@@ -154,39 +152,66 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     if not 0 <= options["holdout"] < 1:
         raise UserValueError(f"{options['holdout']} is not allowed", "--holdout", "choose a value in [0, 1)")
     begun = time.monotonic()
-    run = RunFolder.create(
-        options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"),
-        config(one, about, data, params, options),
-    )
+    path = Path(options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"))
+    path = together(lambda: RunFolder.create(path, config(one, about, data, params, options)).path)
+    finish(path, begun, options["as_json"], new=True)
+
+
+def finish(path: Path, begun: float, as_json: bool, *, new: bool = False) -> None:
+    """Carry the fit in a folder out, and show the scores on the rows that were held out."""
     try:
         from gnomon.tasks.fitting import carry_out  # takes a second or two, in which Ctrl-C is answered too
 
-        carry_out(run.path, verbose=True, new=True)
+        system, held = carry_out(path, verbose=True, new=new)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run.path}") from None
-    report(run.path, time.monotonic() - begun, options["as_json"])
+        raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {path}") from None
+    if int(os.environ.get("RANK", "0")) == 0:
+        report(path, system, held, time.monotonic() - begun, as_json)
 
 
-def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def together(make: Callable[[], Path]) -> Path:
+    """The path that the first process of the group makes; alone, this process makes it.
+
+    ``torchrun -m gnomon fit ...`` starts this very command in every process.
+
+    Raises
+    ------
+    SystemExit
+        In the other processes, where the first one was refused, which says why.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return make()
+    import numpy as np
+
+    from gnomon.training.group import current
+
+    group, name, failure = current(), b"", None
+    if group.rank == 0:
+        try:
+            name = os.fsencode(make())
+        except Exception as error:
+            failure = error
+    found = bytes(group.gather(np.frombuffer(name, np.uint8)))
+    if failure is not None:
+        raise failure
+    if not found:
+        raise SystemExit(2)
+    return Path(os.fsdecode(found))
+
+
+def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> RunConfig:
     """What config.json says: the system, its parameters, the data as a recipe, the seed, the processes."""
     import secrets
 
     from gnomon.runs.versions import versions
 
     seed = params.get("random_state")
-    recipe = {
-        "source": NAMED,
-        "name": os.path.abspath(data) if os.path.exists(data) else data,
-        "target": column_name(options["target"]),
-        "columns": column_names(options["columns"]),
-        "holdout": options["holdout"],
-    }
-    often = {} if options["checkpoint_every"] is None else {"checkpoint_every": options["checkpoint_every"]}
-    return {
-        "kind": "fit", "system": one.name, "where": one.where, "parameters": _encoded(about, params), "data": recipe,
-        "seed": secrets.randbits(63) if seed is None else seed, "devices": options["devices"], "versions": versions(),
-        **often,
-    }  # fmt: skip
+    name = os.path.abspath(data) if os.path.exists(data) else data
+    spec = DataSpec(NAMED, name, column_name(options["target"]), column_names(options["columns"]), options["holdout"])
+    return RunConfig(
+        FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, _encoded(about, params),
+        spec, int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
+    )  # fmt: skip
 
 
 def _encoded(about: Card, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,16 +231,12 @@ def _json(value: Any) -> Any:
     return {"__tuple__": list(value)} if isinstance(value, tuple) else value
 
 
-def report(path: Path, seconds: float, as_json: bool) -> None:
+def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) -> None:
     """Scores on the held-out rows, and where the run is."""
-    from gnomon.runs.folder import RunFolder
-    from gnomon.system.saving import load
-    from gnomon.tasks.fitting import parts, prepare
+    from gnomon.tasks.fitting import task_of
 
-    system = load(path)
+    found = system.evaluate(*task_of(system).examples(held, system)) if held is not None else {}
     run = RunFolder.open(path)
-    _, held = parts(run.config["data"], system)
-    found = system.evaluate(*prepare(system, held)) if held is not None else {}
     if as_json:
         last = {name: series[-1] for name, series in system.history_.items() if series}
         facts = {"run": path, "system": run.config["system"], "seconds": round(seconds, 3), "steps": system.n_steps_}

@@ -146,6 +146,8 @@ def _call(arguments: list[str]) -> int:
 
 def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:
     line = " ".join(message.split())
+    if int(os.environ.get("RANK", "0")) > 0:  # one of several that torchrun started: the first one says it
+        return status
     output.note(f"error: {line}" if status != 130 else line)
     if as_json:
         output.dump({"error": {"message": line, **facts}, "exit": status})

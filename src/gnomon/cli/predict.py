@@ -29,14 +29,14 @@ def command(run: str, data: str, columns: str | None, proba: bool, out: str | No
     """
     recipe = RunFolder.open(run).config.get("data", {})
     from gnomon.system.saving import load
-    from gnomon.tasks.fitting import other_data, prepare
+    from gnomon.tasks.fitting import other_data, task_of
 
     system = load(run)
     verb = "predict_proba" if proba else "predict"
     if not hasattr(system, verb):
         raise UserValueError(f"{system.name} does not predict", run, f"gnomon info {system.name} shows what it can do")
     chosen = other_data(recipe, data, target=None, columns=column_names(columns))
-    found = getattr(system, verb)(prepare(system, chosen, labels=False)[0])
+    found = getattr(system, verb)(task_of(system).examples(chosen, system, answers=False)[0])
     header = _header(system, found, proba)
     if out is not None:
         write_rows(out, found, header)

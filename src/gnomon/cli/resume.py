@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import report
+from gnomon.cli.fit import finish, report
 from gnomon.errors import UserValueError
+from gnomon.runs.config import FIT, NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
@@ -21,16 +22,15 @@ __all__ = ["command"]
 def command(run: str, as_json: bool) -> None:
     """Go on with the fit in the folder RUN; it ends as one that was never stopped, to the bit."""
     folder = RunFolder.open(run)
-    if folder.config.get("kind") != "fit" or folder.config.get("data", {}).get("source") != "name or file":
+    if folder.config.get("kind") != FIT or folder.config.get("data", {}).get("source") != NAMED:
         raise UserValueError(f"{run} was not begun by gnomon fit", "", "resume it in Python: gnomon.resume(folder, X)")
-    if folder.finished:
-        output.note(f"{run} has ended already")
     begun = time.monotonic()
     if not folder.finished:
-        try:
-            from gnomon.tasks.fitting import carry_out
+        finish(Path(run), begun, as_json)
+        return
+    output.note(f"{run} has ended already")
+    from gnomon.system.saving import load
+    from gnomon.tasks.fitting import parts
 
-            carry_out(run, verbose=True)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {run}") from None
-    report(Path(run), time.monotonic() - begun, as_json)
+    system = load(run)
+    report(Path(run), system, parts(DataSpec.from_json(folder.config["data"]), system)[1], 0.0, as_json)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from gnomon.data.pairs import Ratings, Triples
 
 __all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
-
-View = Literal["binary", "density", "images", "table", "labels", "target", "text"]
-VIEWS = ("binary", "density", "images", "table", "labels", "target", "text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +51,8 @@ class Dataset:
         Who met what, where the set is that.
     triples : Triples, optional
         Statements of a knowledge graph, where the set is that.
+    pairs : tuple of (str, str), optional
+        Sources and what they become, where the set is that: translations, say.
 
     Examples
     --------
@@ -74,9 +73,10 @@ class Dataset:
     rows: NDArray[np.int64] | None = field(default=None, repr=False)
     ratings: Ratings | None = None
     triples: Triples | None = None
+    pairs: tuple[tuple[str, str], ...] | None = None
 
     def __len__(self) -> int:
-        for part in (self.X, self.text, self.y, self.ratings, self.triples):
+        for part in (self.X, self.text, self.pairs, self.y, self.ratings, self.triples):
             if part is not None:
                 return len(part)
         return 0
@@ -87,6 +87,8 @@ class Dataset:
             parts.append(f"{self.X.shape[0]} rows x {self.X.shape[1]} columns")
         if self.text is not None:
             parts.append(f"{len(self.text)} sentences")
+        if self.pairs is not None:
+            parts.append(f"{len(self.pairs)} pairs of texts")
         if self.y is not None:
             parts.append("with labels" if self.y.dtype.kind != "f" else "with a target")
         parts += [repr(part) for part in (self.ratings, self.triples) if part is not None]
@@ -96,15 +98,16 @@ class Dataset:
     def fingerprint(self) -> str:
         """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
         ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
-        return fingerprint(self.X, self.y, self.text, *ids)
+        return fingerprint(self.X, self.y, self.text, *ids, *([] if self.pairs is None else [self.pairs]))
 
-    def view(self, kind: View) -> Any:
+    def view(self, kind: str) -> Any:
         """The data in the form that a task takes.
 
         Parameters
         ----------
-        kind : {"binary", "density", "images", "table", "labels", "target", "text"}
-            ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences.
+        kind : str
+            ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences. ``pairs``, ``ratings``, ``triples``:
+            these.
             ``target``: `y` as float64 numbers, which whole numbers are too.
             ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
             (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
@@ -112,12 +115,13 @@ class Dataset:
             bounded. u is the middle of one of 2^15 cells, so that no sum is rounded; it comes from
             ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
             same every time and in every split. Any other table is taken as it is.
-            ``images``: images with L grey levels become arrays (n, rows, columns) with pixels level / (L - 1), in
-            [0, 1]. Any other table is taken as it is: flat rows, whose shape the system must be told.
+            ``unit``: images with L grey levels become level / (L - 1), in [0, 1]. Any other table is taken as it is.
+            ``images``: the same as arrays (n, rows, columns). Any other table is taken as it is: flat rows, whose shape
+            the system must be told.
 
         Returns
         -------
-        array, or tuple of str
+        array, tuple of str, Ratings or Triples
 
         Raises
         ------
@@ -125,61 +129,23 @@ class Dataset:
             A form that this data has not: what is in the way, where.
         """
         if kind not in VIEWS:
-            close = nearest(str(kind), VIEWS) or list(VIEWS)
+            close = nearest(str(kind), list(VIEWS)) or list(VIEWS)
             raise UserValueError(f"unknown view {kind!r}", self.name, f"choose from {', '.join(close)}")
-        if kind == "text":
-            return self._need("text")
-        if kind == "labels":
-            return self._need("y")
-        if kind == "target":
-            from gnomon.distributions.targets import Target
-
-            return Target().check(self._need("y"), name=self.name)
-        X = self._need("X")
-        if kind == "table":
-            return X
-        if kind == "images":
-            return self._images(X)
-        return self._binary(X) if kind == "binary" else self._density(X)
+        return VIEWS[kind](self)
 
     def _need(self, part: str) -> Any:
         value = getattr(self, part)
         if value is not None:
             return value
-        what, remedy = {
-            "X": (f"this is {self._form}, not a table", "choose a table"),
-            "y": ("this data has no labels and no target", "name their column with target"),
-            "text": (f"this is {self._form}, not a text", "choose a text"),
-        }[part]
-        raise UserValueError(what, self.name, remedy)
+        words = WORDS.get(part)
+        if words is None:
+            raise UserValueError("this data has no labels and no target", self.name, "name their column with target")
+        raise UserValueError(f"this is {self._form}, not {words}", self.name, f"choose {words}")
 
     @property
     def _form(self) -> str:
         """What the set is, in words."""
-        forms = ((self.X, "a table"), (self.text, "a text"), (self.ratings, "a set of ratings"))
-        return next((words for part, words in forms if part is not None), "a set of triples")
-
-    def _binary(self, X: NDArray[Any]) -> NDArray[Any]:
-        from gnomon.distributions.domains import Binary
-
-        if self.levels is not None:
-            return np.greater_equal(X, (self.levels - 1) / 2).astype(X.dtype)
-        return Binary(tolerance=0.0).check(X, name=self.name)
-
-    def _density(self, X: NDArray[Any]) -> NDArray[Any]:
-        if self.levels is None:
-            return X
-        from gnomon.numeric.noise import Noise
-
-        rows = np.arange(len(X)) if self.rows is None else self.rows
-        u = Noise(0, "dequantize").rows(rows).uniform(X.shape)
-        u = (np.floor(u * 2**15) + 0.5) / 2**15  # X + u is exact in float32 up to 256 levels, so floor(X + u) is X
-        return np.add(X, u, dtype=X.dtype)
-
-    def _images(self, X: NDArray[Any]) -> NDArray[Any]:
-        if self.levels is not None:
-            X = np.divide(X, self.levels - 1, dtype=X.dtype)
-        return X if self.images is None else X.reshape(len(X), *self.images)
+        return next((words for part, words in WORDS.items() if getattr(self, part) is not None), WORDS["triples"])
 
     def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:
         """The set with these rows (or sentences) only; `part` and `facts` go into the source."""
@@ -189,11 +155,69 @@ class Dataset:
             X=None if self.X is None else self.X[rows],
             y=None if self.y is None else self.y[rows],
             text=None if self.text is None else tuple(self.text[i] for i in rows.tolist()),
+            pairs=None if self.pairs is None else tuple(self.pairs[i] for i in rows.tolist()),
             ratings=None if self.ratings is None else self.ratings.take(rows),
             triples=None if self.triples is None else self.triples.take(rows),
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )
+
+
+WORDS = {
+    "X": "a table",
+    "text": "a text",
+    "pairs": "a set of pairs of texts",
+    "ratings": "a set of ratings",
+    "triples": "a set of triples",
+}
+"""What a set is called that has a part."""
+
+
+def _binary(data: Dataset) -> NDArray[Any]:
+    from gnomon.distributions.domains import Binary
+
+    X: NDArray[Any] = data._need("X")
+    if data.levels is not None:
+        return np.greater_equal(X, (data.levels - 1) / 2).astype(X.dtype)
+    return Binary(tolerance=0.0).check(X, name=data.name)
+
+
+def _density(data: Dataset) -> NDArray[Any]:
+    X: NDArray[Any] = data._need("X")
+    if data.levels is None:
+        return X
+    from gnomon.numeric.noise import Noise
+
+    rows = np.arange(len(X)) if data.rows is None else data.rows
+    u = Noise(0, "dequantize").rows(rows).uniform(X.shape)
+    u = (np.floor(u * 2**15) + 0.5) / 2**15  # X + u is exact in float32 up to 256 levels, so floor(X + u) is X
+    return np.add(X, u, dtype=X.dtype)
+
+
+def _unit(data: Dataset) -> NDArray[Any]:
+    X: NDArray[Any] = data._need("X")
+    return X if data.levels is None else np.divide(X, data.levels - 1, dtype=X.dtype)
+
+
+def _images(data: Dataset) -> NDArray[Any]:
+    X = _unit(data)
+    return X if data.images is None else X.reshape(len(X), *data.images)
+
+
+def _target(data: Dataset) -> NDArray[Any]:
+    from gnomon.distributions.targets import Target
+
+    return Target().check(data._need("y"), name=data.name)
+
+
+VIEWS: dict[str, Callable[[Dataset], Any]] = {
+    "binary": _binary, "density": _density, "unit": _unit, "images": _images, "target": _target,
+    "table": lambda data: data._need("X"), "labels": lambda data: data._need("y"),
+    "text": lambda data: data._need("text"), "pairs": lambda data: data._need("pairs"),
+    "ratings": lambda data: data._need("ratings"),
+    "triples": lambda data: data._need("triples"),
+}  # fmt: skip
+"""The forms in which a data set is taken, by name."""
 
 
 def fingerprint(*parts: Any) -> str:

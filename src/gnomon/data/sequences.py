@@ -50,6 +50,8 @@ class Tokens(Domain):
     unit: Unit = "word"
     vocabulary: Vocabulary | None = field(default=None, compare=False)
     noun: ClassVar[str] = "a text"
+    view: ClassVar[str] = "text"
+    features: ClassVar[str] = "text"
     reads_datasets: ClassVar[bool] = True
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Text:  # type: ignore[override]
@@ -122,6 +124,8 @@ class Pairs(Domain):
     source: Vocabulary | None = field(default=None, compare=False)
     target: Vocabulary | None = field(default=None, compare=False)
     noun: ClassVar[str] = "pairs of texts"
+    view: ClassVar[str] = "pairs"
+    features: ClassVar[str] = "pairs"
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> tuple[Text, Text]:  # type: ignore[override]
         """Sources and targets, each a list of sentences of tokens.

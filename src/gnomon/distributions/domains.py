@@ -43,8 +43,10 @@ class Domain:
     allow_missing: bool = False
     noun: ClassVar[str] = "a table"
     """What data of this domain is called."""
-    view: ClassVar[str] = "..."
-    """The view of a data set that it takes, as Python text; ... where that depends on the task."""
+    view: ClassVar[str] = "density"
+    """The view of a data set in this domain, for a model of the data itself."""
+    features: ClassVar[str] = "table"
+    """The view of a data set from which labels or a target are predicted."""
     reads_datasets: ClassVar[bool] = False
     """Whether a data set is taken as it is, without a view."""
 
@@ -208,6 +210,7 @@ class UnitInterval(Domain):
     """
 
     tolerance: float = 1e-6
+    view: ClassVar[str] = "unit"
     remedy: ClassVar[str] = (
         "scale to [0, 1] (pixels of 0..255: divide by 255), binarize, or choose a system with Gaussian units "
         "for real data"
@@ -253,6 +256,7 @@ class Binary(Domain):
     """
 
     tolerance: float = 1e-6
+    view: ClassVar[str] = "binary"
     remedy: ClassVar[str] = (
         "scale to [0, 1] and binarize (X >= 0.5), or choose a system with Gaussian units for real data"
     )

@@ -45,7 +45,8 @@ class Images(Domain):
     shape: Shape | None = None
     tolerance: float = 1e-6
     noun: ClassVar[str] = "images"
-    view: ClassVar[str] = "'images'"
+    view: ClassVar[str] = "images"
+    features: ClassVar[str] = "images"
     remedy: ClassVar[str] = "divide by the highest grey level (255 for bytes), or give dtype uint8 for 0..255"
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Floats:

@@ -18,6 +18,7 @@ from typing import Any
 
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.atomic import TEMPORARY, remove, unwritable, write_atomically
+from gnomon.runs.config import CHAINS, RunConfig
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
@@ -27,10 +28,6 @@ FORMAT = 1
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
-CHAINS = "chains"
-"""The kind of a run that holds draws of Markov chains and no system."""
-NEEDED = {"system": str, "where": str, "parameters": dict}
-NEEDED_BY_CHAINS = {"kernel": dict, "sampling": dict, "seed": int}
 
 
 def _path(path: Any) -> Path:
@@ -61,7 +58,7 @@ class RunFolder:
         self.path, self.config = path, config
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], config: Mapping[str, Any]) -> RunFolder:
+    def create(cls, path: str | os.PathLike[str], config: RunConfig | Mapping[str, Any]) -> RunFolder:
         """A new folder holding config.json; it appears whole or not at all.
 
         Raises
@@ -80,7 +77,7 @@ class RunFolder:
             raise UserValueError(
                 f"{target} exists and is not empty", "--out", f"choose another folder, or gnomon resume {target}"
             )
-        whole = {"format": FORMAT, **config}
+        whole = {"format": FORMAT, **(config.to_json() if isinstance(config, RunConfig) else config)}
         scratch = target.parent / f".{target.name}-{secrets.token_hex(8)}"
         try:
             scratch.mkdir(parents=True)
@@ -136,13 +133,10 @@ class RunFolder:
                 "",
                 "gnomon.load_draws reads it, gnomon diagnose looks at it",
             )
-        needed = NEEDED_BY_CHAINS if chains else NEEDED
-        missing = [name for name, kind in needed.items() if not isinstance(config.get(name), kind)]
-        if not isinstance(config.get("data", {}), dict):
-            missing.append("data")
-        if missing:
+        missing = RunConfig.lacks(config)
+        if missing is not None:
             raise UserValueError(
-                f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing[0]}", "name another folder"
+                f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing}", "name another folder"
             )
         return cls(folder, config)
 
@@ -205,7 +199,7 @@ class RunFolder:
         inside = self.path / MEMBERS
         return {path.name: path for path in sorted(inside.glob("[!.]*"))} if inside.is_dir() else {}
 
-    def new_member(self, name: str, config: Mapping[str, Any]) -> RunFolder:
+    def new_member(self, name: str, config: RunConfig) -> RunFolder:
         """An empty folder for a System inside; what a killed process left of one gives way."""
         shutil.rmtree(self.path / MEMBERS / name, ignore_errors=True)
         return RunFolder.create(self.path / MEMBERS / name, config)

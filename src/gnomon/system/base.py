@@ -28,6 +28,7 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, replace, resolve
+from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.system.fields import Seeded
@@ -69,6 +70,8 @@ class System(Seeded, BaseEstimator):
     model_class: ClassVar[type] = object
     domain: ClassVar[Any] = Real()
     slots: ClassVar[tuple[str, ...]] = ()
+    tasks: ClassVar[tuple[str, ...]] = ()
+    """What it can be used for; the first is the one that data is prepared for."""
     primary: ClassVar[str] = "log_likelihood"
     numpy_products: ClassVar[bool] = False
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
@@ -286,7 +289,7 @@ class System(Seeded, BaseEstimator):
             return None
         group = current_group()
         if not isinstance(run, RunFolder):
-            config = self._config("fit") | {"data": {"source": "arrays"}, "seed": seed_of(self.random_state)}
+            config = self._config(FIT, seed_of(self.random_state), data=DataSpec(ARRAYS))
             if group.rank == 0:
                 run = RunFolder.create(run, config)
             group.sum(0)
@@ -324,7 +327,7 @@ class System(Seeded, BaseEstimator):
         domain = self.domain if reset else self.known_domain()
         if isinstance(X, Dataset) and not domain.reads_datasets:
             what = f"X is the data set {X.name}, not {domain.noun}"
-            raise UserTypeError(what, "X", f"give one of its views: X.view({domain.view})")
+            raise UserTypeError(what, "X", f"give one of its views: X.view({domain.features!r})")
         dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_.get("dtype"))
         field = domain.ingest(X, dtype=dtype)
         columns = domain.columns(X, field)
@@ -397,12 +400,12 @@ class System(Seeded, BaseEstimator):
 
     # --- save and load ------------------------------------------------------------------------------------------
 
-    def _config(self, kind: str) -> dict[str, Any]:
+    def _config(self, kind: str, seed: int, **facts: Any) -> RunConfig:
         from gnomon.runs.codecs import encode
 
         where = f"{type(self).__module__}:{type(self).__qualname__}"
         parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}
-        return {"kind": kind, "system": self.name, "where": where, "parameters": parameters, "versions": versions()}
+        return RunConfig(kind, seed, versions(), self.name, where, parameters, **facts)
 
     def _facts(self, outcome: FitResult) -> dict[str, Any]:
         """What besides arrays makes the fitted system."""
@@ -417,7 +420,7 @@ class System(Seeded, BaseEstimator):
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the fitted system into a new folder that `gnomon.load` reads; returns its path."""
         check_is_fitted(self)
-        run = RunFolder.create(folder, self._config("model") | {"seed": self.seed_})
+        run = RunFolder.create(folder, self._config(MODEL, self.seed_))
         try:
             self._write(run, self.model_, self.outcome_)
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class LanguageModel(System):
     and the sentence that it belongs to.
     """
 
+    tasks: ClassVar[tuple[str, ...]] = ("language",)
     unit: Annotated[Literal["word", "char", "byte"], Doc("What a string is cut into.")] = "word"
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
 

@@ -51,6 +51,7 @@ class Classifier(ClassifierMixin, System):
         Labels, sorted, in the dtype in which they were given.
     """
 
+    tasks: ClassVar[tuple[str, ...]] = ("classify",)
     primary: ClassVar[str] = "accuracy"
     has_probabilities: ClassVar[bool] = True
     """Whether the system has probabilities; one without them says `class_codes`."""
@@ -171,6 +172,7 @@ class Regressor(RegressorMixin, System):
     several outputs sets `several`; its `make` is given ``n_outputs``, None where y has shape (n,).
     """
 
+    tasks: ClassVar[tuple[str, ...]] = ("regress",)
     primary: ClassVar[str] = "squared_error"
     several: ClassVar[bool] = False
     """Whether y may have several columns."""

@@ -27,7 +27,8 @@ from gnomon.inference.mcmc.kernel import Info, Kernel
 from gnomon.inference.mcmc.records import Draws
 from gnomon.inference.mcmc.sampling import ChainDraws, begin
 from gnomon.runs.codecs import encode
-from gnomon.runs.folder import CHAINS, RunFolder
+from gnomon.runs.config import CHAINS, RunConfig
+from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.training.context import current
 from gnomon.training.interrupts import interruptible
@@ -282,15 +283,15 @@ def _refuse_other_target(folder: RunFolder, found: ChainDraws, target: Any) -> N
         )
 
 
-def _config(found: ChainDraws, target: Any, draws: int) -> dict[str, Any]:
+def _config(found: ChainDraws, target: Any, draws: int) -> RunConfig:
     chains = found.shape[0]
     facts = dict(found.facts)
     seed = facts.pop("seed")
-    return {
-        "kind": CHAINS, "kernel": encode(_described(found.sampler.kernel)),
-        "adapt": encode(_described(found.sampler.adapt)), "sampling": {"chains": chains, "draws": draws, **facts},
-        "target": _mark(target), "seed": seed, "versions": versions(),
-    }  # fmt: skip
+    return RunConfig(
+        CHAINS, seed, versions(), kernel=encode(_described(found.sampler.kernel)),
+        adapt=encode(_described(found.sampler.adapt)), sampling={"chains": chains, "draws": draws, **facts},
+        target=_mark(target),
+    )  # fmt: skip
 
 
 def _put(folder: RunFolder, found: ChainDraws) -> None:

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnomon.catalog import entry, make
-from gnomon.data.dataset import Dataset, split
+from gnomon.catalog import make
+from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.numeric.noise import seed_of
+from gnomon.runs.config import ARRAYS, FIT, DataSpec
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system.base import System
-from gnomon.tasks.baselines import baseline
+from gnomon.tasks.base import Task, outcomes
+from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.clusters import cluster_scores
-from gnomon.tasks.fitting import NAMED, form, prepare, refuse_by_row, with_target
-from gnomon.tasks.represent import Principal, Probe
+from gnomon.tasks.fitting import spec_of, task_of
 
-__all__ = ["PRIMARY", "compare"]
+__all__ = ["compare"]
 
-PRIMARY = {
-    "density": "log_likelihood",
-    "cluster": "adjusted_rand",
-    "classify": "accuracy",
-    "regress": "squared_error",
-    "language": "log_likelihood",
-    "represent": "probe_accuracy",
-}
-"""The score that a task's leaderboard is sorted by."""
+REMEDY = "correct it, drop the row, or choose systems that predict numbers"
+"""What to do about a row that a split cannot place."""
 
 
 def compare(
@@ -50,8 +45,8 @@ def compare(
     systems : sequence of names or Systems
         A name stands for the system with its default parameters and seed 0.
     data : name, file or Dataset
-    task : {"density", "cluster", "represent", "classify", "regress", "language"}, optional
-        What the systems are compared at; each one's first task where left out.
+    task : str, optional
+        What the systems are compared at, ``density`` say; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
         Share of the rows (sentences) that no system sees until the end.
     target, columns
@@ -84,112 +79,140 @@ def compare(
         raise UserValueError("no system to compare", "systems", "name at least one")
     whole = data if isinstance(data, Dataset) else load(data, target=target, columns=columns)
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
-    goals = [_task(system, task) for system in made]
-    halves: dict[bool, tuple[Dataset, Dataset]] = {}
-    recipe = None
+    goals = [_goal(system, task) for system in made]
+    spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
-        recipe = {"source": NAMED, "name": _absolute(data), "target": target, "columns": columns, "holdout": holdout}
+        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout)
+    room = _Room(whole, holdout, spec, None if out is None else Path(out))
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
-        kind = form(system)
-        # the labels of images and of tables are predicted on the same rows, hence on one board
-        place = (goal, "labels" if kind == "images" else kind)
-        numeric = place[1] == "target"
-        if numeric not in halves:
-            halves[numeric] = split(with_target(whole, system), test=holdout, seed=0)
-        if goal == "classify":
-            refuse_by_row(system, whole, remedy="correct it, drop the row, or choose systems that predict numbers")
-        train, test = halves[numeric]
+        place = (goal.name, task_of(system).board(system))
         if place not in boards:
-            boards[place] = _Board(*place, system, whole.name, train, test)
-        boards[place].add(system, recipe, None if out is None else Path(out))
+            boards[place] = _Board(goal, system, room)
+        boards[place].add(system)
     return [board.finish() for board in boards.values()]
 
 
-def _absolute(data: str | Path) -> str:
-    return str(Path(data).resolve()) if Path(data).exists() else str(data)
+def _goal(system: System, name: str | None) -> Task:
+    """What the system is compared at."""
+    first = task_of(system)
+    if name is None:
+        return first
+    if name not in system.tasks:
+        raise UserValueError(f"{_name(system)} cannot {name}", "task", f"it can {', '.join(system.tasks)}")
+    return find_task(name)
 
 
-def _task(system: System, task: str | None) -> str:
-    tasks = entry(system.name).tasks
-    if task is None:
-        return tasks[0]
-    if task not in tasks:
-        raise UserValueError(f"{system.name} cannot {task}", "task", f"it can {', '.join(tasks)}")
-    return task
+def _name(system: System) -> str:
+    return system.name or type(system).__name__
+
+
+@dataclass
+class _Part:
+    """Rows in the form that systems of one view take, with what scores compare with."""
+
+    data: Dataset
+    X: Any
+    y: Any
+
+
+class _Room:
+    """What all boards share: the data, split once for each task and prepared once for each view."""
+
+    def __init__(self, whole: Dataset, holdout: float, spec: DataSpec, out: Path | None) -> None:
+        self.whole, self.holdout, self.spec, self.out = whole, holdout, spec, out
+        self._halves: dict[str, tuple[Dataset, Dataset]] = {}
+        self._parts: dict[tuple[str, str], tuple[_Part, _Part]] = {}
+        self._checked: set[tuple[str, str]] = set()
+
+    def check(self, system: System) -> None:
+        """Check all rows for a system, once for each domain."""
+        first = task_of(system)
+        key = (first.name, repr(system.domain))
+        if key not in self._checked:
+            first.check(self.whole, system, remedy=REMEDY)
+            self._checked.add(key)
+
+    def parts(self, system: System) -> tuple[_Part, _Part]:
+        """Training and held-out rows for a system."""
+        first = task_of(system)
+        if first.name not in self._halves:
+            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout)
+        key = (first.name, first.view(outcomes(system)))
+        if key not in self._parts:
+            train, test = (_Part(half, *first.examples(half, system)) for half in self._halves[first.name])
+            self._parts[key] = train, test
+        return self._parts[key]
 
 
 class _Board:
     """Collects the lines of one leaderboard; the baseline comes first, so that every system is judged against it."""
 
-    def __init__(self, task: str, kind: str, system: System, data: str, train: Dataset, test: Dataset) -> None:
-        self.task = task
-        self.parts = train, test
-        self.train, self.test = (prepare(system, part) for part in self.parts)
-        self.labels = test.view("labels") if task == "cluster" else None
-        self.probe = Probe(train, test) if task == "represent" else None
-        title, model = baseline(task, kind)
+    def __init__(self, goal: Task, system: System, room: _Room) -> None:
+        self.goal, self.room = goal, room
+        self.systems: list[System] = []
+        train = room.parts(system)[0]
         begun = time.perf_counter()
-        model.fit(*self.train)
+        title, model = goal.baseline(system, train.X, train.y)
         seconds = time.perf_counter() - begun
-        scores = self._scores(model)
-        self.base = scores[PRIMARY[task]]
-        self.board = Leaderboard(task, data, self.base.data_space, PRIMARY[task])
+        scores = self._scores(model, system)
+        self.base = scores[goal.primary]
+        self.board = Leaderboard(goal.name, room.whole.name, self.base.data_space, goal.primary)
         self._append(title, scores, seconds, model, "baseline", None)
 
-    def add(self, system: System, recipe: dict[str, Any] | None, out: Path | None) -> None:
+    def add(self, system: System) -> None:
         """Fit and score a system."""
-        run, fresh = None, out is not None and not out.exists()
-        self.train, self.test = (prepare(system, part) for part in self.parts)
-        if out is not None:
-            config = system._config("fit") | {
-                "seed": _seed(system),
-                "data": recipe or {"source": "arrays"},
-                "devices": 1,
-            }
-            run = RunFolder.create(free_path(out / system.name), config)
+        self.room.check(system)
+        train = self.room.parts(system)[0]
         begun = time.perf_counter()
+        path = self._fit(system, train)
+        seconds = time.perf_counter() - begun
+        self.systems.append(system)
+        scores = self._scores(system, system)
+        verdict = scores[self.goal.primary].against(self.base)
+        self._append(_name(system), scores, seconds, system.model_, verdict, path)
+
+    def _fit(self, system: System, train: _Part) -> str | None:
+        """Fit, into a run where these are kept; the folder of a refused fit is removed."""
+        out = self.room.out
+        if out is None:
+            system.fit(train.X, train.y)
+            return None
+        fresh = not out.exists()
+        config = system._config(FIT, seed_of(system.random_state), data=self.room.spec, devices=1)
+        run = RunFolder.create(free_path(out / _name(system)), config)
         try:
-            system.fit(*self.train, run=run)
+            system.fit(train.X, train.y, run=run)
         except UserError:
-            if run is not None and not run.begun:
+            if not run.begun:
                 run.discard()  # refused before the first step
                 if fresh:
                     run.path.parent.rmdir()
             raise
-        seconds = time.perf_counter() - begun
-        scores = self._scores(system)
-        verdict = scores[PRIMARY[self.task]].against(self.base)
-        self._append(system.name, scores, seconds, system.model_, verdict, None if run is None else str(run.path))
+        return str(run.path)
 
-    def _scores(self, model: Any) -> dict[str, Score]:
-        if self.probe is not None:
-            return self.probe.scores(model, self.train[0], self.test[0])
-        if self.task == "cluster":
-            return cluster_scores(self.labels, model.predict(self.test[0]))
-        return dict(model.evaluate(*self.test))
+    def _scores(self, model: Any, system: System) -> dict[str, Score]:
+        """Scores of a fitted model on the rows that the system takes."""
+        train, test = self.room.parts(system)
+        known = (train.X, self.goal.answers(train.data, train.y))
+        return self.goal.scores(model, test.X, self.goal.answers(test.data, test.y), known)
 
     def _append(
         self, name: str, scores: dict[str, Score], seconds: float, model: Any, verdict: str, run: str | None
     ) -> None:
-        primary = scores.pop(PRIMARY[self.task])
+        primary = scores.pop(self.goal.primary)
         count = getattr(getattr(model, "model_", model), "n_parameters", 0)
         self.board.lines.append(Line(name, primary, scores, seconds, int(count), verdict, run))
 
     def finish(self) -> Leaderboard:
-        """The board, best first; representations stand beside principal components of the widest one's width too."""
-        if self.probe is not None:
-            begun = time.perf_counter()
-            second = Principal(self.probe.width).fit(self.train[0])
-            seconds, scores = time.perf_counter() - begun, self._scores(second)
-            verdict = scores[PRIMARY[self.task]].against(self.base)
-            self._append(second.title, scores, seconds, second, verdict, None)
+        """The board, best first, with the baselines that depend on the systems."""
+        first = self.systems[0]
+        train = self.room.parts(first)[0]
+        begun = time.perf_counter()
+        for title, model in self.goal.rivals(self.systems, train.X, train.y):
+            scores = self._scores(model, first)
+            seconds = time.perf_counter() - begun
+            self._append(title, scores, seconds, model, scores[self.goal.primary].against(self.base), None)
         sign = -1 if self.base.higher_is_better else 1
         self.board.lines.sort(key=lambda line: sign * line.score.value)
         return self.board
-
-
-def _seed(system: System) -> int:
-    from gnomon.numeric.noise import seed_of
-
-    return seed_of(system.random_state)

@@ -20,12 +20,14 @@ from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.overfit import overfit_tiny
 from gnomon.inference.mcmc.records import Draws
 from gnomon.numeric.noise import Noise
-from gnomon.runs.folder import CHAINS, RunFolder
+from gnomon.runs.config import CHAINS, NAMED, DataSpec
+from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.saving import load
-from gnomon.tasks.baselines import ClassShares, MeanTarget
 from gnomon.tasks.chains import load_draws
-from gnomon.tasks.fitting import NAMED, parts, prepare
+from gnomon.tasks.classify import ClassShares
+from gnomon.tasks.fitting import parts, task_of
+from gnomon.tasks.regress import MeanTarget
 
 __all__ = ["diagnose"]
 
@@ -113,9 +115,10 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnos
         return Diagnosis(str(folder.path), tuple(findings), {**skipped, "model": "the fit has left none"})
     recipe = folder.config.get("data", {})
     if X is None and recipe.get("source") == NAMED:
-        known, held = parts(recipe, system)
-        train = prepare(system, known)
-        X, y = prepare(system, held) if held is not None else (None, None)
+        known, held = parts(DataSpec.from_json(recipe), system)
+        goal = task_of(system)
+        train = goal.examples(known, system)
+        X, y = goal.examples(held, system) if held is not None else (None, None)
     found = _of_system(system, str(folder.path), history, X, y, train, seed)
     words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in told]
     return replace(found, findings=(*found.findings, *words))

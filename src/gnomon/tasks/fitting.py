@@ -9,106 +9,53 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gnomon.catalog import entry
-from gnomon.data.dataset import Dataset, split
+from gnomon.catalog import make
+from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load as load_data
-from gnomon.distributions.domains import Labels
-from gnomon.distributions.images import Images
 from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.numeric.noise import seed_of
+from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
-from gnomon.system.prediction import Regressor
-from gnomon.system.saving import system_of
+from gnomon.system.saving import load, system_of
+from gnomon.tasks.base import Task, task
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = [
-    "carry_out",
-    "dataset_of",
-    "form",
-    "other_data",
-    "parts",
-    "prepare",
-    "refuse_by_row",
-    "resume",
-    "with_target",
-]
-
-NAMED = "name or file"
-"""The source of data that can be read again; data given as arrays has the source ``arrays``."""
+__all__ = ["carry_out", "dataset_of", "fit", "other_data", "parts", "resume", "spec_of", "task_of"]
 
 
-def form(system: System) -> str:
-    """The form in which a system takes data.
-
-    ``labels`` (a table with labels), ``images`` (images with labels), ``target`` (a table with a numeric target),
-    ``text``, ``binary`` or ``density``.
-
-    Examples
-    --------
-    >>> import gnomon
-    >>> form(gnomon.RBM())
-    'binary'
-    """
-    task = entry(system.name).tasks[0]
-    if task == "classify":
-        return "images" if isinstance(system.domain, Images) else "labels"
-    if task == "regress":
-        return "target"
-    if task == "language":
-        return "text"
-    # a system may learn from probabilities and still be a distribution over zeros and ones
-    outcomes = getattr(system, "outcomes", system.domain)
-    return "binary" if outcomes.space(1).startswith("pmf") else "density"
-
-
-def prepare(system: System, data: Dataset, *, labels: bool = True) -> tuple[Any, Any]:
-    """X and y of a data set in the form that the system takes.
-
-    Parameters
-    ----------
-    system : System
-    data : Dataset
-    labels : bool, default True
-        Whether labels, or the target, are asked for where the system predicts them.
+def task_of(system: System) -> Task:
+    """The task that data is prepared for.
 
     Raises
     ------
     UserValueError
-        Data without that form: a text for a table, no labels, text as a target, values other than 0 and 1.
+        A System that names none.
     """
-    kind = form(system)
-    if kind == "images":
-        return data.view("images"), data.view("labels") if labels else None
-    if kind in ("labels", "target"):
-        return data.view("table"), data.view(kind) if labels else None  # type: ignore[arg-type]
-    return data.view(kind), None  # type: ignore[arg-type]
+    if not system.tasks:
+        where = f"{type(system).__name__}.tasks"
+        raise UserValueError("a System must name its tasks, got ()", where, 'write tasks = ("density",), say')
+    return task(system.tasks[0])
 
 
-def dataset_of(recipe: Mapping[str, Any]) -> Dataset:
+def dataset_of(spec: DataSpec) -> Dataset:
     """The whole data of a run, read again.
 
     Raises
     ------
     UserError
-        Data that came as arrays, that is not there any more, or that has changed.
+        Data that is not there any more, or that has changed.
     """
-    if recipe.get("source") != NAMED:
-        raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
-    missing = [name for name in ("name", "target", "columns", "holdout") if name not in recipe]
-    if missing:
+    assert spec.name is not None
+    data = load_data(spec.name, target=spec.target, columns=spec.columns)
+    if spec.whole is not None and spec.whole != data.fingerprint:
         raise UserValueError(
-            "the data of the run cannot be read again", f"config.json names no {missing[0]}", "fit again"
-        )
-    data = load_data(recipe["name"], target=recipe["target"], columns=recipe["columns"])
-    if recipe.get("whole", data.fingerprint) != data.fingerprint:
-        raise UserValueError(
-            "the data has changed since the fit began", recipe["name"], "restore it, or fit into a new folder"
+            "the data has changed since the fit began", spec.name, "restore it, or fit into a new folder"
         )
     return data
 
@@ -122,32 +69,88 @@ def other_data(
     return load_data(name, target=target, columns=columns)
 
 
-def parts(recipe: Mapping[str, Any], system: System) -> tuple[Dataset, Dataset | None]:
+def parts(spec: DataSpec, system: System) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of the data of a system's run."""
-    return _parts(dataset_of(recipe), recipe, system)
+    goal = task_of(system)
+    data = goal.adopt(dataset_of(spec))
+    return goal.split(data, test=spec.holdout) if spec.holdout else (data, None)
 
 
-def with_target(data: Dataset, system: System) -> Dataset:
-    """The data with its target as floating numbers, where the system predicts numbers.
+def fit(
+    system: str | System,
+    data: str | os.PathLike[str] | Dataset,
+    *,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    run: str | os.PathLike[str] | None = None,
+) -> System:
+    """Fit a system to data by name or file, prepared as its task says.
 
-    A column of whole numbers is then no longer taken for classes of which a split may lose one.
+    Parameters
+    ----------
+    system : name or System
+        A name stands for the system with its default parameters. A System of one's own says what it is for, in
+        ``tasks``.
+    data : name, file or Dataset
+        All of its rows are fitted to; `compare` holds some out.
+    target, columns
+        As in `gnomon.data.load`.
+    run : path, optional
+        A new folder for checkpoints, history and the fitted model; where the data has a name, `resume` reads it again.
+
+    Returns
+    -------
+    System
+        Fitted; the given one, where one was given.
 
     Raises
     ------
-    UserValueError
-        A target that is text, with its row, or none at all.
+    UserError
+        Data that the system cannot use, with its row.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> gnomon.fit(gnomon.PPCA(n_components=2), "iris").n_features_in_
+    4
     """
-    return replace(data, y=data.view("target")) if form(system) == "target" else data
+    made: System = make(system) if isinstance(system, str) else system
+    goal = task_of(made)
+    whole = data if isinstance(data, Dataset) else load_data(data, target=target, columns=columns)
+    whole = goal.adopt(whole)
+    X, y = goal.examples(whole, made)
+    if run is None:
+        return made.fit(X, y)
+    spec = DataSpec(ARRAYS)
+    if not isinstance(data, Dataset):
+        spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0)
+    folder = RunFolder.create(run, made._config(FIT, seed_of(made.random_state), data=spec, devices=1))
+    return _fit_into(made, X, y, folder)
 
 
-def _parts(data: Dataset, recipe: Mapping[str, Any], system: System) -> tuple[Dataset, Dataset | None]:
-    data = with_target(data, system)
-    if not recipe["holdout"]:
-        return data, None
-    return split(data, test=recipe["holdout"], seed=0)
+def spec_of(
+    data: str | os.PathLike[str], whole: Dataset, *, target: str | int | None, columns: Sequence[str] | None,
+    holdout: float,
+) -> DataSpec:  # fmt: skip
+    """What a run keeps of data that it can read again."""
+    name = str(Path(data).resolve()) if Path(data).exists() else str(data)
+    chosen = None if columns is None else list(columns)
+    return DataSpec(NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint)
 
 
-def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False, new: bool = False) -> None:
+def _fit_into(system: System, X: Any, y: Any, run: RunFolder) -> System:
+    """A fit into a new folder, which is removed where the data is refused before the first step."""
+    try:
+        return system.fit(X, y, run=run)
+    except UserError:
+        if not run.begun:
+            run.discard()
+        raise
+
+
+def carry_out(
+    folder: str | os.PathLike[str], *, verbose: bool = False, new: bool = False
+) -> tuple[System, Dataset | None]:
     """Fit what the folder's config describes, from its checkpoint if it has one, on as many processes as it says.
 
     Parameters
@@ -158,6 +161,13 @@ def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False, new: boo
     new : bool, default False
         Whether the folder was made for this call: it is removed then if the data is refused before the first step.
 
+    Returns
+    -------
+    System
+        Fitted.
+    Dataset or None
+        The rows that were held out, if any.
+
     Raises
     ------
     UserError
@@ -166,34 +176,40 @@ def carry_out(folder: str | os.PathLike[str], *, verbose: bool = False, new: boo
         A number stopped being finite; the last finite checkpoint stays.
     """
     run = RunFolder.open(folder)
+    joined = current_group()
+    devices = 1 if joined.size > 1 else run.config.get("devices", 1)  # torchrun has started them already
     try:
-        launch(_fit, str(run.path), verbose, devices=run.config.get("devices", 1))
+        found: tuple[System, Dataset | None] | None = launch(_fit, str(run.path), verbose, devices=devices)
     except Diverged:
         raise
     except UserError:
-        if new and not run.begun:
+        if new and not run.begun and joined.rank == 0:
             run.discard()
         raise
+    if found is not None:
+        return found
+    system = load(folder)
+    return system, parts(DataSpec.from_json(run.config["data"]), system)[1]
 
 
-def _fit(folder: str, verbose: bool) -> None:
-    """The body of each process."""
+def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None] | None:
+    """The body of each process; the fitted System itself is handed on where this process is the only one."""
     run = RunFolder.open(folder)
     missing = [name for name in ("seed", "data") if name not in run.config]
     if missing:
         raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
     system = system_of(run.config)
-    whole = dataset_of(run.config["data"])
-    if run.config["data"]["holdout"]:
-        refuse_by_row(system, whole)
-    train, _ = _parts(whole, run.config["data"], system)
-    X, y = prepare(system, train)
-    if current_group().rank == 0 and "whole" not in run.config["data"]:
-        run.update(data={**run.config["data"], "features": list(train.columns) or None, "whole": whole.fingerprint})
-    circumstances = {
-        "verbose": verbose and current_group().rank == 0,
-        "checkpoint_every": run.config.get("checkpoint_every"),
-    }
+    spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
+    whole = dataset_of(spec)
+    train, held = goal.adopt(whole), None
+    if spec.holdout:
+        goal.check(whole, system)
+        train, held = goal.split(train, test=spec.holdout)
+    X, y = goal.examples(train, system)
+    if group.rank == 0 and spec.whole is None:
+        known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint)
+        run.update(data=known.to_json())
+    circumstances = {"verbose": verbose and group.rank == 0, "checkpoint_every": run.config.get("checkpoint_every")}
     try:
         with context(**circumstances):
             system.fit(X, y, run=run)
@@ -201,46 +217,7 @@ def _fit(folder: str, verbose: bool) -> None:
         raise
     except ValueError as error:  # scikit-learn's checks of arrays
         raise UserValueError(" ".join(str(error).split())) from error
-
-
-def refuse_by_row(
-    system: System, data: Dataset, *, remedy: str = "correct it, drop the row, or keep none out (--holdout 0)"
-) -> None:
-    """Check the whole table, so that an error names the row as the file has it and not as the training part has it.
-
-    Parameters
-    ----------
-    system : System
-    data : Dataset
-        All rows, before some are kept out.
-    remedy : str
-        What to do about a label that stands in one row only.
-
-    Raises
-    ------
-    UserError
-        A value or a label that the system cannot use, by its row.
-    """
-    if form(system) == "text":
-        return
-    X, y = prepare(system, data)
-    system.domain.check(X, name=data.name)
-    if isinstance(system, Regressor):
-        system.target.check(y, n=len(X), name=data.name)
-    elif y is not None:
-        Labels().encode(y, n=len(X), name=data.name)
-        _refuse_single(data, remedy)
-
-
-def _refuse_single(data: Dataset, remedy: str) -> None:
-    """A label of one row cannot be on both sides of a split, and is often a slip of the pen."""
-    labels, rows, counts = np.unique(data.view("labels"), return_index=True, return_counts=True)
-    if (counts > 1).all():
-        return
-    single = int((counts == 1).argmax())
-    label = labels[single].item()
-    name = data.classes[label] if data.classes and isinstance(label, int) else label
-    raise UserValueError(f"label {name!r} stands in one row only", f"{data.name}, row {rows[single]}", remedy)
+    return (system, held) if group.size == 1 else None
 
 
 def resume(
@@ -273,16 +250,13 @@ def resume(
     UserError
         A folder that is no run, data that has changed or is missing.
     """
-    from gnomon.system.saving import load
-
     run = RunFolder.open(folder)
     if run.config.get("kind") != "fit":
         raise UserValueError(f"{folder} holds a saved model, not a fit", "", "gnomon.load reads it")
     if run.finished:
         return load(folder)
     if run.config["data"].get("source") == NAMED:
-        carry_out(folder, verbose=verbose)
-        return load(folder)
+        return carry_out(folder, verbose=verbose)[0]
     if X is None:
         raise UserValueError(
             f"{folder} was fitted to arrays", "X", "give the same arrays again: gnomon.resume(folder, X)"

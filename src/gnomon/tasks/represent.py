@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -18,8 +18,13 @@ from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.tasks import pictures
+from gnomon.tasks.base import Task
 
-__all__ = ["Principal", "Probe", "Raw"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Principal", "Probe", "Raw", "Represent"]
 
 NEIGHBORS = 5
 ITERATIONS = 2000
@@ -80,13 +85,13 @@ class Probe:
 
     Parameters
     ----------
-    train, test : Dataset
-        Both with labels.
+    train, test : array of shape (n,)
+        Labels of the training and of the held-out rows.
 
     Raises
     ------
     UserValueError
-        Data without labels, or with one class.
+        One class only.
 
     Notes
     -----
@@ -96,18 +101,17 @@ class Probe:
     --------
     >>> from gnomon.data import load, split
     >>> train, test = split(load("wine"), test=0.5, seed=0)
-    >>> probe = Probe(train, test)
+    >>> probe = Probe(train.y, test.y)
     >>> scores = probe.scores(Raw(), train.X, test.X)
     >>> list(scores), scores["probe_accuracy"].value > 0.9
     (['probe_accuracy', 'neighbor_accuracy'], True)
     """
 
-    def __init__(self, train: Dataset, test: Dataset) -> None:
-        self.y = (train.view("labels"), test.view("labels"))
-        self.classes, self.codes = Labels().encode(self.y[0])
+    def __init__(self, train: Any, test: Any) -> None:
+        self.y = test
+        self.classes, self.codes = Labels().encode(train)
         if len(self.classes) < 2:
-            raise UserValueError("only one class", train.name, "a probe needs at least 2")
-        self.width = 0
+            raise UserValueError("only one class", "labels", "a probe needs at least 2")
 
     def scores(self, model: Any, X_train: Any, X_test: Any) -> dict[str, Score]:
         """Both accuracies of a fitted model's ``transform``.
@@ -120,8 +124,6 @@ class Probe:
         if not hasattr(model, "transform"):
             raise UserTypeError(f"{type(model).__name__} has no transform", "represent", "choose a system that has")
         train, test = (_table(model.transform(X), len(X)) for X in (X_train, X_test))
-        if not isinstance(model, Raw | Principal):
-            self.width = max(self.width, train.shape[1])
         neighbors = min(NEIGHBORS, len(train))
         linear, nearest = LogisticRegression(max_iter=ITERATIONS), KNeighborsClassifier(neighbors)
         scores = {}
@@ -136,7 +138,7 @@ class Probe:
         return scores
 
     def _score(self, name: str, predicted: Any, note: str) -> Score:
-        known, codes = Labels().locate(self.y[1], self.classes, n=len(predicted))
+        known, codes = Labels().locate(self.y, self.classes, n=len(predicted))
         right = (known & (codes == predicted)).astype(np.float64)
         space = Labels().space(len(self.classes))
         return Score.from_pointwise(right, name=name, unit="share", data_space=space, note=note)
@@ -147,3 +149,37 @@ def _table(Z: Any, n: int) -> Any:
     if Z.ndim < 2 or len(Z) != n:
         raise UserTypeError(f"a representation of shape {Z.shape} for {n} rows", "transform", "give one row per row")
     return Z.reshape(n, -1)
+
+
+class Represent(Task):
+    """Accuracy of a linear probe on the representation of held-out rows."""
+
+    name: ClassVar[str] = "represent"
+    title: ClassVar[str] = "Representation learning"
+    title_zh: ClassVar[str] = "表示学习"
+    primary: ClassVar[str] = "probe_accuracy"
+    verbs: ClassVar[tuple[str, ...]] = ("transform",)
+    example_data: ClassVar[str] = "digits"
+
+    def answers(self, data: Dataset, y: Any) -> Any:
+        """The labels, which the fit has not been given."""
+        return data.view("labels")
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """The columns as they are."""
+        return Raw.title, Raw()
+
+    def rivals(self, systems: list[Any], X: Any, y: Any) -> list[tuple[str, Any]]:
+        """As many principal components as the widest representation has columns."""
+        found = Principal(max(int(np.asarray(one.transform(X[:2])).reshape(2, -1).shape[1]) for one in systems)).fit(X)
+        return [(found.title, found)]
+
+    def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
+        """Of the probes, fitted to the representation of the training rows."""
+        if train is None:
+            raise TypeError("a probe needs training rows")
+        return Probe(train[1], y).scores(system, train[0], X)
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """The representation of the first rows, as a map of values."""
+        return {"representation": pictures.rows(np.asarray(system.transform(X[: pictures.SHOWN])), None, "transform")}

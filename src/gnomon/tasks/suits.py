@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
 from gnomon.catalog.source import Module
-from gnomon.errors import UserError
+from gnomon.tasks.base import task
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset
@@ -41,52 +41,18 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[str, str | None] = {}
+    checked: dict[tuple[str, str | None, str | None], str | None] = {}
     for one in entries():
-        obstacle = _obstacle(one, data, checked)
-        for task in one.tasks:
-            if obstacle is None:
-                found.setdefault(task, []).append(one.name)
+        key = (one.tasks[0], domain_of(one, "domain"), domain_of(one, "outcomes"))
+        if key not in checked:
+            domain, outcomes = (None if text is None else _made(text) for text in key[1:])
+            checked[key] = task(key[0]).obstacle(data, domain, outcomes)
+        for name in one.tasks:
+            if checked[key] is None:
+                found.setdefault(name, []).append(one.name)
             else:
-                why.setdefault(task, obstacle)
-    return found, {task: reason for task, reason in why.items() if task not in found}
-
-
-def _obstacle(one: Entry, data: Dataset, checked: dict[str, str | None]) -> str | None:
-    """Why a system cannot take the data; None where it can."""
-    task = one.tasks[0]
-    try:
-        if task == "language":
-            data.view("text")
-            return None
-        data.view("table")
-        if task == "classify":
-            if data.view("labels").dtype.kind == "f":
-                return "the target is numeric, not labels"
-        elif task == "regress":
-            data.view("target")
-    except UserError as error:
-        return error.what
-    domain, outcomes = domain_of(one, "domain"), domain_of(one, "outcomes")
-    if domain is None:
-        return None
-    binary = "Binary" in (outcomes or domain)
-    form = "images" if domain.startswith("Images") else "table" if task in ("classify", "regress") else "density"
-    form = "binary" if binary and form == "density" else form
-    key = f"{form} {domain}"
-    if key not in checked:
-        checked[key] = _check(form, domain, data)
-    return checked[key]
-
-
-def _check(form: Any, domain: str, data: Dataset) -> str | None:
-    try:
-        made = _made(domain)
-        if made is not None:
-            made.check(data.view(form), name=data.name)
-    except UserError as error:
-        return error.what
-    return None
+                why.setdefault(name, str(checked[key]))
+    return found, {name: reason for name, reason in why.items() if name not in found}
 
 
 def domain_of(one: Entry, attribute: str = "domain") -> str | None:
@@ -133,12 +99,15 @@ def _default(node: ast.FunctionDef) -> ast.expr | None:
 
 def _made(text: str) -> Any:
     """The domain that an expression names; None where it is none of gnomon's."""
+    from gnomon.data import sequences, user_items
     from gnomon.distributions import domains, images
 
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return None
-    made = getattr(domains, call.func.id, None) or getattr(images, call.func.id, None)
+    made = next(
+        (vars(m)[call.func.id] for m in (domains, images, sequences, user_items) if call.func.id in vars(m)), None
+    )
     if made is None:
         return None
     try:

@@ -117,6 +117,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     """
 
     name: ClassVar[str] = "rbm"
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = RBMModel
     domain = UnitInterval()
     outcomes = Binary()

@@ -16,6 +16,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.runs.codecs import decode, encode
+from gnomon.runs.config import MODEL
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.training.context import context
@@ -229,7 +230,7 @@ class Composite(System):
 
     def _write(self, run: RunFolder, model: Parts, outcome: FitResult) -> None:
         for name, part in model.parts.items():
-            inside = run.new_member(name, part._config("model") | {"seed": part.seed_})
+            inside = run.new_member(name, part._config(MODEL, part.seed_))
             part._write(inside, part.model_, part.outcome_)
         # last, since it says that the run is finished
         run.write_model(model.own, self._facts(outcome) | {"parts": list(model.parts)})

@@ -247,6 +247,7 @@ class PPCA(TransformerMixin, Iterated, System):
     """
 
     name: ClassVar[str] = "ppca"
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = PPCAModel
     domain = Real(allow_missing=True, largest=1e100)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -98,6 +98,7 @@ def distinct_rows(X: np.ndarray[Any, Any], most: int, block: int = 256) -> int:
 class Mixture(ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
+    tasks: ClassVar[tuple[str, ...]] = ("density", "cluster")
     n_components: Annotated[int, "[1, inf)", Doc("Components.")] = 10
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:

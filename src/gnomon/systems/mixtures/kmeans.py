@@ -142,6 +142,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     """
 
     name: ClassVar[str] = "kmeans"
+    tasks: ClassVar[tuple[str, ...]] = ("cluster",)
     model_class: ClassVar[type] = KMeansModel
     domain = Real(largest=1e100)
     primary: ClassVar[str] = "squared_distance"

@@ -1,0 +1,140 @@
+"""The schema of config.json: what a run was asked to do, in JSON values.
+
+Standard library only: the command line writes it before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from gnomon.errors import UserValueError
+
+__all__ = ["ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "DataSpec", "RunConfig"]
+
+NAMED, ARRAYS = "name or file", "arrays"
+"""Sources of a run's data: one that can be read again, and arrays that were handed over."""
+FIT, MODEL, CHAINS = "fit", "model", "chains"
+"""Kinds of runs: a fit, a saved model, draws of Markov chains."""
+NEEDED = {"system": str, "where": str, "parameters": dict}
+NEEDED_BY_CHAINS = {"kernel": dict, "sampling": dict, "seed": int}
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The data of a run, from which the same rows are read again.
+
+    Parameters
+    ----------
+    source : {"name or file", "arrays"}
+    name : str
+        Name of a set, or absolute path of a file.
+    target, columns
+        As they were asked for.
+    holdout : float in [0, 1)
+        Fraction of the rows kept out of the fit.
+    features : list of str, optional
+        The columns that were fitted to, by name and in order.
+    whole, fingerprint : str, optional
+        Of the whole data set, and of what the fit saw.
+
+    Examples
+    --------
+    >>> DataSpec(ARRAYS).to_json()
+    {'source': 'arrays'}
+    """
+
+    source: str
+    name: str | None = None
+    target: str | int | None = None
+    columns: list[str] | None = None
+    holdout: float = 0.0
+    features: list[str] | None = None
+    whole: str | None = None
+    fingerprint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As config.json has it."""
+        if self.source == ARRAYS:
+            return {"source": ARRAYS} | ({"fingerprint": self.fingerprint} if self.fingerprint else {})
+        late = {name: getattr(self, name) for name in ("features", "whole", "fingerprint")}
+        first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
+        return first | {name: value for name, value in late.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """The data that a run can read again.
+
+        Raises
+        ------
+        UserValueError
+            Arrays, or a fact that is missing.
+        """
+        if given.get("source") != NAMED:
+            raise UserValueError("the run was fitted to arrays", "data", "name the data, or use Python")
+        missing = [name for name in ("name", "target", "columns", "holdout") if name not in given]
+        if missing:
+            where = f"config.json names no {missing[0]}"
+            raise UserValueError("the data of the run cannot be read again", where, "fit again")
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in given.items() if name in known})
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What config.json says.
+
+    Parameters
+    ----------
+    kind : {"fit", "model", "chains"}
+    seed : int
+    versions : mapping
+        Of the packages.
+    system, where : str
+        Name of the system, and its ``module:Class``.
+    parameters : mapping
+        Its hyper-parameters, encoded.
+    data : DataSpec, optional
+    devices : int, optional
+        Processes that fit together.
+    checkpoint_every : int, optional
+        Steps between checkpoints.
+    kernel, adapt, target, sampling : mapping, optional
+        Of chains.
+
+    Examples
+    --------
+    >>> RunConfig(FIT, 0, {}, "rbm", "m:RBM", {}, DataSpec(ARRAYS)).to_json()["data"]
+    {'source': 'arrays'}
+    """
+
+    kind: str
+    seed: int | None
+    versions: Mapping[str, str]
+    system: str | None = None
+    where: str | None = None
+    parameters: Mapping[str, Any] | None = None
+    data: DataSpec | None = None
+    devices: int | None = None
+    checkpoint_every: int | None = None
+    kernel: Mapping[str, Any] | None = None
+    adapt: Any = None
+    target: Mapping[str, Any] | None = None
+    sampling: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As config.json has it; what is None is left out."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        if self.data is not None:
+            found["data"] = self.data.to_json()
+        return {name: value for name, value in found.items() if value is not None}
+
+    @staticmethod
+    def lacks(config: Mapping[str, Any]) -> str | None:
+        """The first fact that a config.json lacks, or has in another form; None where it is whole."""
+        needed = NEEDED_BY_CHAINS if config.get("kind") == CHAINS else NEEDED
+        missing = [name for name, kind in needed.items() if not isinstance(config.get(name), kind)]
+        if not isinstance(config.get("data", {}), dict):
+            missing.append("data")
+        return missing[0] if missing else None

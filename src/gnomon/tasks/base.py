@@ -1,0 +1,216 @@
+"""What a system is used for: one class per task, one file per class, found by name.
+
+A task says how a data set becomes X and y, what is checked before a fit, how rows are held out, what the simplest
+answer is, how answers are scored and shown. A System names its tasks (``System.tasks``); the first is the one that it
+is fitted for. To add a task, write ``gnomon/tasks/<name>.py`` (or, in a package of your own, any module, named in the
+entry-point group ``gnomon.tasks``) with a subclass of `Task`:
+
+1. ``name``, ``title``, ``title_zh``; ``primary``, the score that systems are ranked by; ``verbs``, what a system of
+   this task can be asked; ``example_data``, a built-in set that it makes sense on.
+2. `examples`: X and y as ``System.fit`` takes them. By default X is the view of the data set that the system's domain
+   names, and there is no y.
+3. `check`, where more can be wrong than a value outside the domain, and `obstacle`, the same in a few words.
+4. `split`, where rows do not go their own ways: ratings by user, series by time.
+5. `baseline`: the title and the fitted simplest answer, an object with ``evaluate(X, y)`` (or whatever `scores` asks)
+   and ``n_parameters``.
+6. `scores`: by default ``system.evaluate(X, y)``; each a `Score`, the one called ``primary`` among them.
+7. `figures`: a few pictures by name.
+
+Nothing else is edited: ``gnomon compare``, ``fit``, ``evaluate`` and ``data`` ask the class.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.dataset import split as split_data
+from gnomon.errors import UserError, UserValueError, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from gnomon.evaluation.score import Score
+
+__all__ = ["Task", "task"]
+
+GROUP = "gnomon.tasks"
+"""Entry points of this group name the Task classes of plug-ins; the name of the entry point is that of the task."""
+MISTAKE = "correct it, drop the row, or keep none out (--holdout 0)"
+
+
+class Task:
+    """Base of the tasks; see the module for what a subclass says."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    title_zh: ClassVar[str] = ""
+    primary: ClassVar[str] = ""
+    """The score that a leaderboard is sorted by."""
+    verbs: ClassVar[tuple[str, ...]] = ()
+    example_data: ClassVar[str] = ""
+
+    # --- data ---------------------------------------------------------------------------------------------------
+
+    def view(self, domain: Any) -> str:
+        """The view of a data set that a system of this domain takes as X."""
+        return str(domain.view)
+
+    def adopt(self, data: Dataset) -> Dataset:
+        """The data set as the task understands it, before it is split.
+
+        Raises
+        ------
+        UserError
+            Data without what the task is about.
+        """
+        return data
+
+    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
+        """X and y for ``fit`` and the verbs of a system.
+
+        Parameters
+        ----------
+        data : Dataset
+        system : System
+        answers : bool, default True
+            Whether y is asked for, where there is one.
+
+        Raises
+        ------
+        UserError
+            Data without that form: a text for a table, no labels, text as a target, values other than 0 and 1.
+        """
+        return data.view(self.view(outcomes(system))), None
+
+    def answers(self, data: Dataset, y: Any) -> Any:
+        """What `scores` compares with, for examples whose y is that of the system's first task."""
+        return y
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """Check a whole data set before it is split, so that an error names the row as the file has it.
+
+        Parameters
+        ----------
+        data : Dataset
+            Before some rows are kept out.
+        system : System
+        remedy : str
+            What to do about what cannot be on both sides of a split.
+
+        Raises
+        ------
+        UserError
+            A value that the system cannot use, by its row.
+        """
+        system.domain.check(self.examples(data, system)[0], name=data.name)
+
+    def split(self, data: Dataset, *, test: float, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Training part and held-out part.
+
+        Parameters
+        ----------
+        data : Dataset
+            As `adopt` gave it.
+        test : float in (0, 1)
+            Fraction held out.
+        seed : int, default 0
+        """
+        train, held = split_data(data, test=test, seed=seed)
+        return train, held
+
+    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
+        """Why a system cannot take the data, in a few words; None where it can.
+
+        Parameters
+        ----------
+        data : Dataset
+        domain, result : Domain or None
+            What the system takes, and what its scores speak of; None where that is not known.
+        """
+        try:
+            data = self.adopt(data)
+            if domain is not None:
+                domain.check(data.view(self.view(result or domain)), name=data.name)
+        except UserError as error:
+            return error.what
+        return None
+
+    # --- judgment -----------------------------------------------------------------------------------------------
+
+    def board(self, system: Any) -> str:
+        """Systems of one task whose boards are called alike are ranked together."""
+        return self.view(outcomes(system))
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """Title and fitted baseline: the simplest answer to the task, on the data that a system is fitted to."""
+        raise NotImplementedError
+
+    def rivals(self, systems: list[Any], X: Any, y: Any) -> list[tuple[str, Any]]:
+        """Further baselines, fitted, that depend on the fitted systems that they stand beside."""
+        return []
+
+    def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
+        """Scores of a fitted system (or baseline) on rows that it has not seen, by name.
+
+        Parameters
+        ----------
+        system : System or baseline
+        X, y : examples and `answers`
+        train : tuple (X, y), optional
+            The training part in the same form, for scores that learn something on top of the system.
+        """
+        return dict(system.evaluate(X, y))
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """A few pictures by name; `shape` is that of an image, where rows are flat images."""
+        return {}
+
+    # --- checks -------------------------------------------------------------------------------------------------
+
+    def example(self, system: Any) -> tuple[Any, Any]:
+        """Forty examples in the system's domain, and y: what the contract checks fit to."""
+        random = np.random.default_rng(0)
+        group = random.integers(0, 3, size=40)
+        X = outcomes(system).example(random, 40, group)
+        return X, self.example_answers(X, group, random)
+
+    def example_answers(self, X: Any, group: Any, random: np.random.Generator) -> Any:
+        """The y of `example`; a system that does not predict leaves it alone."""
+        return group if isinstance(X, np.ndarray) else None
+
+
+def outcomes(system: Any) -> Any:
+    """The domain of a system's scores: one may learn from probabilities and still be a mass over zeros and ones."""
+    return getattr(system, "outcomes", system.domain)
+
+
+def task(name: str) -> Task:
+    """The task of a name, from this room or from a plug-in.
+
+    Raises
+    ------
+    UserValueError
+        An unknown name, with the nearest known ones.
+
+    Examples
+    --------
+    >>> task("classify").primary
+    'accuracy'
+    """
+    for where in (f"gnomon.tasks.{name}", *(one.module for one in entry_points(group=GROUP) if one.name == name)):
+        if not name.isidentifier() or importlib.util.find_spec(where) is None:
+            continue
+        module = importlib.import_module(where)
+        for one in vars(module).values():
+            if isinstance(one, type) and issubclass(one, Task) and one.name == name:
+                return one()
+    from gnomon.catalog import tasks
+
+    known = sorted({*tasks(), *(one.name for one in entry_points(group=GROUP))})
+    raise UserValueError(f"unknown task {name!r}", "task", f"choose from {', '.join(nearest(name, known) or known)}")

@@ -1,0 +1,107 @@
+"""Task classify: the label of rows (or images) that the fit has not seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.dummy import DummyClassifier
+
+from gnomon.data.dataset import Dataset
+from gnomon.distributions.domains import Labels
+from gnomon.errors import UserError, UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.tasks import pictures
+from gnomon.tasks.base import MISTAKE, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ClassShares", "Classify"]
+
+
+class ClassShares:
+    """Every row gets the classes' shares in training; scikit-learn's ``DummyClassifier``."""
+
+    title = "class shares"
+
+    def fit(self, X: Any, y: Any = None) -> ClassShares:
+        """Shares of the classes."""
+        self.dummy = DummyClassifier(strategy="prior").fit(X, y)
+        self.n_parameters = len(self.dummy.classes_) - 1
+        return self
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Accuracy and mean log-likelihood of the labels."""
+        known, codes = Labels().locate(y, self.dummy.classes_, n=len(X))
+        shares = self.dummy.predict_proba(X)[:1]
+        right = known & (codes == shares[0].argmax())
+        space = Labels().space(len(self.dummy.classes_))
+        log_p = np.where(known, np.log(shares[0])[codes], -np.inf)
+        return {
+            "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="share", data_space=space),
+            "log_likelihood": Score.from_pointwise(log_p, data_space=space),
+        }
+
+
+class Classify(Task):
+    """Accuracy on held-out rows."""
+
+    name: ClassVar[str] = "classify"
+    title: ClassVar[str] = "Classification"
+    title_zh: ClassVar[str] = "分类"
+    primary: ClassVar[str] = "accuracy"
+    verbs: ClassVar[tuple[str, ...]] = ("predict", "predict_proba", "confusion_matrix")
+    example_data: ClassVar[str] = "wine"
+
+    def view(self, domain: Any) -> str:
+        """What labels are predicted from."""
+        return str(domain.features)
+
+    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
+        """Rows or images, and labels."""
+        return data.view(self.view(system.domain)), data.view("labels") if answers else None
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """Rows by the domain, labels, and that none stands in one row only."""
+        X, y = self.examples(data, system)
+        system.domain.check(X, name=data.name)
+        Labels().encode(y, n=len(X), name=data.name)
+        _refuse_single(data, remedy)
+
+    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
+        """No table, no labels, a numeric target, values outside the domain."""
+        try:
+            data.view("table")
+            if data.view("labels").dtype.kind == "f":
+                return "the target is numeric, not labels"
+        except UserError as error:
+            return error.what
+        return super().obstacle(data, domain, domain)
+
+    def board(self, system: Any) -> str:
+        """The labels of images and of tables are predicted on the same rows."""
+        return "labels"
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """The classes' shares."""
+        return ClassShares.title, ClassShares().fit(X, y)
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """Who was taken for whom."""
+        classes = system.classes_
+        if len(classes) > pictures.MOST_CLASSES or not np.isin(y, classes).all():
+            return {}
+        matrix = system.confusion_matrix(X, y)
+        return {"confusion": pictures.matrix(np.asarray(matrix.weight), [str(one) for one in classes])}
+
+
+def _refuse_single(data: Dataset, remedy: str) -> None:
+    """A label of one row cannot be on both sides of a split, and is often a slip of the pen."""
+    labels, rows, counts = np.unique(data.view("labels"), return_index=True, return_counts=True)
+    if (counts > 1).all():
+        return
+    single = int((counts == 1).argmax())
+    label = labels[single].item()
+    name = data.classes[label] if data.classes and isinstance(label, int) else label
+    raise UserValueError(f"label {name!r} stands in one row only", f"{data.name}, row {rows[single]}", remedy)

@@ -1,0 +1,43 @@
+"""Task language: how well the next token of unseen sentences is foretold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gnomon.data.dataset import Dataset
+from gnomon.tasks import pictures
+from gnomon.tasks.base import MISTAKE, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Language"]
+
+
+class Language(Task):
+    """Log-likelihood per token of held-out sentences."""
+
+    name: ClassVar[str] = "language"
+    title: ClassVar[str] = "Language modeling"
+    title_zh: ClassVar[str] = "语言建模"
+    primary: ClassVar[str] = "log_likelihood"
+    verbs: ClassVar[tuple[str, ...]] = ("log_prob", "perplexity", "generate", "sample")
+    example_data: ClassVar[str] = "python-reference"
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """That it is a text; the reader has said all that can be wrong with its lines."""
+        self.examples(data, system)
+
+    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
+        """No text."""
+        return super().obstacle(data, domain, domain)
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """Words without context."""
+        from gnomon.systems.text.ngram import NGram
+
+        return "unigram", NGram(n=1, smoothing="additive", random_state=0).fit(X)
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """Log probabilities of the sentences."""
+        return {"log_prob": pictures.histogram(system.log_prob(X), "log probability of a sentence (nats)")}

@@ -1,0 +1,97 @@
+"""The few pictures that tasks show; matplotlib is loaded when one is drawn, and no window is opened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MOST_CLASSES", "SHOWN", "bars", "histogram", "matrix", "predicted", "rows"]
+
+SHOWN = 64
+"""Rows that are drawn."""
+MOST_CLASSES = 60
+
+
+def _axes(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def histogram(values: Any, label: str) -> Figure:
+    """How often values occur; those that are not finite are left out."""
+    figure, axes = _axes()
+    values = np.asarray(values, np.float64)
+    axes.hist(values[np.isfinite(values)], bins=min(50, max(5, round(math.sqrt(len(values))))))
+    axes.set(xlabel=label, ylabel="count")
+    return figure
+
+
+def bars(names: Sequence[str], values: Any, x: str, y: str) -> Figure:
+    """A bar for each name."""
+    figure, axes = _axes()
+    axes.bar(names, np.asarray(values))
+    axes.set(xlabel=x, ylabel=y)
+    return figure
+
+
+def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
+    """A confusion matrix: true classes as rows, each row's shares as shades, counts as numbers."""
+    size = max(4.0, 0.45 * len(names) + 2)
+    figure, axes = _axes(size, size)
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    for i, j in zip(*np.nonzero(counts), strict=True):
+        axes.text(j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if share[i, j] > 0.5 else "black")
+    axes.set(xticks=range(len(names)), yticks=range(len(names)), xlabel="predicted", ylabel="true")
+    axes.set_xticklabels(names, rotation=90)
+    axes.set_yticklabels(names)
+    return figure
+
+
+def predicted(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
+    """Predicted against true numbers, with the line on which they are equal."""
+    figure, axes = _axes()
+    axes.scatter(y.ravel(), found.ravel(), s=8, alpha=0.6)
+    ends = [min(y.min(), found.min()), max(y.max(), found.max())]
+    axes.plot(ends, ends, color="gray", linewidth=1)
+    axes.set(xlabel="true", ylabel="predicted")
+    return figure
+
+
+def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str) -> Figure:
+    """Images in a grid; rows that are no images as one map of values."""
+    figure, axes = _axes(6.0, 6.0)
+    shape = tuple(X.shape[1:]) if X.ndim > 2 else shape
+    axes.set_title(title)
+    if shape is None or not len(X):
+        axes.imshow(X.reshape(len(X), -1), aspect="auto", cmap="viridis")
+        axes.set(xlabel="column", ylabel="row")
+        return figure
+    axes.imshow(_grid(X.reshape(len(X), *shape)), cmap="gray")
+    axes.axis("off")
+    return figure
+
+
+def _grid(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Images side by side with a white border of one pixel, in [0, 1]."""
+    low, high = np.nanmin(images), np.nanmax(images)
+    images = (images - low) / max(float(high - low), 1e-12)
+    height, width = images.shape[1:3]
+    channels = images.shape[3] if images.ndim == 4 else 1
+    across = math.ceil(math.sqrt(len(images)))
+    down = math.ceil(len(images) / across)
+    grid = np.ones((down, across, height + 1, width + 1, channels))
+    grid.reshape(-1, height + 1, width + 1, channels)[: len(images), :height, :width] = images.reshape(
+        len(images), height, width, channels
+    )
+    whole = grid.transpose(0, 2, 1, 3, 4).reshape(down * (height + 1), across * (width + 1), channels)
+    return whole[..., 0] if channels == 1 else whole

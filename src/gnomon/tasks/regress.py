@@ -1,0 +1,91 @@
+"""Task regress: the number that belongs to rows that the fit has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.dummy import DummyRegressor
+
+from gnomon.data.dataset import Dataset
+from gnomon.evaluation.score import Score
+from gnomon.system.prediction import regression_scores
+from gnomon.tasks import pictures
+from gnomon.tasks.base import MISTAKE, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["MeanTarget", "Regress"]
+
+
+class MeanTarget:
+    """Every row gets the mean of the target in training; scikit-learn's ``DummyRegressor``."""
+
+    title = "mean"
+    n_parameters = 1
+
+    def fit(self, X: Any, y: Any = None) -> MeanTarget:
+        """The mean."""
+        self.dummy = DummyRegressor(strategy="mean").fit(X, y)
+        return self
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Squared error, absolute error and R^2."""
+        return regression_scores(np.asarray(y, np.float64), self.dummy.predict(X))
+
+
+class Regress(Task):
+    """Mean squared error on held-out rows."""
+
+    name: ClassVar[str] = "regress"
+    title: ClassVar[str] = "Regression"
+    title_zh: ClassVar[str] = "回归"
+    primary: ClassVar[str] = "squared_error"
+    verbs: ClassVar[tuple[str, ...]] = ("predict",)
+    example_data: ClassVar[str] = "diabetes"
+
+    def view(self, domain: Any) -> str:
+        """What the target is predicted from."""
+        return str(domain.features)
+
+    def adopt(self, data: Dataset) -> Dataset:
+        """The target as floating numbers, so that a split does not take whole numbers for classes.
+
+        Raises
+        ------
+        UserValueError
+            A target that is text, with its row, or none at all.
+        """
+        return replace(data, y=data.view("target"))
+
+    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
+        """Rows and target."""
+        return data.view(self.view(system.domain)), data.view("target") if answers else None
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """Rows by the domain, and the target."""
+        X, y = self.examples(data, system)
+        system.domain.check(X, name=data.name)
+        system.target.check(y, n=len(X), name=data.name)
+
+    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
+        """No table, no target of numbers, values outside the domain."""
+        return super().obstacle(data, domain, domain)
+
+    def board(self, system: Any) -> str:
+        """Everybody predicts the same numbers."""
+        return "target"
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """The mean."""
+        return MeanTarget.title, MeanTarget().fit(X, y)
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """Predicted against true numbers."""
+        return {"predictions": pictures.predicted(np.asarray(y), np.asarray(system.predict(X)))}
+
+    def example_answers(self, X: Any, group: Any, random: np.random.Generator) -> Any:
+        """A linear function of two columns, with noise."""
+        return X[:, 0] - 2 * X[:, 1] + 0.3 * random.normal(size=len(X)) + 5
