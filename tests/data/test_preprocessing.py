@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from gnomon.data.encoding import Indicators, OneHot
-from gnomon.data.preprocessing import AsIs, MinMax, Rescaler, Standardize, Standardizer, Unchanged
+from gnomon.data.preprocessing import AsIs, MinMax, Preprocess, Rescaler, Standardize, Standardizer, Unchanged
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.recipes.recipe import resolve, shorts
 from gnomon.runs.codecs import decode, encode, pack, unpack
@@ -422,9 +422,9 @@ def test_text_where_numbers_were_fitted_is_refused():
 
 def test_recipes_build_what_they_say_and_survive_a_config():
     made = {"standardize": Standardizer, "min-max": Rescaler, "none": Unchanged, "one-hot": Indicators}
-    assert set(shorts("preprocess")) == set(made)
+    assert set(shorts(Preprocess)) == set(made)
     for short, cls in made.items():
-        assert type(resolve(short, "preprocess").build()) is cls
+        assert type(resolve(short, Preprocess).build()) is cls
     for recipe in (Standardize(), MinMax(-1.0, 1.0, True), OneHot("zeros"), AsIs()):
         assert decode(encode(recipe)) == recipe
     step = MinMax(-1.0, 1.0, True).build()

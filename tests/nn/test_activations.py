@@ -470,9 +470,9 @@ def test_the_fields_reach_torch(recipe, theirs):
 
 def test_every_recipe_of_the_module_has_a_short_name_and_builds():
     recipes = [getattr(units, name) for name in units.__all__ if name[0].isupper() and name != "Activation"]
-    assert sorted(recipe.short for recipe in recipes) == sorted(shorts("activation"))
+    assert sorted(recipe.short for recipe in recipes) == sorted(shorts(units.Activation))
     for recipe in recipes:
-        assert resolve(recipe.short, "activation") == recipe()
+        assert resolve(recipe.short, units.Activation) == recipe()
         assert recipe().build(4)(torch.ones(2, 4)).shape == (2, 4 // recipe().widening)
 
 

@@ -51,10 +51,10 @@ class Below(Written):
 
 def test_own_fields_come_first_and_then_those_of_the_bases_in_their_order():
     names = list(inspect.signature(Machine).parameters)
-    assert names == [
-        "n_units", "sizes", "epochs", "clip", "batch_size", "learning_rate", "optimizer", "schedule", "early_stopping",
-        "dtype", "random_state",
-    ]  # fmt: skip
+    inherited = [name for base in (TrainedByGradient, HasDtype, Seeded) for name in inspect.signature(base).parameters]
+    own = ["n_units", "sizes", "epochs", "clip"]
+    assert names == [*own, *(name for name in inherited if name not in own)]
+    assert names[-2:] == ["dtype", "random_state"] and names.index("optimizer") < names.index("schedule")
 
 
 def test_the_constructor_takes_keywords_and_stores_them_as_they_are():

@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_recipes_come_back(recipe: Recipe) -> None:
 def test_what_has_no_name_is_refused() -> None:
     @dataclass(frozen=True)
     class Nameless(Recipe):
-        slot: ClassVar[str] = "objective"
+        k: int = 1
 
     for value in (
         Nameless(),
@@ -159,6 +159,8 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         save({"a": np.ones(2)}, metadata={"facts": '{"x": {"__array__": ["y"], "dtype": "<f8", "shape": [1]}}'}),
         save({"a": np.ones(2)}, metadata={"facts": '{"x": {"__recipe__": ["objective", "nothing"], "fields": {}}}'}),
         save({"a": np.ones(2)}, metadata={"facts": '{"x": {"__recipe__": ["objective", "cd"], "fields": {"q": 1}}}'}),
+        save({"a": np.ones(2)}, metadata={"facts": '{"x": {"__recipe__": "gnomon.data:CD", "fields": {}}}'}),
+        save({"a": np.ones(2)}, metadata={"facts": '{"x": {"__recipe__": "json:JSONDecoder", "fields": {}}}'}),
     ):  # fmt: skip
         file.write_bytes(content)
         with pytest.raises(UserValueError, match="cannot be read") as caught:

@@ -12,13 +12,13 @@ import torch
 from gnomon.errors import UserValueError
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import named, shorts
-from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop, Rule
+from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 GRADIENTS = np.random.default_rng(0).normal(size=(12, 3, 2))
 START = np.random.default_rng(1).normal(size=(3, 2))
 
 
-def run(recipe: Rule, gradient: Any, x: Any, rate: float, steps: int) -> list[np.ndarray]:
+def run(recipe: Optimizer, gradient: Any, x: Any, rate: float, steps: int) -> list[np.ndarray]:
     """x after each step, by the recipe."""
     parameter = torch.nn.Parameter(torch.tensor(x, dtype=torch.float64))
     optimizer = recipe.build([parameter], rate)
@@ -55,7 +55,7 @@ def given(t: int, x: np.ndarray) -> np.ndarray:
     ],
     ids=["momentum", "adagrad", "rmsprop", "adadelta", "adam", "adam uncorrected"],
 )
-def test_the_parabola(recipe: Rule, rate: float, numbers: tuple[float, ...]) -> None:
+def test_the_parabola(recipe: Optimizer, rate: float, numbers: tuple[float, ...]) -> None:
     """Three steps on x^2 from 1, to six digits."""
     seen = run(recipe, parabola, [1.0], rate, 3)
     np.testing.assert_allclose(np.concatenate(seen), numbers, rtol=0, atol=1.01e-6)
@@ -153,7 +153,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("recipe", "recursion"), CASES, ids=lambda value: repr(value) if "(" in repr(value) else "")
-def test_the_recursion(recipe: Rule, recursion: Any) -> None:
+def test_the_recursion(recipe: Optimizer, recursion: Any) -> None:
     """Twelve arbitrary gradients, with none of the default numbers."""
     for seen, wanted in zip(run(recipe, given, START, 0.1, 12), recursion(START, 0.1), strict=True):
         np.testing.assert_allclose(seen, wanted, rtol=1e-12, atol=1e-13)
@@ -161,7 +161,7 @@ def test_the_recursion(recipe: Rule, recursion: Any) -> None:
 
 def test_every_optimizer_has_a_case() -> None:
     tried = {type(case.values[0]) for case in CASES}
-    assert {named("optimizer", short) for short in shorts("optimizer")} == tried
+    assert {named(Optimizer, short) for short in shorts(Optimizer)} == tried
 
 
 @pytest.mark.spec("DLN-88", "NLP-07")
@@ -204,7 +204,7 @@ def test_adams_first_step_has_the_size_of_the_rate() -> None:
 
 
 @pytest.mark.parametrize("recipe", [Adagrad(), RMSprop(), Adadelta(decay=0.7), Adam(), AdamW(), SGD(momentum=0.9)])
-def test_the_defaults_are_torchs_formulas(recipe: Rule) -> None:
+def test_the_defaults_are_torchs_formulas(recipe: Optimizer) -> None:
     """Against torch's own optimizer, made by hand, to the bit."""
     options: dict[type, Any] = {
         Adagrad: lambda p: torch.optim.Adagrad(p, 0.1),
@@ -241,7 +241,7 @@ def test_one_step_of_a_line(decay: float, w: float, b: float) -> None:
     "recipe", [SGD(weight_decay=0.5), Adam(weight_decay=0.5), AdamW(weight_decay=0.5), Adagrad(weight_decay=0.5),
                RMSprop(weight_decay=0.5), Adadelta(weight_decay=0.5)]
 )  # fmt: skip
-def test_biases_do_not_decay(recipe: Rule) -> None:
+def test_biases_do_not_decay(recipe: Optimizer) -> None:
     """With gradients of 0 a matrix shrinks and a bias stays."""
     matrix, bias = (torch.nn.Parameter(torch.ones(shape, dtype=torch.float64)) for shape in ((2, 2), (2,)))
     optimizer = recipe.build([matrix, bias], 0.1)

@@ -50,8 +50,8 @@ def test_the_closed_form(short: str) -> None:
 
 
 def test_every_schedule_has_a_form() -> None:
-    assert set(shorts("schedule")) == FORMS.keys()
-    public = {named("schedule", short).__name__ for short in FORMS}
+    assert set(shorts(schedules.Schedule)) == FORMS.keys()
+    public = {named(schedules.Schedule, short).__name__ for short in FORMS}
     assert public | {"Schedule"} == set(schedules.__all__)
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from gnomon.catalog.source import Module, names_of
+from gnomon.recipes.slots import choices
+from gnomon.recipes.source import Module, names_of
 
 if TYPE_CHECKING:
     from gnomon.catalog import Entry
 
-__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "RecipeCard", "read"]
+__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "RecipeCard", "read", "read_recipe"]
 
 REQUIRED: Any = inspect.Parameter.empty
 """Default of a parameter that has none."""
@@ -102,19 +103,61 @@ class Parameter:
         return " or ".join([*(str(kind) for kind in self.kinds), *(["none"] if self.optional else [])])
 
 
+class _HasSlots:
+    """What has parameters and slots."""
+
+    parameters: tuple[Parameter, ...]
+    slots: Mapping[str, str]
+
+    @cached_property
+    def recipes(self) -> dict[str, dict[str, RecipeCard]]:
+        """What fits each slot, by short name: from the room of the slot's base and from plug-ins."""
+        return {
+            slot: {short: read_recipe(place, slot, short) for short, place in choices(base).items()}
+            for slot, base in self.slots.items()
+        }
+
+    def fields(self, inside: tuple[str, ...] = ()) -> Iterator[tuple[str, RecipeCard, Parameter]]:
+        """Parameters of the recipes, and of the recipes in them, by address; no slot in its like.
+
+        Parameters
+        ----------
+        inside : tuple of str
+            Bases of the slots around.
+        """
+        for slot, base in self.slots.items():
+            for recipe in self.recipes[slot].values():
+                for p in recipe.parameters:
+                    yield f"{slot}.{p.name}", recipe, p
+                for address, inner, p in recipe.fields((*inside, base)) if base not in inside else ():
+                    yield f"{slot}.{address}", inner, p
+
+
 @dataclass(frozen=True)
-class RecipeCard:
-    """A recipe that fits a slot."""
+class RecipeCard(_HasSlots):
+    """A recipe that fits a slot.
+
+    Parameters
+    ----------
+    slot, short, name, summary : str
+    parameters : tuple of Parameter
+    where : str
+        ``module:Class``.
+    slots : mapping
+        ``module:Class`` of the base by slot of its own.
+    """
 
     slot: str
     short: str
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
+    where: str
+    slots: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Card:
+class Card(_HasSlots):
     """What is known of a system without importing it.
 
     Parameters
@@ -126,13 +169,15 @@ class Card:
         In the order of the constructor.
     verbs : tuple of str
         Public methods of the class and, where its model has what they need, of the base class.
+    slots : mapping
+        ``module:Class`` of the base of the recipes by slot.
     """
 
     entry: Entry
     doc: str
     parameters: tuple[Parameter, ...]
     verbs: tuple[str, ...]
-    _module: Module
+    slots: Mapping[str, str]
 
     @property
     def summary(self) -> str:
@@ -143,21 +188,6 @@ class Card:
     def text(self) -> str:
         """The docstring up to its first section."""
         return re.split(r"\n\n[A-Z]\w+\n---", self.doc, maxsplit=1)[0].strip()
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """Names of the parameters that take recipes."""
-        return tuple(parameter.name for parameter in self.parameters if parameter.slot)
-
-    @cached_property
-    def recipes(self) -> dict[str, dict[str, RecipeCard]]:
-        """Recipes by slot and short name: those that the system's module defines or imports."""
-        found: dict[str, dict[str, RecipeCard]] = {slot: {} for slot in self.slots}
-        for module, node in self._module.classes(containing="short"):
-            short, slot = module.attribute(node, "short"), module.attribute(node, "slot")
-            if isinstance(short, str) and short and slot in found:
-                found[slot][short] = _recipe(module, node, slot, short)
-        return {slot: dict(sorted(cards.items())) for slot, cards in found.items()}
 
 
 def read(entry: Entry) -> Card:
@@ -181,18 +211,31 @@ def read(entry: Entry) -> Card:
     if node is None:
         raise ValueError(f"{entry.where}: {module.path} defines no class {name}")
     doc = ast.get_docstring(node) or ""
-    slots = module.attribute(node, "slots") or ()
-    return Card(entry, doc, _parameters(module, node, slots), _verbs(module, node), module)
+    slots = module.mapping(node, "slots")
+    return Card(entry, doc, _parameters(module, node, slots), _verbs(module, node), slots)
+
+
+@cache
+def read_recipe(where: str, slot: str, short: str) -> RecipeCard:
+    """The card of a recipe ``module:Class``."""
+    module = Module.of(where.partition(":")[0])
+    node = module.own[where.partition(":")[2]]
+    doc, slots = ast.get_docstring(node) or "", module.mapping(node, "slots")
+    parameters = _with_slots(_recipe_fields(module, node, doc), slots)
+    return RecipeCard(slot, short, node.name, doc.partition("\n")[0], parameters, where, slots)
 
 
 # --- parameters -----------------------------------------------------------------------------------------------------
 
 
-def _parameters(module: Module, node: ast.ClassDef, slots: tuple[str, ...]) -> tuple[Parameter, ...]:
+def _parameters(module: Module, node: ast.ClassDef, slots: Collection[str]) -> tuple[Parameter, ...]:
     """Those of the constructor that stands in the source, or those that the lineage declares as fields."""
     written = _written_constructor(module, node)
-    found = _constructor(*written) if written else _fields(module, node)
-    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in found)
+    return _with_slots(_constructor(*written) if written else _fields(module, node), slots)
+
+
+def _with_slots(parameters: Iterable[Parameter], slots: Collection[str]) -> tuple[Parameter, ...]:
+    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in parameters)
 
 
 def _written_constructor(module: Module, node: ast.ClassDef) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
@@ -241,15 +284,15 @@ def _doc(annotation: ast.expr) -> tuple[str, str] | None:
     return None
 
 
-def _recipe(module: Module, node: ast.ClassDef, slot: str, short: str) -> RecipeCard:
-    doc = ast.get_docstring(node) or ""
+def _recipe_fields(module: Module, node: ast.ClassDef, doc: str) -> Iterable[Parameter]:
     documented = _documented(doc)
     fields: dict[str, Parameter] = {}
     for one in reversed(module.lineage(node)):
+        inherited = _documented(ast.get_docstring(one) or "")
         for name, line in _declared(one):
             default = REQUIRED if line.value is None else _literal(line.value)
-            fields[name] = _parameter(name, line.annotation, default, documented)
-    return RecipeCard(slot, short, node.name, doc.partition("\n")[0], tuple(fields.values()))
+            fields[name] = _parameter(name, line.annotation, default, inherited | documented)
+    return fields.values()
 
 
 def _declared(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign]]:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gnomon.catalog import Entry, card, entries, entry
-from gnomon.catalog.cards import REQUIRED, Card
+from gnomon.catalog.cards import REQUIRED, Card, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
 from gnomon.errors import UserValueError
@@ -78,7 +78,7 @@ def system_command(one: Entry) -> click.Command:
 
     def body(data: str, **options: Any) -> None:
         run_options = {name: options.pop(name) for name in RESERVED}
-        given = {name.replace("__", ".", 1): text for name, text in options.items() if text is not None}
+        given = {name.replace("__", "."): text for name, text in options.items() if text is not None}
         fit(one, about, data, given, **run_options)
 
     return SystemCommand(
@@ -89,22 +89,28 @@ def system_command(one: Entry) -> click.Command:
 
 def parameter_options(about: Card) -> list[click.Option]:
     """An option for each parameter, and for each field of the recipes of a slot."""
-    options = []
+    options, help_texts = [], _field_texts(about)
     for p in about.parameters:
         default = "required" if p.default is REQUIRED else f"default {'none' if p.default is None else p.default}"
         takes = " | ".join(about.recipes[p.name]) if p.slot else values(p)
         options.append(_option(flag(p.name), p.name, p.description, takes, default))
-        fields: dict[str, list[str]] = {}
-        for recipe in about.recipes.get(p.name, {}).values():
-            for field in recipe.parameters:
-                first = "none" if field.default is None else field.default
-                text = f"{recipe.short}: {plain(field.description)} [{values(field)}; default {first}]"
-                fields.setdefault(field.name, []).append(text)
-        for name, texts in fields.items():
-            options.append(
-                click.Option([flag(f"{p.name}.{name}"), f"{p.name}__{name}"], metavar="VALUE", help=" ".join(texts))
-            )
+        for address in (one for one in help_texts if one.startswith(f"{p.name}.")):
+            name = address.replace(".", "__")
+            options.append(click.Option([flag(address), name], metavar="VALUE", help=" ".join(help_texts[address])))
     return options
+
+
+def _field_texts(about: Card) -> dict[str, list[str]]:
+    """What the fields of recipes mean, by address; recipes in which one means the same are named together."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for address, recipe, p in about.fields():
+        first = "none" if p.default is None else p.default
+        takes = " | ".join(recipe.recipes[p.name]) if p.slot else values(p)
+        shorts = found.setdefault(address, {}).setdefault(f"{plain(p.description)} [{takes}; default {first}]", [])
+        shorts += [recipe.short] if recipe.short not in shorts else []
+    return {
+        address: [f"{', '.join(shorts)}: {text}" for text, shorts in texts.items()] for address, texts in found.items()
+    }
 
 
 def _option(name: str, destination: str, text: str, takes: str, default: str) -> click.Option:
@@ -214,14 +220,15 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     )  # fmt: skip
 
 
-def _encoded(about: Card, params: Mapping[str, Any]) -> dict[str, Any]:
+def _encoded(about: Card | RecipeCard, params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as `gnomon.runs.codecs.encode` writes them, without NumPy."""
     encoded: dict[str, Any] = {}
     for p in about.parameters:
         value = params.get(p.name, p.default)
-        fields = {key.partition("__")[2]: _json(v) for key, v in params.items() if key.startswith(f"{p.name}__")}
+        fields = {key.partition("__")[2]: v for key, v in params.items() if key.startswith(f"{p.name}__")}
         if fields:
-            encoded[p.name] = {"__recipe__": [p.name, value], "fields": fields}
+            recipe = about.recipes[p.name][value]
+            encoded[p.name] = {"__recipe__": recipe.where, "fields": _encoded(recipe, fields)}
         elif p.name in params:
             encoded[p.name] = _json(value)
     return encoded

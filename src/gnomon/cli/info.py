@@ -58,7 +58,9 @@ def as_facts(line: Entry, about: Card) -> dict[str, Any]:
 
 def _recipe_facts(recipe: RecipeCard) -> dict[str, Any]:
     parameters = [_parameter(p) for p in recipe.parameters]
-    return {"name": recipe.short, "summary": plain(recipe.summary), "parameters": parameters}
+    inner = {slot: [_recipe_facts(one) for one in found.values()] for slot, found in recipe.recipes.items()}
+    facts = {"name": recipe.short, "summary": plain(recipe.summary), "parameters": parameters}
+    return facts | ({"recipes": inner} if inner else {})
 
 
 def _parameter(p: Parameter) -> dict[str, Any]:
@@ -90,7 +92,9 @@ def as_text(line: Entry, about: Card) -> str:
 def _recipe(slot: str, recipe: RecipeCard, columns: int) -> list[str]:
     lines = [_wrap(f"    {recipe.short}: {plain(recipe.summary)}", columns, "      ")]
     for p in recipe.parameters:
-        lines += _lines(f"{flag(slot)}.{p.name.replace('_', '-')}", p, columns, "      ")
+        lines += _lines(flag(f"{slot}.{p.name}"), p, columns, "      ")
+        for inner in recipe.recipes.get(p.name, {}).values():
+            lines += [f"    {line}" for line in _recipe(f"{slot}.{p.name}", inner, columns - 4)]
     return lines
 
 

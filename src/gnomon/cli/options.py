@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gnomon.catalog import card
-from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter
+from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter, RecipeCard
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.parameters import in_interval
 
@@ -147,48 +147,58 @@ def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[s
     UserValueError
         An unknown name, with the nearest known; a value that is not allowed; a parameter that is missing.
     """
-    plain = {p.name: p for p in about.parameters}
     clean = {key.replace("-", "_"): text for key, text in given.items()}
-    found = {key: convert(plain[key], clean[key]) for key in clean if key in plain and not plain[key].slot}
-    found |= {key: _recipe(about, key, clean[key]) for key in clean if key in plain and plain[key].slot}
+    found: dict[str, Any] = {}
     for key in clean:
-        if key not in plain:
-            found[key.replace(".", "__")] = _field(about, key, clean, system)
-    missing = [p.name for p in about.parameters if p.default is REQUIRED and p.name not in found]
+        found[key.replace(".", "__")] = _value(about, key, clean, system)
+    missing = [p for p in about.parameters if p.default is REQUIRED and p.name not in found]
     if missing:
         raise UserValueError(
-            f"{system} needs {flag(missing[0])}", flag(missing[0]), f"give {values(plain[missing[0]])}"
+            f"{system} needs {flag(missing[0].name)}", flag(missing[0].name), f"give {values(missing[0])}"
         )
     return found
 
 
-def _recipe(about: Card, slot: str, text: str) -> str:
-    known = list(about.recipes[slot])
-    if text in known:
-        return text
-    close = nearest(text, known)
-    remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
-    raise UserValueError(f"unknown {slot} {text!r}", flag(slot), remedy)
-
-
-def _field(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
-    slot, _, name = key.partition(".")
-    if slot not in about.recipes or not name:
+def _value(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
+    """The value of the parameter at an address: a recipe's short name, or what the text stands for."""
+    *slots, name = key.split(".")
+    owner: Card | RecipeCard = about
+    for depth, slot in enumerate(slots):
+        if slot not in owner.slots:
+            raise _unknown(key, about, system)
+        address = ".".join(slots[: depth + 1])
+        default = next(p.default for p in owner.parameters if p.name == slot)
+        chosen = _recipe(owner, slot, given.get(address, default), address)
+        following = key.split(".")[depth + 1]
+        if following not in [p.name for p in chosen.parameters]:
+            raise _no_field(owner, slot, chosen, following, address)
+        owner = chosen
+    p = next((p for p in owner.parameters if p.name == name), None)
+    if p is None or not name:
         raise _unknown(key, about, system)
-    default = next(p.default for p in about.parameters if p.name == slot)
-    chosen = given.get(slot, default)
-    recipe = about.recipes[slot].get(chosen)
-    fields = {p.name: p for p in recipe.parameters} if recipe else {}
-    if name in fields:
-        return convert(fields[name], given[key], f"{flag(slot)}.{name.replace('_', '-')}")
-    owners = [r.short for r in about.recipes[slot].values() if name in [p.name for p in r.parameters]]
+    return _recipe(owner, name, given[key], key).short if p.slot else convert(p, given[key], flag(key))
+
+
+def _recipe(owner: Card | RecipeCard, slot: str, text: str, address: str) -> RecipeCard:
+    known = owner.recipes[slot]
+    if text in known:
+        return known[text]
+    close = nearest(text, list(known))
+    remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+    raise UserValueError(f"unknown {slot} {text!r}", flag(address), remedy)
+
+
+def _no_field(owner: Card | RecipeCard, slot: str, chosen: RecipeCard, name: str, address: str) -> UserValueError:
+    """The refusal of a parameter that the chosen recipe does not have: who has it, or what there is."""
+    fields = [p.name for p in chosen.parameters]
+    owners = [r.short for r in owner.recipes[slot].values() if name in [p.name for p in r.parameters]]
     if owners:
-        remedy = f"choose {flag(slot)} {' or '.join(owners)}"
+        remedy = f"choose {flag(address)} {' or '.join(owners)}"
     elif fields:
-        remedy = f"known: {', '.join(f'{flag(slot)}.{field}' for field in nearest(name, list(fields)) or fields)}"
+        remedy = f"known: {', '.join(flag(f'{address}.{field}') for field in nearest(name, fields) or fields)}"
     else:
         remedy = "it has no parameters"
-    raise UserValueError(f"the {slot} {chosen} has no parameter {name!r}", f"{flag(slot)}.{name}", remedy)
+    return UserValueError(f"the {slot} {chosen.short} has no parameter {name!r}", flag(f"{address}.{name}"), remedy)
 
 
 def _unknown(key: str, about: Card, system: str) -> UserValueError:
@@ -201,10 +211,7 @@ def _unknown(key: str, about: Card, system: str) -> UserValueError:
 def option_names(about: Card) -> Iterable[str]:
     """Names as in ``SYSTEM:key=value``: parameters, and ``slot.field`` for the fields of recipes."""
     yield from (p.name for p in about.parameters)
-    fields = {
-        f"{slot}.{p.name}": None for slot, found in about.recipes.items() for r in found.values() for p in r.parameters
-    }
-    yield from fields
+    yield from dict.fromkeys(address for address, _, _ in about.fields())
 
 
 def parse_system(text: str) -> tuple[str, dict[str, Any]]:

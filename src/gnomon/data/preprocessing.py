@@ -205,8 +205,6 @@ class Rescaler(Columnwise):
 class Preprocess(Recipe):
     """Base of the recipes of the slot ``preprocess``."""
 
-    slot: ClassVar[str] = "preprocess"
-
     def build(self) -> Step:
         """A step that has learned nothing yet."""
         raise NotImplementedError

@@ -175,7 +175,6 @@ def _entropies(logits: torch.Tensor) -> torch.Tensor:
 class Latents(Recipe):
     """Base of the recipes of the slot ``latents``: what kind the latent variables are, and their prior."""
 
-    slot: ClassVar[str] = "latents"
     width: ClassVar[int] = 1
     """Numbers that an encoder answers for each latent variable."""
     reparametrized: ClassVar[bool] = False

@@ -46,8 +46,6 @@ class Activation(Recipe):
         variance 1. The square root of 2 for rectifiers (He et al. 2015).
     """
 
-    slot: ClassVar[str] = "activation"
-
     @property
     def widening(self) -> int:
         """Pre-activations per output."""

@@ -168,8 +168,6 @@ class AdditiveScore(Attention):
 class AttentionRecipe(Recipe):
     """Base of the recipes of the slot ``attention``."""
 
-    slot: ClassVar[str] = "attention"
-
     def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention | None:
         """The layer for queries and keys of these widths."""
         raise NotImplementedError

@@ -6,9 +6,9 @@ images, channels last. A slot also takes any callable ``f(inputs, outputs) -> nn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -22,7 +22,7 @@ from gnomon.nn.dropout import Dropout
 from gnomon.nn.initializers import Initializer, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
-from gnomon.recipes.recipe import Recipe, resolve
+from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "EncoderNetwork", "begin_network",
@@ -77,10 +77,6 @@ class _Stack(nn.Sequential):
     """Layers in turn, and the gain of the activation behind each."""
 
     gains: dict[str, float]
-
-
-def _activation(value: str | Recipe) -> Activation:
-    return cast(Activation, resolve(value, "activation"))
 
 
 class _Builder:
@@ -173,7 +169,6 @@ class _Unpooled(nn.Module):
 class EncoderNetwork(Recipe):
     """Base of the recipes of the slot ``encoder``: from data to a few numbers."""
 
-    slot: ClassVar[str] = "encoder"
     factory: ClassVar[bool] = True
 
     def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
@@ -193,7 +188,6 @@ class EncoderNetwork(Recipe):
 class DecoderNetwork(Recipe):
     """Base of the recipes of the slot ``decoder``: from a few numbers to data."""
 
-    slot: ClassVar[str] = "decoder"
     factory: ClassVar[bool] = True
 
     def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
@@ -211,7 +205,7 @@ class DecoderNetwork(Recipe):
 
 
 def _dense(recipe: DenseEncoder | DenseDecoder, inputs: int, outputs: int, dtype: torch.dtype) -> nn.Module:
-    builder = _Builder(_activation(recipe.activation), recipe.batch_norm, recipe.dropout, dtype)
+    builder = _Builder(recipe.recipe("activation"), recipe.batch_norm, recipe.dropout, dtype)
     for units in recipe.hidden:
         builder.hidden(dense(inputs, units, bias=not recipe.batch_norm, dtype=dtype), units)
         inputs = units
@@ -233,6 +227,7 @@ class DenseEncoder(EncoderNetwork):
     """
 
     short: ClassVar[str] = "dense"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
     hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
     activation: str | Recipe = "relu"
     batch_norm: bool = False
@@ -257,6 +252,7 @@ class DenseDecoder(DecoderNetwork):
     """
 
     short: ClassVar[str] = "dense"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
     hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
     activation: str | Recipe = "relu"
     batch_norm: bool = False
@@ -342,6 +338,7 @@ class ConvDecoder(DecoderNetwork):
     """
 
     short: ClassVar[str] = "conv"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
     channels: tuple[Annotated[int, "[1, inf)"], ...] = (64, 32)
     upsampling: Literal["transposed", "unpool"] = "transposed"
     activation: str | Recipe = "relu"
@@ -353,7 +350,7 @@ class ConvDecoder(DecoderNetwork):
         image = image_shape_of(shape, outputs if shape is None else _columns(shape))
         width = outputs // (image[0] * image[1] * image[2])
         sizes = _halvings(image, len(self.channels))[::-1]
-        builder = _Builder(_activation(self.activation), self.batch_norm, self.dropout, dtype)
+        builder = _Builder(self.recipe("activation"), self.batch_norm, self.dropout, dtype)
         (rows, columns), before = sizes[0], self.channels[0] if self.channels else image[2] * width
         first = dense(inputs, before * rows * columns, dtype=dtype)
         builder.add(first)

@@ -53,8 +53,6 @@ def fans(shape: tuple[int, ...], *, columns: bool = False) -> tuple[int, int]:
 class Initializer(Recipe):
     """Base of the recipes of the slot ``initializer``; a subclass says its spread."""
 
-    slot: ClassVar[str] = "initializer"
-
     def std(self, fan_in: int, fan_out: int, gain: float = 1.0) -> float:
         """Standard deviation of the weights.
 

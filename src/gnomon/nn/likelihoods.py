@@ -43,7 +43,6 @@ class Head(nn.Module):
 class Likelihood(Recipe):
     """Base of the recipes of the slot ``likelihood``."""
 
-    slot: ClassVar[str] = "likelihood"
     domain: ClassVar[Any]
     """What the rows must be."""
     scales: ClassVar[bool]

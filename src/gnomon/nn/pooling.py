@@ -21,8 +21,6 @@ __all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling"]
 class Pooling(Recipe):
     """Base of the recipes of the slot ``pooling``: one number for each window of a channel."""
 
-    slot: ClassVar[str] = "pooling"
-
     def build(self, size: int, stride: int | None = None, padding: int = 0) -> nn.Module:
         """The module for inputs (n, channels, rows, columns).
 

@@ -133,7 +133,6 @@ class AdversarialObjective(Recipe):
         (Mescheder, Geiger and Nowozin 2018).
     """
 
-    slot: ClassVar[str] = "objective"
     critic_steps: Annotated[int, "[1, inf)"] = 1
     critic_rate: Annotated[float, "(0, inf)"] = 1.0
     penalty: Annotated[float, "[0, inf)"] = 0.0

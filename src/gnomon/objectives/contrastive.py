@@ -22,7 +22,7 @@ from gnomon.inference.exact.enumeration import log_evidence, log_partition, weig
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.objectives.base import Loss, Objective, Term, shard
 from gnomon.objectives.positive import Clamped, Positive, observed_block
-from gnomon.recipes.recipe import Recipe, resolve
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["CD", "PCD", "EnergyObjective", "Exact"]
 
@@ -31,8 +31,6 @@ State = dict[str, Any]
 
 class EnergyObjective(Recipe):
     """Base: the principle that an energy model is trained by."""
-
-    slot: ClassVar[str] = "objective"
 
     def build(self) -> Objective:
         """The objective."""
@@ -71,12 +69,13 @@ class CD(EnergyObjective):
     """
 
     short: ClassVar[str] = "cd"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positive": Positive}
     k: Annotated[int, "[1, inf)"] = 1
     positive: str | Recipe = "clamped"
 
     def build(self) -> Objective:
         """The objective."""
-        return _ContrastiveDivergence(self.k, cast(Positive, resolve(self.positive, "positive")))
+        return _ContrastiveDivergence(self.k, self.recipe("positive"))
 
 
 @dataclass(frozen=True)
@@ -94,13 +93,14 @@ class PCD(EnergyObjective):
     """
 
     short: ClassVar[str] = "pcd"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positive": Positive}
     k: Annotated[int, "[1, inf)"] = 1
     n_chains: Annotated[int, "[1, inf)"] | None = None
     positive: str | Recipe = "clamped"
 
     def build(self) -> Objective:
         """The objective."""
-        return _PersistentChains(self.k, self.n_chains, cast(Positive, resolve(self.positive, "positive")))
+        return _PersistentChains(self.k, self.n_chains, self.recipe("positive"))
 
 
 class _Contrast(Objective):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from numpy.typing import NDArray
@@ -100,8 +100,6 @@ def _sums(losses: torch.Tensor, count: Count, weight: torch.Tensor | None) -> tu
 class ClassificationLoss(Criterion):
     """Base of the losses that a classifier learns by: of scores (n, k) and the codes of the classes."""
 
-    slot: ClassVar[str] = "loss"
-
     def class_log_proba(self, scores: NDArray[Any]) -> NDArray[Any]:
         """Log probabilities of the classes, (n, k), that scores stand for: those of the softmax."""
         return log_softmax(scores, 1)
@@ -110,13 +108,9 @@ class ClassificationLoss(Criterion):
 class RegressionLoss(Criterion):
     """Base of the losses of predicted numbers against targets."""
 
-    slot: ClassVar[str] = "loss"
-
 
 class PairLoss(Criterion):
     """Base of the losses of pairs, triplets and sets of rows; `inputs` makes them of a batch."""
-
-    slot: ClassVar[str] = "loss"
 
 
 def refuse(wrong: torch.Tensor, values: torch.Tensor, what: str, remedy: str) -> None:

@@ -16,8 +16,6 @@ __all__ = ["Clamped", "MeanField", "Positive", "observed_block"]
 class Positive(Recipe):
     """Base: a distribution over the hidden blocks for each row of data."""
 
-    slot: ClassVar[str] = "positive"
-
     def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
         """The data by its block, and each hidden block as an array or a Distribution, row by row."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ bound. How the gradient is estimated is a slot of its own: along the path of a d
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,8 +20,7 @@ from gnomon.contracts import Group, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.recipes.parameters import check_parameters
-from gnomon.recipes.recipe import Recipe, resolve
+from gnomon.recipes.recipe import Recipe
 
 __all__ = ["ELBO", "IWAE", "DoublyReparametrized", "GradientEstimator", "Pathwise", "ScoreFunction",
            "VariationalObjective", "log_weights"]  # fmt: skip
@@ -55,7 +55,6 @@ def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
 class GradientEstimator(Recipe):
     """Base of the recipes of the slot ``estimator``: how the gradient with respect to q's parameters is estimated."""
 
-    slot: ClassVar[str] = "estimator"
     sees_codes: ClassVar[bool] = True
     """Whether log q(z | x) takes a gradient by its parameters as well as by z."""
 
@@ -298,17 +297,12 @@ class _ImportanceBound(_Bound):
 class VariationalObjective(Recipe):
     """Base of the recipes of the slot ``objective`` of models with latent variables: lower bounds on log p(x)."""
 
-    slot: ClassVar[str] = "objective"
-
     def build(self) -> Objective:
         """The objective."""
         raise NotImplementedError
 
 
-def _estimator(value: str | Recipe, draws: int) -> GradientEstimator:
-    estimator = resolve(value, "estimator")
-    check_parameters(estimator, estimator.get_params())
-    assert isinstance(estimator, GradientEstimator)
+def _usable(estimator: GradientEstimator, draws: int) -> GradientEstimator:
     if isinstance(estimator, ScoreFunction) and estimator.baseline == "leave-one-out" and draws < 2:
         raise UserValueError(
             "a leave-one-out baseline needs 2 or more draws per row, got 1", "estimator__baseline",
@@ -344,6 +338,7 @@ class ELBO(VariationalObjective):
     """
 
     short: ClassVar[str] = "elbo"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"estimator": GradientEstimator}
     n_samples: Annotated[int, "[1, inf)"] = 1
     form: Literal["kl", "entropy", "monte-carlo"] = "kl"
     beta: Annotated[float, "(0, inf)"] = 1.0
@@ -353,7 +348,7 @@ class ELBO(VariationalObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        estimator = _estimator(self.estimator, self.n_samples)
+        estimator = _usable(self.recipe("estimator"), self.n_samples)
         if not estimator.sees_codes and self.form != "monte-carlo":
             raise UserValueError(
                 f"form must be 'monte-carlo' with the estimator {estimator.short!r}, got {self.form!r}",
@@ -384,9 +379,10 @@ class IWAE(VariationalObjective):
     """
 
     short: ClassVar[str] = "iwae"
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"estimator": GradientEstimator}
     k: Annotated[int, "[1, inf)"] = 5
     estimator: str | Recipe = "dreg"
 
     def build(self) -> Objective:
         """The objective."""
-        return _ImportanceBound(_estimator(self.estimator, self.k), self.k)
+        return _ImportanceBound(_usable(self.recipe("estimator"), self.k), self.k)

@@ -12,11 +12,11 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
-from gnomon.recipes.recipe import Recipe
+from gnomon.recipes.recipe import Recipe, inherited_slots
 
 __all__ = ["Declaration", "Doc", "Fields", "declarations", "type_words"]
 
@@ -88,8 +88,12 @@ class Fields:
     (2, 3, ['Hidden units.'])
     """
 
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {}
+    """Base of the recipes by slot, those of the bases included."""
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        cls.slots = inherited_slots(cls)
         if _writes_its_constructor(cls):
             return
         declared = declarations(cls)

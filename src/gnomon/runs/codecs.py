@@ -11,9 +11,25 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import UserValueError
-from gnomon.recipes.recipe import Recipe, named
+from gnomon.recipes.recipe import Recipe, Unsaved, named
+from gnomon.recipes.slots import load, where
 
 __all__ = ["decode", "encode", "pack", "unpack"]
+
+SLOTS = {
+    "activation": "gnomon.nn.activations:Activation",
+    "covariance": "gnomon.systems.mixtures.covariances:Covariance",
+    "early_stopping": "gnomon.training.stopping:Stopping",
+    "initializer": "gnomon.nn.initializers:Initializer",
+    "kernel": "gnomon.systems.kernel.kernels:Kernel",
+    "objective": "gnomon.objectives.contrastive:EnergyObjective",
+    "optimizer": "gnomon.training.optimizers:Optimizer",
+    "pooling": "gnomon.nn.pooling:Pooling",
+    "schedule": "gnomon.training.schedules:Schedule",
+    "smoothing": "gnomon.systems.text._smoothing:Smoothing",
+    "weight_prior": "gnomon.systems.linear.weight_priors:WeightPrior",
+}
+"""Bases of the recipes of early runs, which name a recipe by slot and short name."""
 
 
 def pack(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> bytes:
@@ -62,9 +78,14 @@ def encode(value: Any) -> Any:
     """
     if isinstance(value, Recipe):
         fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
-        if not value.short:
-            raise UserValueError(f"{value!r} cannot be saved", value.slot, "give its class a short name")
-        return {"__recipe__": [value.slot, value.short], "fields": fields}
+        if "<locals>" in type(value).__qualname__:
+            name = type(value).__name__
+            raise UserValueError(f"{value!r} cannot be saved", name, "define its class at the top of a module")
+        return {"__recipe__": where(type(value)), "fields": fields}
+    if isinstance(value, Unsaved):
+        return {"__callable__": value.name}
+    if callable(value):
+        return {"__callable__": f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"}
     if isinstance(value, np.generic | np.ndarray):
         return _encode_array(np.asarray(value), scalar=isinstance(value, np.generic))
     if isinstance(value, float) and not np.isfinite(value):
@@ -91,6 +112,29 @@ def _encode_array(array: np.ndarray[Any, Any], *, scalar: bool) -> dict[str, Any
     return {"__array__": values, "dtype": dtype, "shape": list(array.shape)} | ({"scalar": True} if scalar else {})
 
 
+def _recipe_class(place: Any) -> type[Recipe]:
+    """The class of a saved recipe, by ``module:Class``; once by the name of its slot and its short name.
+
+    Raises
+    ------
+    UserValueError
+        There is none, or it is no recipe.
+    """
+    if isinstance(place, list):
+        slot, short = place
+        if slot not in SLOTS:
+            raise UserValueError(f"unknown slot {slot!r}", "config.json", "the run is foreign or damaged")
+        return named(load(SLOTS[slot]), short, slot)
+    try:
+        found = load(place)
+    except (ImportError, AttributeError, ValueError) as error:
+        remedy = "install the package that has it"
+        raise UserValueError(f"the recipe {place} is not installed", " ".join(str(error).split()), remedy) from None
+    if not (isinstance(found, type) and issubclass(found, Recipe)):
+        raise UserValueError(f"{place} is not a recipe", "config.json", "the run is foreign or damaged")
+    return found
+
+
 def _decode_array(value: dict[str, Any]) -> Any:
     if "shape" not in value:  # written before shapes were
         array = np.array(decode(value["__array__"]), dtype=value["dtype"])
@@ -110,7 +154,9 @@ def decode(value: Any) -> Any:
         return value
     if "__recipe__" in value:
         fields = {name: decode(item) for name, item in value["fields"].items()}
-        return named(*value["__recipe__"])(**fields)
+        return _recipe_class(value["__recipe__"])(**fields)
+    if "__callable__" in value:
+        return Unsaved(str(value["__callable__"]))
     if "__array__" in value:
         return _decode_array(value)
     if "__dict__" in value:

@@ -27,7 +27,7 @@ from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes.parameters import check_parameters, how_many
-from gnomon.recipes.recipe import Recipe, replace, resolve
+from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
 from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
@@ -69,7 +69,6 @@ class System(Seeded, BaseEstimator):
     name: ClassVar[str] = ""
     model_class: ClassVar[type] = object
     domain: ClassVar[Any] = Real()
-    slots: ClassVar[tuple[str, ...]] = ()
     tasks: ClassVar[tuple[str, ...]] = ()
     """What it can be used for; the first is the one that data is prepared for."""
     primary: ClassVar[str] = "log_likelihood"
@@ -104,13 +103,11 @@ class System(Seeded, BaseEstimator):
                 raise UserValueError(f"{name} is no slot", key, f"slots: {', '.join(self.slots) or 'none'}")
             fields.setdefault(name, {})[field] = value
         for slot, values in fields.items():
-            setattr(self, slot, replace(getattr(self, slot), slot, values))
+            setattr(self, slot, replace(getattr(self, slot), self.slots[slot], values, slot))
         return self
 
     def recipe(self, slot: str) -> Any:
-        recipe = resolve(getattr(self, slot), slot)
-        check_parameters(recipe, recipe.get_params())
-        return recipe
+        return check_recipe(resolve(getattr(self, slot), self.slots[slot], slot), slot)
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
@@ -238,7 +235,8 @@ class System(Seeded, BaseEstimator):
         return examples.take(~chosen), examples.take(chosen)
 
     def check_parameters(self) -> None:
-        check_parameters(self, self.get_params(deep=False))
+        plain = {name: value for name, value in self.get_params(deep=False).items() if name not in self.slots}
+        check_parameters(self, plain)
         for slot in self.slots:
             self.recipe(slot)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon.recipes.fields import Doc, Fields
 from gnomon.recipes.recipe import Recipe
+from gnomon.training.optimizers import Optimizer
+from gnomon.training.schedules import Schedule
+from gnomon.training.stopping import Stopping
 
 __all__ = [
     "Clipped", "ComparesInSingle", "ComputesInDouble", "DrawsNothing", "GradientSteps", "HasDtype", "Iterated",
@@ -80,6 +84,8 @@ class Iterated(Fields):
 class GradientSteps(Fields):
     """A fit by steps along the gradient."""
 
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"optimizer": Optimizer}
+
     epochs: Annotated[int, "[1, inf)", Doc("Passes over the training rows at most.")] = 100
     max_updates: Annotated[int | None, "[1, inf)", Doc("Updates of the fit, in place of `epochs`.")] = None
     batch_size: Annotated[int | None, "[1, inf)", Doc("Rows per update, over all processes; None takes all rows.")] = (
@@ -92,6 +98,8 @@ class GradientSteps(Fields):
 class Scheduled(Fields):
     """A step size that changes."""
 
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"schedule": Schedule}
+
     schedule: Annotated[
         str | Recipe,
         Doc("What the step size is multiplied by in the course of the fit; see `gnomon.training.schedules`."),
@@ -100,6 +108,8 @@ class Scheduled(Fields):
 
 class StoppedEarly(Fields):
     """A fit that may end before its last epoch."""
+
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"early_stopping": Stopping}
 
     early_stopping: Annotated[
         str | Recipe,

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.recipes.recipe import Unsaved
 from gnomon.runs.codecs import decode
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
@@ -55,7 +56,7 @@ def _revived(value: Any) -> Any:
     return value
 
 
-def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
+def load(folder: str | os.PathLike[str], *, unfinished: bool = False, **callables: Any) -> System:
     """The fitted system in a folder that ``System.save`` or ``gnomon fit`` wrote.
 
     Parameters
@@ -63,6 +64,8 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     folder : path
     unfinished : bool, default False
         Take the last checkpoint of a fit that has not ended (or has diverged).
+    **callables
+        What was a callable in a slot, such as ``encoder=make_encoder``: a run keeps what it learned, not its code.
 
     Raises
     ------
@@ -71,6 +74,7 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     """
     run = RunFolder.open(folder)
     system = system_of(run.config)
+    _give(system, callables)
     try:
         system.check_parameters()
     except UserError as error:
@@ -89,6 +93,16 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False) -> System:
     _restore(system, inside or arrays, facts["system"], run)
     system.finish(system.model_)
     return system
+
+
+def _give(system: System, callables: dict[str, Any]) -> None:
+    """Put callables where the run has their names."""
+    asked = [name for name, value in system.get_params().items() if isinstance(value, Unsaved)]
+    for name in callables:
+        if name not in asked:
+            remedy = f"give {', '.join(asked)}" if asked else "leave it out"
+            raise UserTypeError(f"load got an unexpected argument {name!r}", name, remedy)
+    system.set_params(**callables)
 
 
 def _restore(

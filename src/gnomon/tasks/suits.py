@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
-from gnomon.catalog.source import Module
+from gnomon.recipes.source import Module
 from gnomon.tasks.base import task
 
 if TYPE_CHECKING:

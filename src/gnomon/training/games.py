@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 from gnomon.recipes.parameters import how_many
-from gnomon.training.optimizers import SGD, Rule
+from gnomon.training.optimizers import SGD, Optimizer
 
 __all__ = ["simulate_game"]
 
@@ -23,7 +23,7 @@ def _bilinear(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def simulate_game(
-    optimizer: Rule | None = None,
+    optimizer: Optimizer | None = None,
     steps: int = 100,
     *,
     learning_rate: float = 0.1,

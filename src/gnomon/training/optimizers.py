@@ -13,17 +13,15 @@ from typing import Annotated, Any, ClassVar
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Rule"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Optimizer"]
 
 SETTLED = 1e9
 """So many steps that every bias correction 1 - beta**t is 1 in double precision for beta up to 0.99999996."""
 
 
 @dataclass(frozen=True)
-class Rule(Recipe):
+class Optimizer(Recipe):
     """Base of the recipes of the slot ``optimizer``: how a gradient g becomes a step of the parameters x."""
-
-    slot: ClassVar[str] = "optimizer"
 
     def build(self, parameters: Sequence[Any], learning_rate: float) -> Any:
         """Torch's optimizer over the parameters.
@@ -47,7 +45,7 @@ def _groups(parameters: Sequence[Any], decay: float) -> Any:
 
 
 @dataclass(frozen=True)
-class SGD(Rule):
+class SGD(Optimizer):
     """Stochastic gradient descent: v <- momentum * v + g, x <- x - rate * v.
 
     The rate stands outside the velocity, as in torch: texts with v <- momentum * v + rate * g, x <- x - v take the same
@@ -111,7 +109,7 @@ class _Descent:
 
 
 @dataclass(frozen=True)
-class Adam(Rule):
+class Adam(Optimizer):
     """Adam: steps by the running mean of the gradient over the root of the running mean of its square.
 
     m <- beta1 m + (1 - beta1) g, s <- beta2 s + (1 - beta2) g^2, both divided by 1 - beta^t at step t so that their
@@ -167,7 +165,7 @@ def _settle(optimizer: Any, parameters: Sequence[Any], amsgrad: bool) -> None:
 
 
 @dataclass(frozen=True)
-class AdamW(Rule):
+class AdamW(Optimizer):
     """Adam with decoupled weight decay: x <- (1 - rate * weight_decay) x, then Adam's step of the bare gradient.
 
     Source: Loshchilov and Hutter (2019).
@@ -197,7 +195,7 @@ class AdamW(Rule):
 
 
 @dataclass(frozen=True)
-class Adagrad(Rule):
+class Adagrad(Optimizer):
     """AdaGrad: s <- s + g^2, x <- x - rate * g / (sqrt(s) + epsilon): a rate of its own for every parameter.
 
     The rates only fall, and may stall. Source: Duchi, Hazan and Singer (2011).
@@ -228,7 +226,7 @@ class Adagrad(Rule):
 
 
 @dataclass(frozen=True)
-class RMSprop(Rule):
+class RMSprop(Optimizer):
     """RMSProp: s <- decay s + (1 - decay) g^2, x <- x - rate * g / (sqrt(s) + epsilon): AdaGrad that forgets.
 
     The first steps are up to 1 / sqrt(1 - decay) times as long as later ones, since s begins at 0.
@@ -266,7 +264,7 @@ class RMSprop(Rule):
 
 
 @dataclass(frozen=True)
-class Adadelta(Rule):
+class Adadelta(Optimizer):
     """AdaDelta: g' = sqrt((D + epsilon) / (s + epsilon)) g, x <- x - rate * g', with running means s of g^2, D of g'^2.
 
     D is that of the steps before. It has its own measure of length: a rate of 1 is the method as it was published.

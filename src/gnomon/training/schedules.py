@@ -28,7 +28,6 @@ class Schedule(Recipe):
         So many epochs (updates) come before, in which the factor rises in equal steps: (t + 1) / (warmup + 1).
     """
 
-    slot: ClassVar[str] = "schedule"
     per: Literal["epoch", "update"] = "epoch"
     warmup: Annotated[int, "[0, inf)"] = 0
 

@@ -21,8 +21,6 @@ __all__ = ["EarlyStopping", "Off", "Stopping", "Watch", "held_out"]
 class Stopping(Recipe):
     """Base of the recipes of the slot ``early_stopping``."""
 
-    slot: ClassVar[str] = "early_stopping"
-
     @property
     def share(self) -> float:
         """Share of the training rows to hold out where no validation rows are given."""

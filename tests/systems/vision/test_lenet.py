@@ -13,7 +13,7 @@ from torch.nn import functional
 import gnomon
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserValueError
-from gnomon.nn.activations import Sigmoid, Tanh
+from gnomon.nn.activations import Activation, Sigmoid, Tanh
 from gnomon.nn.context import training
 from gnomon.nn.initializers import XavierUniform
 from gnomon.nn.pooling import AveragePooling
@@ -300,7 +300,7 @@ def test_a_weight_is_so_many_images():
         np.testing.assert_allclose(arrays_of(weighted)[name], value, rtol=0, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("short", sorted(set(shorts("activation")) - {"threshold"}))
+@pytest.mark.parametrize("short", sorted(set(shorts(Activation)) - {"threshold"}))
 def test_every_activation_learns_in_every_layer(short):
     X, y = digits(40)
     fitted = LeNet(**{**TINY, "epochs": 1}, activation=short).fit(X, y)
@@ -311,7 +311,7 @@ def test_every_activation_learns_in_every_layer(short):
     for name, value in arrays_of(fitted).items():
         moved = np.abs(value - net.state()[name]).max()
         assert (moved > 0) == (name not in ("shift", "scale")), name
-    widening = named("activation", short)().widening
+    widening = named(Activation, short)().widening
     assert fitted.model_.features[0].out_channels == 2 * widening
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
-from gnomon.objectives.contrastive import CD, PCD, Exact  # noqa: F401  (the recipes of the slot)
+from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -31,7 +32,6 @@ from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 from gnomon.training.gradient import Budget, Gradient
-from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["RBM", "RBMModel"]
 
@@ -121,7 +121,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     model_class: ClassVar[type] = RBMModel
     domain = UnitInterval()
     outcomes = Binary()
-    slots: ClassVar[tuple[str, ...]] = ("objective", "optimizer")
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
     numpy_products: ClassVar[bool] = True
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64

@@ -24,7 +24,6 @@ __all__ = ["RBF", "Kernel", "Linear", "Polynomial", "Sigmoid", "centered"]
 class Kernel(Recipe):
     """Base of the kernels."""
 
-    slot: ClassVar[str] = "kernel"
     function: ClassVar[str] = ""
 
     def options(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +16,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import Library, LibraryModel, LibraryRegressor
 from gnomon.system.prediction import Classifier
-from gnomon.systems.kernel.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid  # noqa: F401  (recipes of the slot)
+from gnomon.systems.kernel.kernels import Kernel
 
 __all__ = ["SVM", "SVMModel", "SupportVectorRegression"]
 
@@ -53,6 +54,7 @@ class _SupportVectors(ComputesInDouble, DrawsNothing, Library):
     ] = 10_000_000
 
     model_class: ClassVar[type] = SVMModel
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"kernel": Kernel}
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:
         recipe: Kernel = self.recipe("kernel")
@@ -133,7 +135,6 @@ class SVM(_SupportVectors, Classifier):
     name: ClassVar[str] = "svm"
     types: ClassVar[tuple[str, ...]] = ("sklearn.svm._classes.SVC",)
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("kernel",)
     has_probabilities = False
 
     C: Annotated[
@@ -175,7 +176,6 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
     name: ClassVar[str] = "support-vector-regression"
     types: ClassVar[tuple[str, ...]] = ("sklearn.svm._classes.SVR",)
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("kernel",)
 
     C: Annotated[float, "(0, inf)", Doc("Price of a deviation beyond epsilon; a row's weight multiplies it.")] = 1.0
     epsilon: Annotated[float, "[0, inf)", Doc("Half the width of the tube, in units of the target.")] = 0.1

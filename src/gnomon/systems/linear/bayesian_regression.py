@@ -23,14 +23,7 @@ from gnomon.system.fields import DrawsNothing
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
 from gnomon.systems.linear._least_squares import LeastSquares, factor_of
-from gnomon.systems.linear.weight_priors import (  # noqa: F401  (the recipes of the slot)
-    Evidence,
-    NormalInverseGamma,
-    NormalWeights,
-    Posterior,
-    Products,
-    WeightPrior,
-)
+from gnomon.systems.linear.weight_priors import Posterior, Products, WeightPrior
 
 __all__ = ["BayesianRegression", "BayesianRegressionModel"]
 
@@ -229,7 +222,7 @@ class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
     model_class: ClassVar[type] = BayesianRegressionModel
     domain = Real(largest=1e50)
     target: ClassVar[Target] = Target(largest=1e50)
-    slots: ClassVar[tuple[str, ...]] = ("weight_prior",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"weight_prior": WeightPrior}
 
     weight_prior: Annotated[
         str | Recipe,

@@ -28,7 +28,7 @@ from gnomon.systems.linear._least_squares import (
 )
 from gnomon.training.gradient import Budget
 from gnomon.training.group import current as current_group
-from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
+from gnomon.training.optimizers import SGD
 
 __all__ = ["LinearRegression"]
 
@@ -75,7 +75,6 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     name: ClassVar[str] = "linear-regression"
     model_class: ClassVar[type] = LinearRegressionModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("optimizer",)
     several: ClassVar[bool] = True
 
     solver: Annotated[Literal["closed", "gradient"], Doc("How the minimum is found.")] = "closed"

@@ -20,7 +20,6 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.training.gradient import Budget, Gradient
-from gnomon.training.optimizers import SGD, Adam  # noqa: F401  (the recipes of the slot)
 
 __all__ = ["SoftmaxRegression", "SoftmaxRegressionModel"]
 
@@ -85,7 +84,6 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
     name: ClassVar[str] = "softmax-regression"
     model_class: ClassVar[type] = SoftmaxRegressionModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("optimizer",)
 
     epochs: int = 200
     learning_rate: float = 0.05

@@ -100,8 +100,6 @@ class Posterior:
 class WeightPrior(Recipe):
     """Base: independent normal weights of mean 0 and one variance."""
 
-    slot: ClassVar[str] = "weight_prior"
-
     def posterior(self, products: Products) -> Posterior:
         """The variances after the rows."""
         raise NotImplementedError

@@ -26,7 +26,6 @@ class Covariance(Recipe):
         a plane ends the fit.
     """
 
-    slot: ClassVar[str] = "covariance"
     normals: ClassVar[type[Normals]] = Normals
     by_column: ClassVar[bool] = True
     """Whether the fit is the same in whatever unit a column is measured."""

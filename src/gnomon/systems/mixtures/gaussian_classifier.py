@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -23,13 +24,7 @@ from gnomon.system.base import System
 from gnomon.system.fields import DrawsNothing, Iterated
 from gnomon.system.prediction import Classifier
 from gnomon.systems.mixtures._base import shares
-from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
-    Covariance,
-    Diag,
-    Full,
-    Spherical,
-    Tied,
-)
+from gnomon.systems.mixtures.covariances import Covariance
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixtureModel, usable
 from gnomon.training.em import EM, ClosedForm
 from gnomon.training.group import current as current_group
@@ -140,7 +135,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
     name: ClassVar[str] = "gaussian-classifier"
     model_class: ClassVar[type] = GaussianClassifierModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("covariance",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"covariance": Covariance}
     numpy_products: ClassVar[bool] = True
     _complete: bool = True
     """Whether every row of the fit has a label."""

@@ -17,13 +17,7 @@ from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
-from gnomon.systems.mixtures.covariances import (  # noqa: F401  (the recipes of the slot)
-    Covariance,
-    Diag,
-    Full,
-    Spherical,
-    Tied,
-)
+from gnomon.systems.mixtures.covariances import Covariance
 from gnomon.systems.mixtures.seeding import clusters, far_apart, representative
 from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
@@ -154,7 +148,7 @@ class GaussianMixture(Mixture):
     name: ClassVar[str] = "gaussian-mixture"
     model_class: ClassVar[type] = GaussianMixtureModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("covariance",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"covariance": Covariance}
     numpy_products: ClassVar[bool] = True
 
     covariance: Annotated[

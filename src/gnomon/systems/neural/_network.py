@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -11,7 +12,8 @@ from gnomon.contracts import Array, Noise
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.nn.initializers import initialize
+from gnomon.nn.activations import Activation
+from gnomon.nn.initializers import Initializer, initialize
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
@@ -26,7 +28,7 @@ class Network(ByGradient, Standardized, HasDtype):
 
     model_class: ClassVar[type] = MLPModel
     domain = Real(largest=1e100)
-    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
 
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...],

@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from gnomon.contracts import Array
-from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    Abs,
-    Identity,
-    LeakyReLU,
-    LogSigmoid,
-    Maxout,
-    PReLU,
-    ReLU,
-    Sigmoid,
-    Softplus,
-    Tanh,
-    Threshold,
-)  # fmt: skip
-from gnomon.nn.initializers import (  # noqa: F401
-    HeNormal,
-    HeUniform,
-    LeCunNormal,
-    LeCunUniform,
-    Normal,
-    Orthogonal,
-    Uniform,
-    XavierNormal,
-    XavierUniform,
-)  # fmt: skip
-from gnomon.objectives.losses import (  # noqa: F401
-    BinaryCrossEntropy,
-    CrossEntropyLoss,
-    NegativeLogLikelihood,
-    ProbabilityCrossEntropy,
-)  # fmt: skip
+from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Network
-from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
-from gnomon.training.schedules import (  # noqa: F401
-    Constant,
-    Cosine,
-    Exponential,
-    InverseTime,
-    Linear,
-    Plateau,
-    Polynomial,
-    Step,
-)  # fmt: skip
-from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 
 __all__ = ["MLP"]
 
@@ -96,7 +52,7 @@ class MLP(OnlineClassifier, Network):
 
     name: ClassVar[str] = "mlp"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss}
     primary: ClassVar[str] = "accuracy"
 
     loss: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -9,35 +10,7 @@ import torch
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.preprocessing import standardization
-from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    Abs,
-    Identity,
-    LeakyReLU,
-    LogSigmoid,
-    Maxout,
-    PReLU,
-    ReLU,
-    Sigmoid,
-    Softplus,
-    Tanh,
-    Threshold,
-)  # fmt: skip
-from gnomon.nn.initializers import (  # noqa: F401
-    HeNormal,
-    HeUniform,
-    LeCunNormal,
-    LeCunUniform,
-    Normal,
-    Orthogonal,
-    Uniform,
-    XavierNormal,
-    XavierUniform,
-)  # fmt: skip
-from gnomon.objectives.losses import AbsoluteError, Huber, SmoothL1, SquaredError  # noqa: F401
+from gnomon.objectives.criterion import RegressionLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -45,18 +18,6 @@ from gnomon.system.partial_fit import OnlineRegressor
 from gnomon.system.prediction import Regressor
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Network
-from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
-from gnomon.training.schedules import (  # noqa: F401
-    Constant,
-    Cosine,
-    Exponential,
-    InverseTime,
-    Linear,
-    Plateau,
-    Polynomial,
-    Step,
-)  # fmt: skip
-from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 
 __all__ = ["MLPRegression"]
 
@@ -91,7 +52,7 @@ class MLPRegression(OnlineRegressor, Regressor, Network):
 
     name: ClassVar[str] = "mlp-regression"
     model_class: ClassVar[type] = MLPModel
-    slots: ClassVar[tuple[str, ...]] = ("loss", "activation", "optimizer", "schedule", "early_stopping", "initializer")
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": RegressionLoss}
 
     loss: Annotated[str | Recipe, Doc("Of the scaled predictions and targets; see `gnomon.objectives.losses`.")] = (
         "squared"

@@ -42,8 +42,6 @@ Floats = NDArray[np.float64]
 class Learner(Recipe):
     """How a matrix factorization is learned."""
 
-    slot: ClassVar[str] = "learner"
-
     def build(self, biases: bool) -> Any:
         """The procedure."""
         raise NotImplementedError

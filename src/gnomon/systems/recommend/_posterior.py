@@ -88,8 +88,6 @@ class PMFModel(FactorModel):
 class Inference(Recipe):
     """How the factors of a probabilistic matrix factorization are inferred."""
 
-    slot: ClassVar[str] = "inference"
-
     @property
     def kept(self) -> int:
         """Draws of the posterior that the fitted model holds."""

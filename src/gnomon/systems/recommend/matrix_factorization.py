@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from gnomon.data.examples import Examples
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._base import Recommendations, Recommender, weighted_mean
-from gnomon.systems.recommend._fitting import first_factors
+from gnomon.systems.recommend._fitting import Learner, first_factors
 from gnomon.systems.recommend._least_squares import ALS, SVD
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.systems.recommend._sgd import SGD
@@ -62,7 +63,7 @@ class MatrixFactorization(Recommender):
     ] = "sgd"
 
     name: ClassVar[str] = "matrix-factorization"
-    slots: ClassVar[tuple[str, ...]] = ("learner",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"learner": Learner}
 
     def make(self, *_: Any, **arguments: Any) -> FactorModel:
         sizes = arguments["n_users"], arguments["n_items"]

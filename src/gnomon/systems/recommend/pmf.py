@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._base import Recommender, weighted_mean
 from gnomon.systems.recommend._fitting import first_factors
-from gnomon.systems.recommend._posterior import MAP, Gibbs, PMFModel, Priors
+from gnomon.systems.recommend._posterior import MAP, Gibbs, Inference, PMFModel, Priors
 
 __all__ = ["MAP", "PMF", "Gibbs", "PMFModel", "PosteriorDraws"]
 
@@ -86,7 +87,7 @@ class PMF(Recommender):
 
     name: ClassVar[str] = "pmf"
     model_class: ClassVar[type] = PMFModel
-    slots: ClassVar[tuple[str, ...]] = ("inference",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"inference": Inference}
     model_: PMFModel
 
     def make(self, *_: Any, **arguments: Any) -> PMFModel:

@@ -79,7 +79,7 @@ class NGramModel:
         if start not in ("pad", "lower_order"):
             raise UserValueError(f"start {start!r} is unknown", "start", "use 'pad' or 'lower_order'")
         self.n, self.vocabulary_size, self.sentence_start, self.unknown = n, vocabulary_size, start, unknown
-        recipe = resolve(smoothing, "smoothing")
+        recipe = resolve(smoothing, Smoothing, "smoothing")
         check_parameters(recipe, recipe.get_params())
         assert isinstance(recipe, Smoothing)
         self.smoothing: Smoothing = recipe

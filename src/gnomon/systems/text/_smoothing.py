@@ -97,8 +97,6 @@ def entries_of(
 class Smoothing(Recipe):
     """Base of the recipes of the slot ``smoothing``."""
 
-    slot: ClassVar[str] = "smoothing"
-
     def fit(self, counts: NGramCounts, outcomes: Mask, held_out: Stream | None = None) -> dict[str, Floats]:
         """What has to be estimated beside the counts, by name; empty for most."""
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -68,7 +69,7 @@ class NGram(DrawsNothing, LanguageModel):
 
     name: ClassVar[str] = "ngram"
     model_class: ClassVar[type] = NGramModel
-    slots: ClassVar[tuple[str, ...]] = ("smoothing",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"smoothing": Smoothing}
 
     n: Annotated[int, "[1, inf)", Doc("Tokens of an n-gram: the predicted one and n-1 of context.")] = 3
     smoothing: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -13,48 +14,15 @@ from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
-from gnomon.distributions.latents import BinaryLatents, GaussianLatents  # noqa: F401  (the recipes of the slots)
+from gnomon.distributions.latents import Latents
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.latent_likelihood import latent_score
 from gnomon.evaluation.score import Score
-from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    Abs,
-    Identity,
-    LeakyReLU,
-    LogSigmoid,
-    Maxout,
-    PReLU,
-    ReLU,
-    Sigmoid,
-    Softplus,
-    Tanh,
-    Threshold,
-)  # fmt: skip
-from gnomon.nn.encoders import (  # noqa: F401
-    ConvDecoder,
-    ConvEncoder,
-    DenseDecoder,
-    DenseEncoder,
-    begin_network,
-)  # fmt: skip
-from gnomon.nn.initializers import (  # noqa: F401
-    HeNormal,
-    HeUniform,
-    LeCunNormal,
-    LeCunUniform,
-    Normal,
-    Orthogonal,
-    Uniform,
-    XavierNormal,
-    XavierUniform,
-)  # fmt: skip
-from gnomon.nn.likelihoods import BernoulliLikelihood, GaussianLikelihood  # noqa: F401
+from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network
+from gnomon.nn.initializers import Initializer
+from gnomon.nn.likelihoods import Likelihood
 from gnomon.numeric.noise import Noise as Stream
-from gnomon.objectives.variational import ELBO, IWAE, DoublyReparametrized, Pathwise, ScoreFunction  # noqa: F401
+from gnomon.objectives.variational import VariationalObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -62,18 +30,6 @@ from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype, Standardized
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
-from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
-from gnomon.training.schedules import (  # noqa: F401
-    Constant,
-    Cosine,
-    Exponential,
-    InverseTime,
-    Linear,
-    Plateau,
-    Polynomial,
-    Step,
-)  # fmt: skip
-from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 
 __all__ = ["VAE"]
 
@@ -114,10 +70,10 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
 
     name: ClassVar[str] = "vae"
     model_class: ClassVar[type] = VAEModel
-    slots: ClassVar[tuple[str, ...]] = (
-        "objective", "encoder", "decoder", "latents", "likelihood", "optimizer", "schedule", "early_stopping",
-        "initializer",
-    )  # fmt: skip
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {
+        "objective": VariationalObjective, "encoder": EncoderNetwork, "decoder": DecoderNetwork, "latents": Latents,
+        "likelihood": Likelihood, "initializer": Initializer,
+    }  # fmt: skip
 
     resamples_rows: ClassVar[bool] = True
 
@@ -126,8 +82,10 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         str | Recipe, Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones.")
     ] = "gaussian"
     objective: Annotated[str | Recipe, Doc("The bound that is raised; see `gnomon.objectives.variational`.")] = "elbo"
-    encoder: Annotated[str | Recipe, Doc("Network of q(z | x); see `gnomon.nn.encoders`.")] = "dense"
-    decoder: Annotated[str | Recipe, Doc("Network of p(x | z).")] = "dense"
+    encoder: Annotated[str | Recipe | Callable[..., Any], Doc("Network of q(z | x); see `gnomon.nn.encoders`.")] = (
+        "dense"
+    )
+    decoder: Annotated[str | Recipe | Callable[..., Any], Doc("Network of p(x | z).")] = "dense"
     latents: Annotated[str | Recipe, Doc("Kind of the latent variables, and their prior.")] = "gaussian"
     image_shape: Annotated[
         tuple[int, ...] | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from gnomon.data.preprocessing import Standardizer
 from gnomon.distributions.images import Images, is_bytes, size_of
 from gnomon.errors import UserValueError
 from gnomon.nn.module import Module
+from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -61,7 +63,7 @@ class ImageModel(Module):
 class ImageClassifier(ByGradient, HasDtype, Classifier):
     """Base of the classifiers of images; a subclass gives `make` and `initialize`."""
 
-    slots: ClassVar[tuple[str, ...]] = ("loss", "optimizer", "schedule", "early_stopping")
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss}
 
     image_shape: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...] | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -10,62 +11,15 @@ from torch import nn
 from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
-from gnomon.nn.activations import (  # noqa: F401  (the recipes of the slots)
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    Abs,
-    Activation,
-    Identity,
-    LeakyReLU,
-    LogSigmoid,
-    Maxout,
-    PReLU,
-    ReLU,
-    Sigmoid,
-    Softplus,
-    Tanh,
-    Threshold,
-)  # fmt: skip
+from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.convolution import convolution
 from gnomon.nn.dropout import Dropout
-from gnomon.nn.initializers import (  # noqa: F401
-    HeNormal,
-    HeUniform,
-    Initializer,
-    LeCunNormal,
-    LeCunUniform,
-    Normal,
-    Orthogonal,
-    Uniform,
-    XavierNormal,
-    XavierUniform,
-    initialize,
-)  # fmt: skip
+from gnomon.nn.initializers import Initializer, initialize
 from gnomon.nn.layers import dense
-from gnomon.nn.pooling import AveragePooling, MaxPooling, Pooling  # noqa: F401
-from gnomon.objectives.losses import (  # noqa: F401
-    BinaryCrossEntropy,
-    CrossEntropyLoss,
-    NegativeLogLikelihood,
-    ProbabilityCrossEntropy,
-)  # fmt: skip
+from gnomon.nn.pooling import MaxPooling, Pooling
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
-from gnomon.training.optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop  # noqa: F401
-from gnomon.training.schedules import (  # noqa: F401
-    Constant,
-    Cosine,
-    Exponential,
-    InverseTime,
-    Linear,
-    Plateau,
-    Polynomial,
-    Step,
-)  # fmt: skip
-from gnomon.training.stopping import EarlyStopping, Off  # noqa: F401
 
 __all__ = ["LeNet", "LeNetModel"]
 
@@ -189,9 +143,9 @@ class LeNet(ImageClassifier):
 
     name: ClassVar[str] = "lenet"
     model_class: ClassVar[type] = LeNetModel
-    slots: ClassVar[tuple[str, ...]] = (
-        "loss", "activation", "pooling", "initializer", "optimizer", "schedule", "early_stopping",
-    )  # fmt: skip
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {
+        "activation": Activation, "pooling": Pooling, "initializer": Initializer,
+    }  # fmt: skip
 
     channels: Annotated[
         tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]], Doc("Feature maps of the two convolutions.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Module", "locate", "names_of"]
+__all__ = ["Module", "assigned", "locate", "names_of"]
 
 
 def locate(module: str) -> Path | None:
@@ -44,7 +43,7 @@ class Module:
         self.text = path.read_text(encoding="utf-8")
 
     @staticmethod
-    @lru_cache(maxsize=256)
+    @cache
     def of(name: str) -> Module:
         """The source of a module.
 
@@ -104,16 +103,6 @@ class Module:
         found = self.resolve(name)
         return found[1] if found else None
 
-    def classes(self, *, containing: str) -> Iterator[tuple[Module, ast.ClassDef]]:
-        """Classes that are defined here or imported from files whose text has this word in it (a cheap sieve)."""
-        for node in self.own.values():
-            yield self, node
-        for name, (source, _) in self.imports.items():
-            if name[:1].isupper() and self._readable(source) and containing in Module.of(source).text:
-                found = self.resolve(name)
-                if found:
-                    yield found
-
     def lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and its ancestors, as far as they can be read, in the order of method resolution."""
         return [one for _, one in self.ancestry(node)]
@@ -134,19 +123,36 @@ class Module:
                 family += parent[0]._walk(parent[1])
         return family
 
+    def mapping(self, node: ast.ClassDef, name: str) -> dict[str, str]:
+        """A class attribute that maps texts to classes, ``module:Class`` by text, with those of the ancestors."""
+        found: dict[str, str] = {}
+        for home, one in reversed(self.ancestry(node)):
+            value = assigned(one, name)
+            pairs = zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ()
+            for key, named in pairs:
+                meant = home.resolve(named.id) if isinstance(named, ast.Name) else None
+                if meant and isinstance(key, ast.Constant):
+                    found[str(key.value)] = f"{meant[0].name}:{meant[1].name}"
+        return found
+
     def attribute(self, node: ast.ClassDef, name: str) -> Any:
         """A class attribute along the lineage: its literal value, or the name that stands there; None without one."""
         for one in self.lineage(node):
-            for line in one.body:
-                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value:
-                    target, value = line.target.id, line.value
-                elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
-                    target, value = line.targets[0].id, line.value
-                else:
-                    continue
-                if target == name:
-                    return value.id if isinstance(value, ast.Name) else _constant(value)
+            value = assigned(one, name)
+            if value is not None:
+                return value.id if isinstance(value, ast.Name) else _constant(value)
         return None
+
+
+def assigned(node: ast.ClassDef, name: str) -> ast.expr | None:
+    """What a class gives a name in its body."""
+    for line in node.body:
+        if not isinstance(line, ast.AnnAssign | ast.Assign):
+            continue
+        for target in [line.target] if isinstance(line, ast.AnnAssign) else line.targets:
+            if isinstance(target, ast.Name) and target.id == name:
+                return line.value
+    return None
 
 
 def _constant(node: ast.expr) -> Any:
