@@ -88,6 +88,17 @@ class Examples:
         fields = {name: one.take(chosen) for name, one in self.fields.items()}
         return Examples(fields, self.weight[chosen], self.shared)
 
+    def join(self, other: Examples) -> Examples:
+        """These examples, and others with the same fields behind them.
+
+        Examples
+        --------
+        >>> Examples({"X": np.eye(2)}).join(Examples({"X": np.zeros((1, 2))})).X.tolist()
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+        """
+        fields = {name: one.join(other.fields[name]) for name, one in self.fields.items()}
+        return Examples(fields, np.concatenate([self.weight, other.weight]), self.shared)
+
     def replace(self, *, weight: NDArray[Any] | None = None, **fields: Field | NDArray[Any] | None) -> Self:
         """The same examples with other fields, added or put in the place of those of the same name."""
         return type(self)({**self.fields, **fields}, self.weight if weight is None else weight, self.shared)

@@ -22,6 +22,10 @@ class Field:
     def __len__(self) -> int:
         raise NotImplementedError
 
+    def join(self, other: Any) -> Field:
+        """These examples, and those of another field of the same kind behind them."""
+        raise NotImplementedError
+
     def take(self, chosen: Chosen) -> Field:
         """The values of some examples, by indices, a mask or a slice; a slice gives views."""
         raise NotImplementedError
@@ -55,6 +59,10 @@ class Dense(Field):
 
     def __repr__(self) -> str:
         return f"Dense({self.values.dtype}, shape {self.values.shape})"
+
+    def join(self, other: Dense) -> Dense:
+        """The arrays one after the other."""
+        return Dense(np.concatenate([self.values, other.values]))
 
     def take(self, chosen: Chosen) -> Dense:
         """The values of some examples."""
@@ -115,6 +123,11 @@ class Ragged(Field):
     def lengths(self) -> Ints:
         """Length of every sequence."""
         return np.diff(self.offsets)
+
+    def join(self, other: Ragged) -> Ragged:
+        """The sequences one after the other."""
+        values = np.concatenate([self.values, other.values])
+        return Ragged(values, np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]))
 
     def take(self, chosen: Chosen) -> Ragged:
         """The sequences of some examples. Cost O(their values)."""

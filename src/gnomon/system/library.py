@@ -11,15 +11,16 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from gnomon.contracts import Array, Group, Noise
-from gnomon.errors import UserError, UserValueError
+from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.errors import UserValueError
 from gnomon.runs.estimators import dumps, loads
 from gnomon.system.base import System
 from gnomon.system.prediction import Classifier, Regressor
 from gnomon.training.context import current as current_context
-from gnomon.training.procedure import Info, Problem
+from gnomon.training.one_process import OnFirst
+from gnomon.training.procedure import Problem
 
-__all__ = ["Importances", "Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor", "OneFit"]
+__all__ = ["Importances", "Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor"]
 
 SEEDS = 1 << 31
 """Seeds that scikit-learn takes from every system of gnomon."""
@@ -134,56 +135,9 @@ def _tell(told: list[warnings.WarningMessage]) -> None:
         warnings.warn(text, one.category, stacklevel=2)
 
 
-class OneFit:
-    """The procedure of a library: one step, done by the first process, whose result the others take over.
-
-    The problem's batches are the whole `Examples` on every process. A fit that was stopped before its step ended is
-    repeated from its seed.
-    """
-
-    def start(self, problem: Problem) -> Problem:
-        """Nothing is known before the step."""
-        return problem
-
-    def step(self, problem: Problem) -> tuple[Problem, Info]:
-        """The whole fit."""
-        model, group = problem.model, problem.group
-        examples: Any = problem.batches
-        failure: BaseException | None = None
-        if group.rank == 0:
-            try:
-                model.fit(examples.X, examples.y, examples.weight, seed_for(problem.noise))
-            except Exception as error:
-                failure = error
-        _share(model, group, failure)
-        return problem, Info(done=True)
-
-    def save(self, problem: Problem) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The fitted model."""
-        return problem.model.state(), {}
-
-    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Problem:
-        """The fitted model again."""
-        problem.model.load(arrays)
-        return problem
-
-
 def seed_for(noise: Noise) -> int:
     """A seed that the library takes, from the address ``library`` of the fit."""
     return int(noise.child("library").integers(SEEDS, (1,))[0])
-
-
-def _share(model: LibraryModel, group: Group, failure: BaseException | None) -> None:
-    """Give every process the first one's model, or let all of them fail."""
-    if group.size > 1:
-        nothing = np.zeros(0, np.uint8)
-        content = group.gather(nothing if group.rank or failure else model.state()["estimator"])
-        if failure is None and not len(content):
-            failure = UserError("the first process could not fit", "fit", "see its error")
-        if group.rank and failure is None:
-            model.load({"estimator": content})
-    if failure is not None:
-        raise failure
 
 
 class Library(System):
@@ -204,8 +158,11 @@ class Library(System):
     def make(self, *_: Any, **arguments: Any) -> LibraryModel:
         return LibraryModel(self.make_estimator(arguments["n_features"]), self.types)
 
-    def procedure(self, examples: Any) -> OneFit:
-        return OneFit()
+    def procedure(self, examples: Any) -> Procedure:
+        def fit(problem: Problem) -> None:
+            problem.model.fit(examples.X, examples.y, examples.weight, seed_for(problem.noise))
+
+        return OnFirst(fit)
 
     def problem(
         self, model: LibraryModel, examples: Any, noise: Noise, group: Group, validation: Any = None

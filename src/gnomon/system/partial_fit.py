@@ -47,13 +47,13 @@ class _Online(System):
             raise
 
     def _refuse_clocks(self, examples: Examples) -> None:
+        if "early_stopping" in self.slots and not isinstance(self.recipe("early_stopping"), Off):
+            raise UserValueError("a stream has no epochs to stop between", "early_stopping", 'use "off", or fit')
         procedure: Any = self.procedure(examples)
         if not isinstance(procedure, Gradient):
             raise UserTypeError(f"{self.name} is not trained by gradient", "partial_fit", "use fit")
         if not isinstance(procedure.schedule, Constant) or procedure.schedule.warmup:
             raise UserValueError("a stream has no last epoch to count towards", "schedule", 'use "constant", or fit')
-        if not isinstance(procedure.stopping, Off):
-            raise UserValueError("a stream has no epochs to stop between", "early_stopping", 'use "off", or fit')
 
     def _begin(self, examples: Examples) -> None:
         """The model before its first update; columns are standardized by the first chunk."""

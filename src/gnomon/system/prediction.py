@@ -40,8 +40,8 @@ def _has_probabilities(system: Any) -> bool:
 class Classifier(ClassifierMixin, System):
     """Base of the systems that predict a class. ``Examples.y`` holds the place of each label in ``classes_``.
 
-    A subclass's model is a `gnomon.nn.module.Module` with ``scores(x)``, shape (n, n_classes), whose softmax are the
-    probabilities; or the subclass
+    A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities, of tensors where it
+    is a `gnomon.nn.module.Module`, else of arrays; or the subclass
     gives `class_log_proba` (and `class_proba`, `class_codes` where these are not its exponential and its arg max).
     `make` is given ``n_classes`` beside ``n_features`` and ``dtype``.
 
@@ -61,7 +61,9 @@ class Classifier(ClassifierMixin, System):
 
     def class_log_proba(self, rows: Floats) -> Floats:
         """Log probabilities of the classes, shape (n, n_classes)."""
-        return log_softmax(self.model_.ask("scores", rows), 1)
+        model = self.model_
+        scores: Floats = model.ask("scores", rows) if hasattr(model, "ask") else model.scores(rows)
+        return log_softmax(scores, 1)
 
     def class_proba(self, rows: Floats) -> Floats:
         """Probabilities of the classes, shape (n, n_classes)."""

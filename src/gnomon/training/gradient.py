@@ -95,6 +95,8 @@ class _State:
     watch: Watch | None
     epochs: int
     updates: int
+    end: int
+    """Updates after which the fit ends."""
     taken: int
     """Batches of the training rows that a step takes."""
     objective: Any
@@ -134,6 +136,8 @@ class Gradient:
         When to end before the budget is spent, by the loss on the problem's validation rows, and whose weights to keep.
     clip : float, optional
         Gradients are shortened to this norm, one phase at a time.
+    last_epoch : int, optional
+        End after this many epochs, though the schedule counts towards the whole budget.
 
     Notes
     -----
@@ -154,9 +158,11 @@ class Gradient:
         schedule: Schedule | None = None,
         stopping: Stopping | None = None,
         clip: float | None = None,
+        last_epoch: int | None = None,
     ) -> None:
         self.optimizer, self.learning_rate, self.budget, self.tol = optimizer, learning_rate, budget, tol
         self.schedule, self.stopping, self.clip = schedule or Constant(), stopping or Off(), clip
+        self.last_epoch = last_epoch
 
     def start(self, problem: Problem) -> _State:
         """Optimizers and chains, before the first update."""
@@ -178,9 +184,14 @@ class Gradient:
             raise TypeError("early stopping needs validation rows")
         per_step = max(1, taken["train"])
         epochs, updates = self.budget.amounts(problem.batches.steps, per_step)
+        end = updates
+        if self.last_epoch is not None:
+            end = min(updates, Budget(epochs=self.last_epoch).amounts(problem.batches.steps, per_step)[1])
         asking = bind(problem.model) + bind(problem.objective, "objective/")
         objective = problem.objective.in_training if asking else problem.objective
-        return _State(problem, exchange, parts, clock, watch, epochs, updates, per_step, objective, self.learning_rate)
+        return _State(
+            problem, exchange, parts, clock, watch, epochs, updates, end, per_step, objective, self.learning_rate
+        )
 
     def _part(self, name: str, phase: Phase, exchange: Exchange, problem: Problem, first: int) -> _Part:
         batches = problem.batches if phase.data == "train" else problem.validation
@@ -196,7 +207,7 @@ class Gradient:
         """The updates of each phase, in turn."""
         problem, exchange = state.problem, state.exchange
         epoch, place = divmod(state.update * state.taken, problem.batches.steps)
-        ends = place + state.taken >= problem.batches.steps or state.update + 1 >= state.updates
+        ends = place + state.taken >= problem.batches.steps or state.update + 1 >= state.end
         self._set_rate(state, epoch)
         norm = 0.0
         for part in state.parts:
@@ -246,8 +257,9 @@ class Gradient:
         sums, weights = state.problem.group.sum((state.sums, state.weights))
         state.sums, state.weights = {}, {}
         means = {name: _mean(sums[name], weights[name]) for name in sorted(sums, key=lambda n: n != state.watched)}
-        spent = state.update >= state.updates
-        epoch = state.epochs if spent else state.update * state.taken // state.problem.batches.steps
+        spent = state.update >= state.end
+        seen, per_epoch = state.update * state.taken, state.problem.batches.steps
+        epoch = -(-seen // per_epoch) if spent else seen // per_epoch
         record = {"epoch": epoch, **means, "gradient_norm": norm}
         if not isinstance(self.schedule, Constant) or self.schedule.warmup:
             record["learning_rate"] = state.rate

@@ -14,12 +14,15 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["EarlyStopping", "Off", "Stopping", "Watch", "held_out"]
+__all__ = ["EarlyStopping", "Off", "Refit", "Stopping", "Watch", "held_out"]
 
 
 @dataclass(frozen=True)
 class Stopping(Recipe):
     """Base of the recipes of the slot ``early_stopping``."""
+
+    refits: ClassVar[bool] = False
+    """Whether the fit begins anew with all rows once the best number of epochs is known."""
 
     @property
     def share(self) -> float:
@@ -69,6 +72,19 @@ class EarlyStopping(Stopping):
     def build(self) -> Watch:
         """What a fit keeps of it."""
         return Watch(self.patience, self.min_delta)
+
+
+@dataclass(frozen=True)
+class Refit(EarlyStopping):
+    """Find the best number of epochs on rows held out, then fit again to all rows for that many epochs.
+
+    The second fit begins with the first weights of the same seed, and its learning rate goes the same way. So no row is
+    lost to the weights that are kept; but nothing has judged these. Source: Goodfellow, Bengio and Courville (2016),
+    algorithm 7.2.
+    """
+
+    short: ClassVar[str] = "refit"
+    refits: ClassVar[bool] = True
 
 
 class Watch:

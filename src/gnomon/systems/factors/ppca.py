@@ -338,7 +338,6 @@ class PPCA(TransformerMixin, Iterated, System):
         return super().arguments(examples) | {"closed": bool(closed)}
 
     def make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
-        self._closed = closed
         return PPCAModel(np.zeros((n_features, self.n_components)), np.zeros(n_features), 1.0)
 
     def initialize(self, model: PPCAModel, examples: Examples, noise: Noise) -> None:
@@ -349,12 +348,12 @@ class PPCA(TransformerMixin, Iterated, System):
         model.mean = model.pivot.copy()
         spread = (np.where(observed, X - model.pivot, 0.0) ** 2 * weight).sum(0) / counts
         model.noise_variance = _floored(float(spread.mean()), float(np.abs(model.pivot).max()) or 1.0)
-        if not self._closed:
+        if not self.arguments_["closed"]:
             scale = math.sqrt(model.noise_variance)
             model.components = scale * noise.normal(model.components.shape, like=model.mean)
 
     def procedure(self, examples: Any) -> Procedure:
-        return ClosedForm() if self._closed else EM(self.max_iter, self.tol)
+        return ClosedForm() if self.arguments_["closed"] else EM(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self.n_components + 1) ** 2))

@@ -225,7 +225,7 @@ class Descent(Gradient):
         if info.record is None:
             return info
         record: Mapping[str, float] = info.record | {"gradient_norm": norm}
-        last = state.update >= state.updates
+        last = state.update >= state.end
         return replace(info, done=last or 0 < norm <= self.tol, record=dict(record))
 
     @staticmethod

@@ -137,8 +137,6 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
     domain = Real(largest=1e100)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"covariance": Covariance}
     numpy_products: ClassVar[bool] = True
-    _complete: bool = True
-    """Whether every row of the fit has a label."""
 
     covariance: Annotated[
         str | Recipe,
@@ -178,7 +176,6 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         self.classes_ = found[named]
         codes = np.where(named, np.cumsum(named) - 1, UNLABELED)[codes]
         known = codes != UNLABELED
-        self._complete = bool(known.all())
         self._shares(len(self.classes_))
         weight = np.where(known, examples.weight, self.unlabeled_weight * examples.weight).astype(examples.weight.dtype)
         if not weight[known].any():
@@ -222,7 +219,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         rows = part.sum(0)
         means = np.matmul(part.T, X) / np.where(rows > 0, rows, 1.0)[:, None]
         covariances = form.build(means, variance).covariances
-        if not self._complete:
+        if (examples.y == UNLABELED).any():
             codes = np.where(known, codes, _nearest(X, means, variance))
             one = form.build(np.zeros((1, X.shape[1])), variance)
             one.maximize(one.collect(X - means[codes], weight[:, None]), form.floor * variance)
@@ -231,7 +228,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         model.load({"weights": weights, "means": means + first + center, "covariances": covariances})
 
     def procedure(self, examples: Any) -> Procedure:
-        return ClosedForm() if self._complete else EM(self.max_iter, self.tol)
+        return ClosedForm() if (examples.y != UNLABELED).all() else EM(self.max_iter, self.tol)
 
     def finish(self, model: GaussianClassifierModel) -> None:
         held = int(model.normals.at_floor(model.floor).sum()) if model.floor.any() else 0

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.cluster import KMeans as Library
 from sklearn.metrics import euclidean_distances, pairwise_distances_argmin
 
-from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
@@ -22,9 +22,9 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.systems.mixtures._base import distinct_rows
 from gnomon.systems.mixtures.seeding import far_apart
-from gnomon.training.em import ClosedForm
 from gnomon.training.group import current as current_group
-from gnomon.training.procedure import Info, Problem
+from gnomon.training.one_process import OnFirst
+from gnomon.training.procedure import Problem
 
 __all__ = ["KMeans", "KMeansModel"]
 
@@ -67,37 +67,21 @@ class KMeansModel:
         return np.einsum("ij,ij->i", gap, gap, dtype=np.float64)
 
 
-class _Library(ClosedForm):
-    """scikit-learn's whole fit as one step, on the first process; the others are told the centers."""
+def _cluster(problem: Problem, examples: Examples, n_clusters: int, options: Mapping[str, Any]) -> dict[str, float]:
+    """scikit-learn's fit, which asks for the seeds of each start; its centers into the model."""
+    X, weight, start = examples.X, examples.weight.astype(np.float64), count()
 
-    def __init__(self, examples: Examples, n_clusters: int, **options: Any) -> None:
-        self.examples, self.n_clusters, self.options = examples, n_clusters, options
+    def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
+        noise = problem.noise.child("seeds").at(next(start))
+        return X[far_apart(X.astype(np.float64), weight, n_clusters, noise)]
 
-    def step(self, state: Any) -> tuple[Any, Info]:
-        """The fit."""
-        problem, X, weight = state.problem, self.examples.X, self.examples.weight
-        model = problem.model
-        centers, inertia = np.zeros_like(model.centers), 0.0
-        if problem.group.rank == 0:
-            found = self._fitted(problem.noise)
-            centers = _means(X, weight, found.labels_, found.cluster_centers_)
-            inertia = float(np.matmul(weight.astype(np.float64), KMeansModel(centers).squared_distance(X)))
-        model.centers, inertia = problem.group.sum((centers, inertia))
-        state.iteration = 1
-        return state, Info(done=True, record={"inertia": inertia})
-
-    def _fitted(self, noise: Noise) -> Library:
-        """scikit-learn's fit, which asks for the seeds of each start."""
-        start = count()
-        weight = self.examples.weight.astype(np.float64)
-
-        def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
-            return X[far_apart(X.astype(np.float64), weight, n_clusters, noise.child("seeds").at(next(start)))]
-
-        library = Library(self.n_clusters, init=seeds, random_state=0, **self.options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the system itself tells
-            return library.fit(self.examples.X, sample_weight=self.examples.weight)
+    library = Library(n_clusters, init=seeds, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the system itself tells
+        library.fit(X, sample_weight=examples.weight)
+    model = problem.model
+    model.centers = _means(X, weight, library.labels_, library.cluster_centers_)
+    return {"inertia": float(np.matmul(weight, model.squared_distance(X)))}
 
 
 def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
@@ -171,15 +155,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     def make(self, n_features: int, dtype: str) -> KMeansModel:
         return KMeansModel(np.zeros((self.n_clusters, n_features), dtype))
 
-    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
-        self._fitting = examples
-        return super().problem(model, examples, noise, group, validation)
-
     def procedure(self, examples: Any) -> Procedure:
-        examples = self._fitting
-        del self._fitting
-        options = {name: getattr(self, name) for name in ("n_clusters", "n_init", "max_iter", "tol")}
-        return _Library(examples, **options)
+        options = {name: getattr(self, name) for name in ("n_init", "max_iter", "tol")}
+        return OnFirst(lambda problem: _cluster(problem, examples, self.n_clusters, options))
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
         """Fit to rows; see `System.fit`."""
