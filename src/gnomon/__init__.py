@@ -16,6 +16,7 @@ from gnomon import catalog
 from gnomon._version import __version__
 
 _WHERE = {
+    "LayeredMachine": "gnomon.systems.energy.layered:LayeredMachine",
     "Score": "gnomon.evaluation.score:Score",
     "compare": "gnomon.tasks.compare:compare",
     "conjugate": "gnomon.distributions.conjugate",
