@@ -9,7 +9,6 @@ import numpy as np
 
 import gnomon
 from gnomon.catalog import entry, load_class
-from gnomon.distributions.domains import Domain
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.contrastive import CD
 from gnomon.objectives.variational import ELBO
@@ -95,7 +94,7 @@ def case(way: str) -> Case:
 
 def takes_table(name: str) -> bool:
     """Whether a system takes rows of numbers."""
-    return isinstance(getattr(load_class(name)(), "domain", None), Domain)
+    return bool(load_class(name)().domain.is_table)
 
 
 def takes_missing(name: str) -> bool:

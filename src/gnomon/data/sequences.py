@@ -49,6 +49,7 @@ class Tokens(Domain):
 
     unit: Unit = "word"
     vocabulary: Vocabulary | None = field(default=None, compare=False)
+    is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "a text"
     view: ClassVar[str] = "text"
     features: ClassVar[str] = "text"
@@ -123,6 +124,7 @@ class Pairs(Domain):
     unit: Unit = "word"
     source: Vocabulary | None = field(default=None, compare=False)
     target: Vocabulary | None = field(default=None, compare=False)
+    is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "pairs of texts"
     view: ClassVar[str] = "pairs"
     features: ClassVar[str] = "pairs"

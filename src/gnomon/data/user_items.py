@@ -40,6 +40,7 @@ class UserItems(Domain):
 
     users: Ids | None = field(default=None, compare=False)
     items: Ids | None = field(default=None, compare=False)
+    is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "a set of ratings"
     view: ClassVar[str] = "ratings"
     features: ClassVar[str] = "ratings"

@@ -41,6 +41,8 @@ class Domain:
     """
 
     allow_missing: bool = False
+    is_table: ClassVar[bool] = True
+    """Whether an example is a row of numbers in columns."""
     noun: ClassVar[str] = "a table"
     """What data of this domain is called."""
     view: ClassVar[str] = "density"

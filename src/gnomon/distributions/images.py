@@ -44,6 +44,7 @@ class Images(Domain):
 
     shape: Shape | None = None
     tolerance: float = 1e-6
+    is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "images"
     view: ClassVar[str] = "images"
     features: ClassVar[str] = "images"

@@ -21,7 +21,7 @@ from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.data.examples import Dense, Examples
 from gnomon.data.layouts import Layout, Rows
 from gnomon.distributions.arrays import row_weights
-from gnomon.distributions.domains import Domain, Real
+from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
@@ -56,7 +56,7 @@ def _model_supports(contract: type) -> Callable[[Any], bool]:
 
 def _has_columns(system: Any) -> bool:
     """Whether the model is a density, or a mass, of rows of numbers."""
-    return isinstance(system.domain, Domain) and _model_supports(HasLogProb)(system)
+    return system.domain.is_table and _model_supports(HasLogProb)(system)
 
 
 class System(Seeded, BaseEstimator):

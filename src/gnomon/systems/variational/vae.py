@@ -75,6 +75,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         "likelihood": Likelihood, "initializer": Initializer,
     }  # fmt: skip
 
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     resamples_rows: ClassVar[bool] = True
 
     n_latent: Annotated[int, "[1, inf)", Doc("Latent variables.")] = 10
