@@ -22,7 +22,7 @@ __all__ = ["column_name", "column_names", "command", "data_options", "report"]
 
 TARGET = "Column of the labels, by name or by place from 0."
 COLUMNS = "Columns to take as features; all but the target by default."
-RESERVED = ("target", "columns", "holdout", "out", "devices", "checkpoint_every", "as_json")
+RESERVED = ("target", "columns", "holdout", "out", "devices", "device", "precision", "checkpoint_every", "as_json")
 """Options of the run; never names of hyper-parameters."""
 
 
@@ -130,6 +130,10 @@ def run_options() -> list[click.Option]:
         click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),
         click.Option(["--devices"], type=click.IntRange(1), default=1, show_default=True, metavar="N",
                      help="Processes that fit together."),
+        click.Option(["--device"], metavar="DEVICE",
+                     help="Where networks compute: cpu, cuda, cuda:1, mps. [default cpu]"),
+        click.Option(["--precision"], type=click.Choice(["float32", "bfloat16"]),
+                     help="Of the products within a network while it trains. [default float32]"),
         click.Option(["--checkpoint-every"], type=click.IntRange(1), metavar="STEPS",
                      help="Steps between checkpoints; the result does not depend on it. [default about 10 seconds]"),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
@@ -217,6 +221,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, _encoded(about, params),
         spec, int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
+        options["device"], options["precision"],
     )  # fmt: skip
 
 

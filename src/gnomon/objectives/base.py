@@ -134,7 +134,7 @@ class Objective(Module):
         batch's opens a `gnomon.nn.context.training` of its own.
         """
         even = bool((batch.weight == 1).all())
-        weight = None if even else torch.as_tensor(batch.weight)
+        weight = None if even else torch.as_tensor(batch.weight, device=getattr(model, "device", None))
         with training(noise.child("layers").rows(batch.positions), weight, group):
             loss: Loss = self(model, batch, noise=noise, phase=phase, group=group)
         return loss

@@ -100,6 +100,8 @@ class RunConfig:
         Processes that fit together.
     checkpoint_every : int, optional
         Steps between checkpoints.
+    device, precision : str, optional
+        Where and how networks compute; see `gnomon.training.context.Context`.
     kernel, adapt, target, sampling : mapping, optional
         Of chains.
 
@@ -118,6 +120,8 @@ class RunConfig:
     data: DataSpec | None = None
     devices: int | None = None
     checkpoint_every: int | None = None
+    device: str | None = None
+    precision: str | None = None
     kernel: Mapping[str, Any] | None = None
     adapt: Any = None
     target: Mapping[str, Any] | None = None

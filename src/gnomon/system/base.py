@@ -433,6 +433,8 @@ class System(Seeded, BaseEstimator):
     def restore(self, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Self:
         model = self.make(**facts["arguments"])
         model.load(arrays)
+        if current_context().device is not None and hasattr(model, "to"):
+            model.to(current_context().device)
         for name, value in facts["attributes"].items():
             setattr(self, name, value)
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]

@@ -209,7 +209,8 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None] | None:
     if group.rank == 0 and spec.whole is None:
         known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint)
         run.update(data=known.to_json())
-    circumstances = {"verbose": verbose and group.rank == 0, "checkpoint_every": run.config.get("checkpoint_every")}
+    circumstances = {"verbose": verbose and group.rank == 0}
+    circumstances |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
     try:
         with context(**circumstances):
             system.fit(X, y, run=run)

@@ -6,12 +6,16 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.training.progress import compilation_shown
 
 __all__ = ["Context", "context", "current", "limited"]
+
+
+Precision = Literal["float32", "bfloat16"]
+Backend = Literal["auto", "torch"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,15 @@ class Context:
         Each is called with (step, record) whenever a record joins the history.
     checkpoint_every : int in [1, inf) or None
         Steps between checkpoints; None: about every ten seconds. The result does not depend on it.
+    device : str or None, default None
+        Where networks and what else learns by gradient compute, in torch's words: "cpu", "cuda", "cuda:1", "mps". None
+        is the CPU.
+    precision : {"float32", "bfloat16"}, default "float32"
+        Of the products within a network while it trains: "bfloat16" is torch's autocast; parameters, losses and
+        gradients keep their own precision, and so does what a fitted system answers.
+    backend : {"auto", "torch"}, default "auto"
+        "auto" takes compiled code on the CPU and torch elsewhere; "torch" takes torch everywhere, so that the way of
+        other devices is walked on the CPU, with the same numbers to rounding.
 
     Raises
     ------
@@ -40,6 +53,9 @@ class Context:
     verbose: bool = False
     callbacks: tuple[Callable[[int, Mapping[str, Any]], None], ...] = ()
     checkpoint_every: int | None = None
+    device: str | None = None
+    precision: Precision = "float32"
+    backend: Backend = "auto"
 
     def __post_init__(self) -> None:
         for name, value in (("threads", self.threads), ("checkpoint_every", self.checkpoint_every)):
@@ -53,6 +69,27 @@ class Context:
             raise UserTypeError(f"verbose is {self.verbose!r}", "context", "give True or False")
         if not isinstance(self.callbacks, tuple | list) or not all(map(callable, self.callbacks)):
             raise UserTypeError(f"callbacks is {self.callbacks!r}", "context", "give a tuple of functions")
+
+        for name, choices in (("precision", get_args(Precision)), ("backend", get_args(Backend))):
+            if getattr(self, name) not in choices:
+                what = f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                raise UserValueError(what, "context", "choose one of them")
+        if self.device is not None:
+            _check_device(self.device)
+
+
+def _check_device(device: str) -> None:
+    """Refuse what is no device of torch, or is not there."""
+    if device == "cpu":
+        return
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:100]
+        what = f"device {device!r} is not available: {reason}"
+        raise UserValueError(what, "device", 'use "cpu", or a torch built for it') from None
 
 
 _current: ContextVar[Context | None] = ContextVar("gnomon_context", default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numba
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from gnomon.contracts import Array, Group
 from gnomon.objectives.base import Loss
+from gnomon.training.context import current
 
 __all__ = ["Exchange"]
 
@@ -31,6 +33,9 @@ class Exchange:
         self.named = dict(model.named_parameters())
         self.named |= {f"objective/{name}": parameter for name, parameter in objective.named_parameters()}
         self.learned = sum(parameter.requires_grad for parameter in self.named.values())
+        self.arrays: list[Any] = []
+        here = all(parameter.device.type == "cpu" for parameter in self.named.values())
+        self.compiled = here and current().backend != "torch"
 
     def choose(self, parameters: Sequence[torch.nn.Parameter]) -> dict[str, torch.nn.Parameter]:
         """The parameters of a phase by name, without those that are not to be learned.
@@ -71,7 +76,7 @@ class Exchange:
         for parameter in parameters.values():
             if parameter.grad is not None:
                 parameter.grad = parameter.grad.contiguous()
-                self.arrays.append(parameter.grad.numpy())
+                self.arrays.append(parameter.grad.numpy() if self.compiled else parameter.grad)
 
     def _place(self, gradients: Mapping[str, Array], parameters: Mapping[str, torch.nn.Parameter]) -> None:
         self.arrays = []
@@ -79,9 +84,13 @@ class Exchange:
             if name not in gradients:
                 parameter.grad = None
                 continue
-            array = np.ascontiguousarray(gradients[name])
-            parameter.grad = torch.from_numpy(array)
-            self.arrays.append(array)
+            if self.compiled:
+                array = np.ascontiguousarray(gradients[name])
+                parameter.grad = torch.from_numpy(array)
+                self.arrays.append(array)
+            else:
+                parameter.grad = torch.as_tensor(gradients[name], dtype=parameter.dtype, device=parameter.device)
+                self.arrays.append(parameter.grad)
 
     def finish(self, clip: float | None = None) -> float:
         """Sum the gradients over the processes, divide closed forms by their weight; the norm of the result.
@@ -95,7 +104,10 @@ class Exchange:
         if self.group.size > 1:
             for array in self.arrays:
                 array[...] = self.group.sum(array)
-        scale, squares = 1.0 / self.divisor if self.divisor else 0.0, 0.0
+        scale = 1.0 / self.divisor if self.divisor else 0.0
+        if not self.compiled:
+            return _scale_and_clip(self.arrays, scale, clip)
+        squares = 0.0
         for array in self.arrays:
             squares += _scale_and_square(array.reshape(-1), scale)
         norm = math.sqrt(squares)
@@ -107,6 +119,19 @@ class Exchange:
     def state(self) -> Mapping[str, Array]:
         """Nothing is kept between updates."""
         return {}
+
+
+@torch.no_grad()
+def _scale_and_clip(gradients: list[torch.Tensor], scale: float, clip: float | None) -> float:
+    """The same where the gradients are, without a way through the host's memory but for the norm itself."""
+    if not gradients:
+        return 0.0
+    if scale != 1.0:
+        torch._foreach_mul_(gradients, scale)
+    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+    if clip is not None and norm > clip:
+        torch._foreach_mul_(gradients, clip / norm)
+    return norm
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})

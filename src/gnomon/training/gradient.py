@@ -13,6 +13,7 @@ from gnomon.contracts import Array, Batches, Noise
 from gnomon.nn.context import bind
 from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
+from gnomon.training.context import current
 from gnomon.training.exchange import Exchange
 from gnomon.training.procedure import Info, Problem, diverged
 from gnomon.training.schedules import Clock, Constant, Schedule
@@ -166,6 +167,7 @@ class Gradient:
 
     def start(self, problem: Problem) -> _State:
         """Optimizers and chains, before the first update."""
+        _put(problem)
         problem.objective.begin(problem.model, problem.batches, problem.noise.child("begin"), problem.group)
         return self._assemble(problem)
 
@@ -189,6 +191,8 @@ class Gradient:
             end = min(updates, Budget(epochs=self.last_epoch).amounts(problem.batches.steps, per_step)[1])
         asking = bind(problem.model) + bind(problem.objective, "objective/")
         objective = problem.objective.in_training if asking else problem.objective
+        if current().precision != "float32":
+            objective = _autocast(objective, problem.model)
         return _State(
             problem, exchange, parts, clock, watch, epochs, updates, end, per_step, objective, self.learning_rate
         )
@@ -299,9 +303,7 @@ class Gradient:
         sums, weights = problem.group.sum((state.sums, state.weights))
         for phase, optimizer in state.optimizers.items():
             for number, entry in optimizer.state_dict()["state"].items():
-                arrays |= {
-                    f"optimizer/{phase}/{number}/{key}": value for key, value in entry.items() if value is not None
-                }
+                arrays |= {f"optimizer/{phase}/{number}/{key}": v.cpu() for key, v in entry.items() if v is not None}
         facts = {"update": state.update, "sums": sums, "weights": weights, "schedule": state.clock.state()}
         if state.watch is not None:
             arrays |= {f"best/{name}": value for name, value in state.watch.arrays.items()}
@@ -310,6 +312,7 @@ class Gradient:
 
     def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
         """Exactly the state that was saved."""
+        _put(problem)
         problem.model.load(_below(arrays, "model/"))
         problem.objective.begin(problem.model, problem.batches, problem.noise.child("begin"), problem.group)
         problem.objective.distribute(_below(arrays, "objective/"), problem.group)
@@ -327,6 +330,26 @@ class Gradient:
         if problem.group.rank == 0:
             state.sums, state.weights = dict(facts["sums"]), dict(facts["weights"])
         return state
+
+
+def _put(problem: Problem) -> None:
+    """Model and objective to the device of the context."""
+    device = current().device
+    if device is not None:
+        problem.model.to(device)
+        problem.objective.to(device)
+
+
+def _autocast(objective: Any, model: Any) -> Any:
+    """The objective with the products of the network in the context's precision."""
+    kind, dtype = model.device.type, getattr(torch, current().precision)
+
+    def call(*arguments: Any, **options: Any) -> Loss:
+        with torch.autocast(kind, dtype):
+            loss: Loss = objective(*arguments, **options)
+        return loss
+
+    return call
 
 
 def _mean(total: float, weight: float) -> float:
