@@ -12,10 +12,12 @@ import pytest
 
 from gnomon.catalog import ENTRIES, Entry, card, load_class
 from gnomon.catalog.cards import REQUIRED, Kind, _documented, _kinds, read
+from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import named, shorts
 from gnomon.recipes.slots import where
 from gnomon.recipes.source import Module, locate
+from gnomon.system.base import System
 
 MINE = '''
 """A plug-in's module."""
@@ -85,6 +87,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gnomon.recipes.fields import Doc
+from gnomon.system.base import System
 from gnomon.recipes.recipe import named, shorts
 from gnomon.recipes.slots import where
 
@@ -113,11 +116,15 @@ class Base:
     def fit(self, X):
         """There."""
 
-    @available_if(_model_supports(HasLogProb))
+    @verb
     def log_prob(self, X):
         """There: the model has it."""
 
-    @available_if(_model_supports(HasEnergy))
+    @verb
+    def anomaly_score(self, X):
+        """There, by the same ability."""
+
+    @verb
     def energy(self, X):
         """Not there."""
 '''
@@ -171,7 +178,7 @@ def test_recipes_are_those_of_the_room_of_the_base_with_inherited_slot_and_field
 
 
 def test_verbs_are_those_that_the_model_can(mine):
-    assert mine.verbs == ("fit", "log_prob", "predict")
+    assert mine.verbs == ("anomaly_score", "fit", "log_prob", "predict")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +245,27 @@ class TestEverySystem:
     def test_verbs_are_methods(self, one):
         cls = load_class(one)
         assert {"fit", "evaluate", "score", "save"} <= set(card(one).verbs)
-        assert [verb for verb in card(one).verbs if not callable(getattr(cls(**one.tiny), verb, None))] == []
+        system = cls(**one.tiny)
+        assert [verb for verb in card(one).verbs if not callable(getattr(system, verb, None))] == []
+        assert {verb for verb in VERBS if hasattr(system, verb)} == set(VERBS) & set(card(one).verbs)
+
+
+def test_what_a_system_has_in_public_is_a_verb_or_a_hook():
+    """So that no hook is offered to people and no verb is left out."""
+    face = {"fit", "score", "evaluate", "save"}
+    public = {name for name, value in vars(System).items() if callable(value) and not name.startswith("_")}
+    assert public - face == (set(VERBS) | set(HOOKS)) & set(dir(System)) - {"get_metadata_routing", "get_params"}
+
+
+@pytest.mark.parametrize(
+    ("need", "there", "answer"),
+    [
+        ("A", {"A"}, True), ("A", set(), False), ("not A", {"A"}, False), ("not A", set(), True),
+        ("A and not B", {"A"}, True), ("A and not B", {"A", "B"}, False), ("A and B", {"A"}, False),
+    ],
+)  # fmt: skip
+def test_needs_of_verbs(need, there, answer):
+    assert allows(need, there.__contains__) is answer
 
 
 def test_every_card_is_read_without_numpy_or_torch():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.slots import choices
 from gnomon.recipes.source import Module, names_of
 
@@ -26,14 +27,6 @@ REQUIRED: Any = inspect.Parameter.empty
 """Default of a parameter that has none."""
 
 PLAIN = ("int", "float", "bool", "str")
-
-HOOKS = {
-    "arguments", "check_parameters", "class_codes", "class_log_proba", "class_proba", "draw_targets", "encode_target",
-    "finish", "ingest", "ingest_validation", "initialize", "known_domain", "layout", "make", "make_estimator",
-    "make_objective", "min_batch_size", "predict_rows", "problem", "procedure", "recipe", "restore", "set_params",
-    "target_distribution",
-}  # fmt: skip
-"""Public methods that a subclass implements, or that configure: no verbs of people."""
 
 
 @dataclass(frozen=True)
@@ -378,27 +371,34 @@ def _documented(doc: str) -> dict[str, tuple[str, str]]:
 
 
 def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
-    """Public methods along the lineage; what ``available_if`` asks of the model must stand in the model's class."""
-    abilities = _model_methods(module, node)
-    verbs: dict[str, None] = {}
+    """Public methods along the lineage, those that `verb` marks where what they need is there."""
+    verbs: dict[str, bool] = {}
     for one in module.lineage(node):
         for function in (n for n in one.body if isinstance(n, ast.FunctionDef)):
             marks = {name for decorator in function.decorator_list for name in names_of(decorator)}
             if function.name.startswith("_") or marks & {"property", "cached_property", "classmethod", "staticmethod"}:
                 continue
-            if "available_if" in marks and "_model_supports" in marks and function.name not in abilities:
-                continue
-            if "_has_probabilities" in marks and module.attribute(node, "has_probabilities") is False:
-                continue
-            if "_has_columns" in marks and ("log_prob" not in abilities or "step" in abilities):
-                continue  # a verb of densities of rows, whatever its name; sequences of tokens have no columns
-            verbs[function.name] = None
-    return tuple(sorted(set(verbs) - HOOKS))
+            verbs.setdefault(function.name, "verb" not in marks or _allowed(module, node, VERBS[function.name]))
+    return tuple(sorted(name for name, there in verbs.items() if there and name not in HOOKS))
+
+
+def _allowed(module: Module, node: ast.ClassDef, need: str) -> bool:
+    """Whether the class's attributes, or the methods of its model, are what a verb needs."""
+    abilities = _model_methods(module, node)
+
+    def has(name: str) -> bool:
+        if name[0].islower():
+            return module.attribute(node, name) is not False
+        contracts = Module.of("gnomon.contracts")
+        return _methods(contracts, contracts.own[name]) <= abilities
+
+    return allows(need, has)
 
 
 def _model_methods(module: Module, node: ast.ClassDef) -> set[str]:
-    name = module.attribute(node, "model_class")
-    model = module.find(name) if isinstance(name, str) else None
-    if model is None:
-        return set()
-    return {n.name for one in module.lineage(model) for n in one.body if isinstance(n, ast.FunctionDef)}
+    found = module.class_attribute(node, "model_class")
+    return _methods(*found) if found else set()
+
+
+def _methods(module: Module, node: ast.ClassDef) -> set[str]:
+    return {n.name for one in module.lineage(node) for n in one.body if isinstance(n, ast.FunctionDef)}

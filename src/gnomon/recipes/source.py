@@ -135,6 +135,14 @@ class Module:
                     found[str(key.value)] = f"{meant[0].name}:{meant[1].name}"
         return found
 
+    def class_attribute(self, node: ast.ClassDef, name: str) -> tuple[Module, ast.ClassDef] | None:
+        """The class that a class attribute names, along the lineage."""
+        for home, one in self.ancestry(node):
+            value = assigned(one, name)
+            if value is not None:
+                return home.resolve(value.id) if isinstance(value, ast.Name) else None
+        return None
+
     def attribute(self, node: ast.ClassDef, name: str) -> Any:
         """A class attribute along the lineage: its literal value, or the name that stands there; None without one."""
         for one in self.lineage(node):

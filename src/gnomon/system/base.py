@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gnomon.contracts import Array, Group, HasEnergy, HasLogProb, Noise, Procedure, Samples, supports
+from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.data.examples import Dense, Examples
@@ -32,6 +31,7 @@ from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.system.fields import Seeded
+from gnomon.system.verbs import verb
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
 from gnomon.training.driver import FitResult, run_procedure
@@ -43,20 +43,6 @@ __all__ = ["System", "agreed"]
 
 VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
-
-
-def _model_supports(contract: type) -> Callable[[Any], bool]:
-    """Before the fit what the model class can, after it what this very model can."""
-
-    def check(system: Any) -> bool:
-        return supports(getattr(system, "model_", system.model_class), contract)
-
-    return check
-
-
-def _has_columns(system: Any) -> bool:
-    """Whether the model is a density, or a mass, of rows of numbers."""
-    return system.domain.is_table and _model_supports(HasLogProb)(system)
 
 
 class System(Seeded, BaseEstimator):
@@ -349,13 +335,13 @@ class System(Seeded, BaseEstimator):
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
-    @available_if(_model_supports(HasLogProb))
+    @verb
     def log_prob(self, X: Any) -> Array:
         """Exact log probability (or density) of each row in nats, shape (n,)."""
         rows = self._rows(X)
         return self.model_.log_prob(rows)
 
-    @available_if(_model_supports(HasLogProb))
+    @verb
     def anomaly_score(self, X: Any) -> Array:
         """Surprise -log p(x) of each row in nats, shape (n,): the higher, the odder.
 
@@ -363,7 +349,7 @@ class System(Seeded, BaseEstimator):
         """
         return -self.log_prob(X)
 
-    @available_if(_has_columns)
+    @verb
     def bits_per_dim(self, X: Any) -> Score:
         """Mean of -log2 p(x) per column, lower is better; of a density it depends on the columns' units."""
         values = np.asarray(self.log_prob(X), dtype=np.float64) / (-np.log(2) * self.n_features_in_)
@@ -372,13 +358,13 @@ class System(Seeded, BaseEstimator):
             values, name="bits_per_dim", unit="bits per column", data_space=space, kind="exact", higher_is_better=False
         )
 
-    @available_if(_model_supports(HasEnergy))
+    @verb
     def energy(self, X: Any) -> Array:
         """Energy of each row in nats, shape (n,): log p(x) = -energy(x) - log Z."""
         rows = self._rows(X)
         return self.model_.energy(rows)
 
-    @available_if(_model_supports(Samples))
+    @verb
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
         """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
         check_is_fitted(self)

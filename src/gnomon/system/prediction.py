@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
@@ -24,6 +23,7 @@ from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
+from gnomon.system.verbs import verb
 
 __all__ = ["Classifier", "DensityRegressor", "Regressor", "regression_scores"]
 
@@ -31,10 +31,6 @@ MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
-
-
-def _has_probabilities(system: Any) -> bool:
-    return bool(system.has_probabilities)
 
 
 class Classifier(ClassifierMixin, System):
@@ -102,12 +98,12 @@ class Classifier(ClassifierMixin, System):
         codes = self.class_codes(self._rows(X))
         return self.classes_[codes]
 
-    @available_if(_has_probabilities)
+    @verb
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
         return self.class_proba(self._rows(X))
 
-    @available_if(_has_probabilities)
+    @verb
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, shape (n, n_classes)."""
         return self.class_log_proba(self._rows(X))
