@@ -20,19 +20,33 @@ def tool():
     return module
 
 
+def known(tool):
+    """Module -> name -> signature, as it stands in the files."""
+    files = sorted(tool.API.glob("*.json"))
+    return {module: names for file in files for module, names in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
 def test_it_is_fresh(tool):
-    known, now = json.loads(tool.SURFACE.read_text(encoding="utf-8")), json.loads(tool.render())
+    written, now = known(tool), {k: v for text in tool.render().values() for k, v in json.loads(text).items()}
     changed = [
         f"{module}: {name}"
-        for module in sorted({*known, *now})
-        for name in sorted({*known.get(module, {}), *now.get(module, {})})
-        if known.get(module, {}).get(name) != now.get(module, {}).get(name)
+        for module in sorted({*written, *now})
+        for name in sorted({*written.get(module, {}), *now.get(module, {})})
+        if written.get(module, {}).get(name) != now.get(module, {}).get(name)
     ]
     assert changed == [], "run python tools/api_surface.py"
 
 
+def test_every_room_and_every_family_of_systems_has_a_file(tool):
+    files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in tool.API.glob("*.json")}
+    assert {f"{stem}.json" for stem in files} == set(tool.render())
+    assert {"gnomon", "system", "systems-energy", "systems-linear"} <= set(files)
+    assert all(module.startswith("gnomon.systems.energy") for module in files["systems-energy"])
+    assert "gnomon.contracts" in files["gnomon"] and "gnomon.data" in files["data"]
+
+
 def test_it_holds_what_users_call(tool):
-    found = json.loads(tool.SURFACE.read_text(encoding="utf-8"))
+    found = known(tool)
     assert found["gnomon.tasks.compare"]["compare"].startswith("(systems: Sequence[str | System], data: ")
     assert "System.fit" in found["gnomon.system.base"] and "System._fit" not in found["gnomon.system.base"]
     assert found["gnomon.evaluation.score"]["Score.from_pointwise"].startswith("@classmethod (cls, values")

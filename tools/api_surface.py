@@ -1,7 +1,8 @@
-"""Write api_surface.json, the public names with their signatures: ``python tools/api_surface.py``.
+"""Write api/<room>.json, the public names with their signatures: ``python tools/api_surface.py``.
 
-Read by ast from the source, so that it is the same on every machine. A change of it is a change of what users call; a
-test keeps it fresh, and a review sees it as a diff.
+One file per room, and one per family of systems, so that changes of different rooms never meet in one file. Read by ast
+from the source, so that it is the same on every machine. A change of it is a change of what users call; a test keeps it
+fresh, and a review sees it as a diff.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SURFACE = ROOT / "api_surface.json"
+API = ROOT / "api"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -71,10 +72,33 @@ def _signature(node: Function) -> str:
     return "".join(known) + f"({ast.unparse(node.args)}){returns}"
 
 
-def render() -> str:
-    """The text of the file."""
-    return json.dumps(surface(ROOT / "src" / "gnomon"), indent=1, ensure_ascii=False) + "\n"
+def room(module: str) -> str:
+    """The file of a module: its room, of a system its family, of a module at the top ``gnomon``."""
+    parts = module.split(".")
+    if parts[1:2] == ["systems"]:
+        return "-".join(parts[1:3])
+    return parts[1] if len(parts) > 1 and (ROOT / "src" / "gnomon" / parts[1]).is_dir() else "gnomon"
+
+
+def render() -> dict[str, str]:
+    """The text of each file by its name."""
+    rooms: dict[str, dict[str, dict[str, str]]] = {}
+    for module, names in surface(ROOT / "src" / "gnomon").items():
+        rooms.setdefault(room(module), {})[module] = names
+    return {f"{name}.json": json.dumps(found, indent=1, ensure_ascii=False) + "\n" for name, found in rooms.items()}
+
+
+def main() -> None:
+    """Write the files, and take away those of rooms that are gone."""
+    texts = render()
+    API.mkdir(exist_ok=True)
+    for file in API.glob("*.json"):
+        if file.name not in texts:
+            file.unlink()
+    for name, text in texts.items():
+        if not (API / name).exists() or (API / name).read_text(encoding="utf-8") != text:
+            (API / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    SURFACE.write_text(render(), encoding="utf-8")
+    main()

@@ -1,0 +1,19 @@
+"""Energy models."""
+
+from __future__ import annotations
+
+from gnomon.catalog.line import Entry
+
+__all__ = ["ENTRIES"]
+
+ENTRIES = (
+    Entry(
+        "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
+        (
+            "GEN-005", "GEN-006", "GEN-007", "INF-04", "INF-06", "INF-07", "INF-12", "INF-19", "INF-30", "INF-31",
+            "INF-33", "INF-35", "INF-63", "INF-64", "INF-65", "DLN-81", "DLN-82", "DLN-84", "DLN-86", "DLN-87",
+        ),
+        {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
+    ),
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""Fully connected networks."""
+
+from __future__ import annotations
+
+from gnomon.catalog.line import Entry
+
+__all__ = ["ENTRIES"]
+
+ENTRIES = (
+    Entry(
+        "mlp", "Multilayer perceptron", "多层感知机", "model",
+        ("classify",), "gnomon.systems.neural.mlp:MLP", "Rumelhart, Hinton and Williams 1986",
+        ("LIN-16", "NLP-04", "NLP-08", "NLP-17", "DLN-66", "DLN-73", "DLN-79", "DLN-80", "PRA-062"),
+        {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+    ),
+    Entry(
+        "mlp-regression", "Multilayer perceptron for regression", "多层感知机回归", "model",
+        ("regress",), "gnomon.systems.neural.mlp_regression:MLPRegression", "Rumelhart, Hinton and Williams 1986",
+        ("LIN-16", "DLN-80"),
+        {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+    ),
+)  # fmt: skip
