@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from gnomon.catalog import tasks
 from gnomon.cli import output
+from gnomon.cli.fit import column_name, column_names
 from gnomon.cli.options import parse_system
 from gnomon.errors import UserValueError
 
@@ -16,7 +18,7 @@ __all__ = ["command"]
 @click.option(
     "--task",
     metavar="TASK",
-    help="density, cluster, represent, classify, regress or language. [default: each system's first]",
+    help=f"{', '.join(tasks())}. [default: each system's first]",
 )
 @click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
@@ -47,10 +49,10 @@ def command(
     from gnomon.training.context import context
 
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
-    place = int(target) if target is not None and target.lstrip("-").isdigit() else target
-    chosen = None if columns is None else [column.strip() for column in columns.split(",")]
     with context(verbose=True):
-        boards = compare(made, data, task=task, holdout=holdout, target=place, columns=chosen, out=out)
+        boards = compare(
+            made, data, task=task, holdout=holdout, target=column_name(target), columns=column_names(columns), out=out
+        )
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards]})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,13 +24,18 @@ MOST_SHOWN = 20
 @click.argument("run")
 @click.argument("data", required=False)
 @data_options
+@click.option("--figures", metavar="FOLDER", help="Write the task's pictures into this folder, new or empty, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(run: str, data: str | None, target: str | None, columns: str | None, as_json: bool) -> None:
+def command(
+    run: str, data: str | None, target: str | None, columns: str | None, figures: str | None, as_json: bool
+) -> None:
     """Score the model in the folder RUN on DATA; without DATA on the rows that the fit held out."""
     folder = RunFolder.open(run)
     recipe = folder.config.get("data", {})
     if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
+    if figures is not None and Path(figures).exists() and (not Path(figures).is_dir() or any(Path(figures).iterdir())):
+        raise UserValueError(f"{figures} exists and is not empty", "--figures", "choose another folder")
     from gnomon.data.names import BUILTIN
     from gnomon.system.saving import load
     from gnomon.tasks.fitting import other_data, parts, task_of
@@ -45,10 +51,14 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
             output.note(
                 "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"
             )
-    X, y = task_of(system).examples(chosen, system)
+    goal = task_of(system)
+    X, y = goal.examples(chosen, system)
     found, matrix = system.evaluate(X, y), _confusion(system, X, y)
+    drawn = [] if figures is None else _draw(goal.figures(system, X, y, chosen.images), Path(figures))
     if as_json:
         facts = {"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found}
+        if figures is not None:
+            facts["figures"] = drawn
         if matrix is not None:
             facts["confusion"] = {"classes": matrix.classes.tolist(), "counts": matrix.weight.tolist()}
         output.dump(facts)
@@ -58,6 +68,17 @@ def command(run: str, data: str | None, target: str | None, columns: str | None,
     output.write(output.scores(found))
     if matrix is not None:
         output.write(f"\n{matrix}")
+    if drawn:
+        output.write(f"the pictures are in {figures}: {', '.join(Path(file).name for file in drawn)}")
+
+
+def _draw(figures: dict[str, Any], folder: Path) -> list[str]:
+    """Write figures into a folder; their files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.svg" for name in figures]
+    for file, figure in zip(files, figures.values(), strict=True):
+        figure.savefig(file)
+    return [str(file) for file in files]
 
 
 def _confusion(system: Any, X: Any, y: Any) -> Any:

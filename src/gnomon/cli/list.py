@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gnomon.catalog import Entry, find
+from gnomon.catalog import Entry, find, tasks
 from gnomon.catalog.parts import Part
 from gnomon.catalog.parts import find as find_parts
 from gnomon.cli import output
@@ -18,7 +18,7 @@ __all__ = ["command"]
     "--task",
     default="",
     metavar="TASK",
-    help="Only systems for this task: density, cluster, represent, classify, regress, language.",
+    help=f"Only systems for this task: {', '.join(tasks())}.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(word: str, task: str, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from gnomon.data.layouts import Layout, Rows
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
+from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
@@ -371,12 +372,16 @@ class System(Seeded, BaseEstimator):
         return self.model_.sample(how_many(n), Stream(seed_of(random_state), "sample"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Scores with their kind and both errors, by name."""
-        values = np.asarray(self.log_prob(X), dtype=np.float64)
-        space = self.domain.space(self.n_features_in_)
-        return {
-            self.primary: Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")
-        }
+        """Scores with their kind and both errors, by name: the likelihood of the rows, as `density_score` finds it."""
+        rows, domain = self._rows(X), getattr(self, "outcomes", self.domain)
+        space = domain.space(int(np.prod(rows.shape[1:])))
+        if hasattr(self, "log_prob"):
+            values = np.asarray(self.log_prob(X), dtype=np.float64)
+            score = Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")
+            return {self.primary: score}
+        log_z = self.log_partition() if hasattr(self, "log_partition") else None
+        noise = Stream(self.seed_, "evaluate")
+        return {self.primary: density_score(self.model_, domain.check(rows), noise, log_z=log_z, data_space=space)}
 
     def score(self, X: Any, y: Any = None) -> float:
         """The value of the first score: mean log-likelihood in nats per row, or accuracy."""

@@ -179,21 +179,26 @@ def carry_out(
     joined = current_group()
     devices = 1 if joined.size > 1 else run.config.get("devices", 1)  # torchrun has started them already
     try:
-        found: tuple[System, Dataset | None] | None = launch(_fit, str(run.path), verbose, devices=devices)
+        if devices == 1:
+            return _fit(str(run.path), verbose)
+        launch(_fit_apart, str(run.path), verbose, devices=devices)
     except Diverged:
         raise
     except UserError:
         if new and not run.begun and joined.rank == 0:
             run.discard()
         raise
-    if found is not None:
-        return found
     system = load(folder)
     return system, parts(DataSpec.from_json(run.config["data"]), system)[1]
 
 
-def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None] | None:
-    """The body of each process; the fitted System itself is handed on where this process is the only one."""
+def _fit_apart(folder: str, verbose: bool) -> None:
+    """The body of each of several processes, whose first one writes the fitted model."""
+    _fit(folder, verbose)
+
+
+def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
+    """The fit in this process; the fitted System, and the rows that were held out, if any."""
     run = RunFolder.open(folder)
     missing = [name for name in ("seed", "data") if name not in run.config]
     if missing:
@@ -218,7 +223,7 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None] | None:
         raise
     except ValueError as error:  # scikit-learn's checks of arrays
         raise UserValueError(" ".join(str(error).split())) from error
-    return (system, held) if group.size == 1 else None
+    return system, held
 
 
 def resume(

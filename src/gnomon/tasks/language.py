@@ -32,11 +32,15 @@ class Language(Task):
         """No text."""
         return super().obstacle(data, domain, domain)
 
+    def board(self, system: Any) -> str:
+        """Scores per token of different units are not comparable."""
+        return f"text in {system.domain.unit}s"
+
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
-        """Words without context."""
+        """Tokens without context, in the system's unit."""
         from gnomon.systems.text.ngram import NGram
 
-        return "unigram", NGram(n=1, smoothing="additive", random_state=0).fit(X)
+        return "unigram", NGram(n=1, smoothing="additive", unit=system.domain.unit, random_state=0).fit(X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Log probabilities of the sentences."""

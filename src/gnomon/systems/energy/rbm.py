@@ -16,7 +16,7 @@ from gnomon.contracts import Array, Noise, Procedure, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
-from gnomon.evaluation.likelihood import log_likelihood, pseudo_log_likelihood
+from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import gibbs
@@ -249,9 +249,3 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
         return pseudo_log_likelihood(
             self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1])
         )
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Mean log-likelihood of binary rows, with the error of log Z where that is estimated."""
-        rows = self._outcomes(X)
-        space = self.outcomes.space(rows.shape[1])
-        return {self.primary: log_likelihood(self.model_, rows, self.log_partition(), data_space=space)}
