@@ -24,7 +24,7 @@ FOLDERS = sorted(file.parent for file in ARTIFACTS.glob("format-*/*/config.json"
 
 def test_every_format_is_kept() -> None:
     assert {folder.parent.name for folder in FOLDERS} == {f"format-{number}" for number in range(1, FORMAT + 1)}
-    assert {entry.name for entry in ENTRIES} <= {folder.name for folder in FOLDERS}
+    assert {folder.name for folder in FOLDERS} <= {entry.name for entry in ENTRIES}
     for folder in FOLDERS:
         assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) < 100_000, folder
 

@@ -65,7 +65,7 @@ def test_the_root_is_the_best_of_all_splits(criterion, impurity, seed):
 def test_the_root_of_a_regression_is_the_best_of_all_splits(seed):
     random = np.random.default_rng(seed)
     X, y, w = random.normal(size=(25, 2)), random.normal(size=25), np.ones(25)
-    fitted = RegressionTree(max_depth=1, random_state=0).fit(X, y)
+    fitted = RegressionTree(max_depth=1, min_rows_leaf=1, random_state=0).fit(X, y)
     column, threshold, cost = best_split(X, y, w, squares)
     tree = fitted.model_.estimator.tree_
     assert (tree.feature[0], tree.threshold[0]) == (column, pytest.approx(threshold, abs=1e-6))

@@ -252,10 +252,13 @@ class PPCA(TransformerMixin, Iterated, System):
     domain = Real(allow_missing=True, largest=1e100)
 
     n_components: Annotated[
-        int,
+        int | None,
         "[1, inf)",
-        Doc("Latent dimensions k, at most the number of columns d; k = d gives the full Gaussian, as k = d - 1."),
-    ] = 2
+        Doc(
+            "Latent dimensions k, at most the number of columns d; k = d gives the full Gaussian, as k = d - 1. None: "
+            "half as many as columns."
+        ),
+    ] = None
     method: Annotated[
         Literal["auto", "closed", "em"],
         Doc(
@@ -291,7 +294,7 @@ class PPCA(TransformerMixin, Iterated, System):
             return self._take_in(self._rows(X, reset=first), sample_weight, first)
 
     def _take_in(self, rows: Array, sample_weight: Any, first: bool) -> PPCA:
-        n, k = len(rows), self.n_components
+        n, k = len(rows), self._latents(rows.shape[1])
         if first and n <= k:
             raise UserValueError(f"first chunk has {n} rows, {k} components need at least {k + 1}", "X", "join chunks")
         if np.isnan(rows).any():
@@ -312,10 +315,13 @@ class PPCA(TransformerMixin, Iterated, System):
         self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
         return self
 
+    def _latents(self, n_features: int) -> int:
+        return max(1, n_features // 2) if self.n_components is None else self.n_components
+
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
         n, d = examples.X.shape
-        if self.n_components > d:
+        if self._latents(d) > d:
             raise UserValueError(
                 f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}"
             )
@@ -338,7 +344,7 @@ class PPCA(TransformerMixin, Iterated, System):
         return super().arguments(examples) | {"closed": bool(closed)}
 
     def make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
-        return PPCAModel(np.zeros((n_features, self.n_components)), np.zeros(n_features), 1.0)
+        return PPCAModel(np.zeros((n_features, self._latents(n_features))), np.zeros(n_features), 1.0)
 
     def initialize(self, model: PPCAModel, examples: Examples, noise: Noise) -> None:
         X, weight = examples.X.astype(np.float64), examples.weight.astype(np.float64)[:, None]
@@ -356,7 +362,7 @@ class PPCA(TransformerMixin, Iterated, System):
         return ClosedForm() if self.arguments_["closed"] else EM(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:
-        return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self.n_components + 1) ** 2))
+        return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self._latents(self.n_features_in_) + 1) ** 2))
 
     def finish(self, model: PPCAModel) -> None:
         model.canonicalize()

@@ -122,6 +122,8 @@ class RegressionTree(_Tree, LibraryRegressor):
     array([0.33333333, 3.        ])
     """
 
+    min_rows_leaf: int = 10
+
     name: ClassVar[str] = "regression-tree"
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeRegressor", TREE)
     domain = SINGLE

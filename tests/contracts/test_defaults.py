@@ -1,0 +1,27 @@
+"""With no options at all every system beats its task's baseline on the task's built-in data."""
+
+import pytest
+from oracles.ways import NAMES
+
+import gnomon
+from gnomon.catalog import load_class
+from gnomon.data.loading import load
+from gnomon.tasks.base import task
+
+pytestmark = pytest.mark.slow
+
+
+def example_data(name):
+    """The task's example data; images where the system takes nothing else."""
+    system = load_class(name)()
+    first = task(system.tasks[0])
+    data = load(first.example_data)
+    return first.example_data if first.obstacle(data, system.domain, None) is None else "digits"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # a fit that has not converged is judged by what it is worth
+@pytest.mark.parametrize("name", NAMES)
+def test_the_defaults_beat_the_baseline(name):
+    (board,) = gnomon.compare([name], example_data(name))
+    lines = {line.name: line for line in board.lines}
+    assert lines[name].against_baseline == "better", {one: line.score.value for one, line in lines.items()}
