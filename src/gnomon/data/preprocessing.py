@@ -100,12 +100,14 @@ class Standardizer(Columnwise):
 def standardization(X: Any, weight: Any = None) -> tuple[Floats, Floats]:
     """Mean and standard deviation of each column, 1 in place of that of a constant one; float64.
 
+    What a system calls that scales its columns itself: unlike `Standardizer.fit` it does not look for lost values.
+
     Examples
     --------
     >>> standardization([[0.0, 5.0], [2.0, 5.0]])
     (array([1., 5.]), array([1., 1.]))
     """
-    return Standardizer().fit(X, weight).units()
+    return Standardizer().partial_fit(X, weight).units()
 
 
 def varies(deviation: Floats, mean: Floats) -> NDArray[np.bool_]:
