@@ -1,12 +1,12 @@
 """With no options at all every system beats its task's baseline on the task's built-in data."""
 
 import pytest
-from oracles.ways import NAMES
 
 import gnomon
 from gnomon.catalog import load_class
 from gnomon.data.loading import load
 from gnomon.tasks.base import task
+from oracles.ways import NAMES
 
 pytestmark = pytest.mark.slow
 
