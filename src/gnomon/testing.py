@@ -14,6 +14,7 @@ from sklearn.base import clone
 from gnomon.data.dataset import fingerprint
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError
+from gnomon.evaluation.diagnosis.histories import History
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.tasks.base import outcomes
@@ -145,24 +146,13 @@ def _same(a: System, b: System, tolerance: float = 0.0) -> bool:
 def improves(case: Case) -> None:
     """The loss falls from first to last record, and the fit scores better than one to data without structure."""
     fitted, X, y = case.fitted, case.X, case.y
-    values = np.asarray(_trace(fitted))
+    values = History(fitted.history_).loss[1]
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
     blind = case.make().fit(outcomes(fitted).shuffled(X, np.random.default_rng(7)), y).score(X, y)
     learned = fitted.score(X, y)
     _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
-
-
-def _trace(system: System) -> list[float]:
-    """What falls during the fit, by record."""
-    history = system.history_
-    signs = {"objective": -1, "log_likelihood": -1, "negative_log_likelihood": 1, "cross_entropy": 1,
-             "half_squared_error": 1, "negative_bound": 1}  # fmt: skip
-    for name, sign in signs.items():
-        if name in history:
-            return [sign * value for value in history[name]]
-    return []
 
 
 def repeats(case: Case) -> None:

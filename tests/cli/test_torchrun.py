@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gnomon
 
@@ -31,6 +32,7 @@ def under_torchrun(folder: Path, *arguments: str) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(words, first.returncode, out, err)
 
 
+@pytest.mark.slow
 def test_one_folder_one_report_and_the_bits_of_two_devices(tmp_path: Path) -> None:
     fit = ("fit", "softmax-regression", "wine", "--epochs", "5", "--random-state", "0")
     done = under_torchrun(tmp_path, *fit, "--out", "joined", "--json")

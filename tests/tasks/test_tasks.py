@@ -167,6 +167,33 @@ def test_runs_of_a_comparison_keep_the_names_of_the_columns(tmp_path: Path, caps
     assert "second" in capsys.readouterr().err
 
 
+def test_a_fit_reads_its_data_once_and_hands_the_system_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gnomon.system import saving
+    from gnomon.tasks import fitting
+
+    read, load_data = [], fitting.load_data
+    monkeypatch.setattr(fitting, "load_data", lambda *given, **more: read.append(given) or load_data(*given, **more))
+    monkeypatch.setattr(saving, "load", lambda *given: pytest.fail("the model was read back"))
+    monkeypatch.setattr(fitting, "load", lambda *given: pytest.fail("the model was read back"))
+    fit = ["fit", "softmax-regression", "wine", "--epochs", "3", "--random-state", "0", "--out", str(tmp_path / "run")]
+    assert run_command([*fit, "--json"]) == 0
+    assert len(read) == 1
+    monkeypatch.undo()
+    held = json.loads(capsys.readouterr().out)["held_out"]["accuracy"]["value"]
+    _, test = split(load("wine"), test=0.2, seed=0)
+    assert gnomon.load(tmp_path / "run").score(test.X, test.y) == held
+
+
+def test_texts_in_different_units_never_share_a_board() -> None:
+    text = load("python-reference").take(np.arange(300), "a part")
+    systems = [gnomon.NGram(n=2, unit=unit, smoothing="additive") for unit in ("char", "word")]
+    boards = compare(systems, text)
+    assert [len(board.lines) for board in boards] == [2, 2]
+    assert len({board.data_space for board in boards}) == 2
+
+
 def test_figures_of_every_task() -> None:
     ways = {
         "density": gnomon.PPCA(n_components=2, random_state=0), "represent": gnomon.PPCA(n_components=2),

@@ -91,11 +91,14 @@ class Batches:
 
     def step(self, e: int, i: int) -> Batch:
         """Batch i of epoch e, 0 <= i < steps."""
-        batch = self._fixed.get(i)
-        if batch is None:
-            batch = self._plan.part(e, i, self._rank, self._size)
-            if self._plan.fixed:
-                self._fixed[i] = batch
+        batch = self._kept(i) if self._plan.fixed else self._plan.part(e, i, self._rank, self._size)
         if self._transform is None or self._changes is None:
             return batch
         return self._transform(batch, self._changes.at(e * self.steps + i).rows(batch.positions))
+
+    def _kept(self, i: int) -> Batch:
+        """Batch i of a plan whose epochs are alike."""
+        batch = self._fixed.get(i)
+        if batch is None:
+            batch = self._fixed[i] = self._plan.part(0, i, self._rank, self._size)
+        return batch

@@ -243,7 +243,8 @@ class _RowPlan(_Cut):
             return self._view(start, stop, positions)
         rows = self._visit(e)[start:stop]
         data: dict[str, Any] = {name: array.take(rows, axis=0) for name, array in self._dense.items()}
-        data |= {name: one.take(rows) for name, one in self._other.items()}
+        if self._other:
+            data |= {name: one.take(rows) for name, one in self._other.items()}
         return Batch(data, rows, positions, self.weight.take(rows))
 
     def _view(self, start: int, stop: int, positions: Ints) -> Batch:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import Diverged, UserTypeError, UserValueError
+from gnomon.evaluation.diagnosis.histories import History
 
 __all__ = ["OverfitReport", "overfit_tiny"]
 
@@ -114,7 +115,7 @@ def overfit_tiny(
     loss = _loss(copy, X, y, classifies)
     history = dict(getattr(copy, "history_", {}))
     passed = loss <= target
-    reason = "" if passed else _reason(_trace(history), loss, start, _constant(copy, X, classifies))
+    reason = "" if passed else _reason(History(history).loss[1].tolist(), loss, start, _constant(copy, X, classifies))
     return OverfitReport(passed, loss, start, target, reason, history)
 
 
@@ -163,14 +164,6 @@ def _constant(system: Any, X: Any, classifies: bool) -> bool:
     """Whether the answers are the same for every row."""
     answers = np.asarray(system.predict_proba(X) if classifies else system.predict(X), np.float64)
     return bool(np.ptp(answers, axis=0).max() <= 1e-6 * max(1.0, float(np.abs(answers).max())))
-
-
-def _trace(history: dict[str, list[float]]) -> list[float]:
-    """The loss by epoch: the first column that is neither a count nor a norm."""
-    for name, values in history.items():
-        if name not in ("epoch", "step", "gradient_norm", "penalty", "learning_rate") and "validation" not in name:
-            return [float(value) for value in values]
-    return []
 
 
 def _reason(trace: list[float], loss: float, start: float, constant: bool) -> str:

@@ -12,7 +12,10 @@ from gnomon.evaluation.diagnosis.records import Finding
 
 __all__ = ["CHECKS", "History", "ended", "finite", "rest", "rise", "validation"]
 
-FALLING = ("cross_entropy", "negative_log_likelihood", "scaled_squared", "half_squared_error", "squared_error")
+FALLING = (
+    "cross_entropy", "negative_log_likelihood", "negative_bound", "scaled_squared", "half_squared_error",
+    "squared_error",
+)  # fmt: skip
 RISING = ("objective", "log_likelihood")
 LEAST = 10
 STILL_MOVING = 0.01
