@@ -39,6 +39,8 @@ from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as Gaussian
 from gnomon.systems.mixtures.kmeans import KMeans as KMeans
 from gnomon.systems.neural.mlp import MLP as MLP
 from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression
+from gnomon.systems.recommend.matrix_factorization import MatrixFactorization as MatrixFactorization
+from gnomon.systems.recommend.pmf import PMF as PMF
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree

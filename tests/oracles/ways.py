@@ -12,6 +12,7 @@ from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.contrastive import CD
 from gnomon.objectives.variational import ELBO
+from gnomon.systems.recommend.matrix_factorization import SGD
 from gnomon.testing import Case, Mapped
 
 NAMES = [one.name for one in gnomon.catalog()]
@@ -73,6 +74,12 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "vae",
         {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0},
     ),
+    "matrix-factorization, stochastic gradient": (
+        "matrix-factorization",
+        {"learner": SGD(epochs=12, penalty="parameter"), "repeats": "mean", "dtype": "float64"},
+    ),
+    "matrix-factorization, singular values": ("matrix-factorization", {"learner": "svd"}),
+    "pmf, mode": ("pmf", {"inference": "map", "center": False}),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
@@ -90,6 +97,11 @@ def made(way: str, **changes: Any) -> Any:
 def case(way: str) -> Case:
     """The system of a way with its data, and the one fit that the contract tests of this process share."""
     return Case(made(way))
+
+
+def first_of(X: Any, n: int) -> Any:
+    """The first n examples."""
+    return X[:n] if isinstance(X, np.ndarray | list) else X.take(np.arange(n))
 
 
 def takes_table(name: str) -> bool:

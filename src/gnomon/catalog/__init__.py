@@ -25,6 +25,7 @@ GROUP = "gnomon.systems"
 
 FAMILIES = (
     "linear", "neural", "kernel", "trees", "ensemble", "factors", "mixtures", "energy", "variational", "vision", "text",
+    "recommend",
 )  # fmt: skip
 """The files of the table, in its order; each has the entries of one family of systems."""
 

@@ -12,6 +12,7 @@ VERBS = {
     "bits_per_dim": "HasLogProb and not NextToken",
     "energy": "HasEnergy",
     "sample": "Samples",
+    "recommend": "ScoresPairs",
     "predict_proba": "has_probabilities",
     "predict_log_proba": "has_probabilities",
 }

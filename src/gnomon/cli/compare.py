@@ -6,7 +6,7 @@ import click
 
 from gnomon.catalog import tasks
 from gnomon.cli import output
-from gnomon.cli.fit import column_name, column_names
+from gnomon.cli.fit import SPLIT, column_name, column_names
 from gnomon.cli.options import parse_system
 from gnomon.errors import UserValueError
 
@@ -25,6 +25,7 @@ __all__ = ["command"]
 @click.option(
     "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of the rows held out."
 )
+@click.option("--split", metavar="HOW", default="random", show_default=True, help=SPLIT)
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
@@ -33,6 +34,7 @@ def command(
     target: str | None,
     columns: str | None,
     holdout: float,
+    split: str,
     out: str | None,
     as_json: bool,
 ) -> None:
@@ -51,8 +53,9 @@ def command(
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
     with context(verbose=True):
         boards = compare(
-            made, data, task=task, holdout=holdout, target=column_name(target), columns=column_names(columns), out=out
-        )
+            made, data, task=task, holdout=holdout, split=split, target=column_name(target),
+            columns=column_names(columns), out=out,
+        )  # fmt: skip
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards]})
         return

@@ -46,7 +46,7 @@ def command(
         assert chosen is not None
     else:
         label = column_name(target) if target or data in BUILTIN else recipe.get("target")
-        chosen = other_data(recipe, data, target=label, columns=column_names(columns))
+        chosen = other_data(recipe, data, task_of(system), target=label, columns=column_names(columns))
         if recipe.get("source") == NAMED and recipe["name"] in (data, os.path.abspath(data)):
             output.note(
                 "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"

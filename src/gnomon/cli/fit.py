@@ -18,11 +18,14 @@ from gnomon.errors import UserValueError
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
-__all__ = ["column_name", "column_names", "command", "data_options", "report"]
+__all__ = ["SPLIT", "column_name", "column_names", "command", "data_options", "report"]
 
 TARGET = "Column of the labels, by name or by place from 0."
+SPLIT = "How rows are kept out; ratings: random, user or time, with time:3 the three latest of each user."
 COLUMNS = "Columns to take as features; all but the target by default."
-RESERVED = ("target", "columns", "holdout", "out", "devices", "device", "precision", "checkpoint_every", "as_json")
+RESERVED = (
+    "target", "columns", "holdout", "split", "out", "devices", "device", "precision", "checkpoint_every", "as_json",
+)  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
 
@@ -127,6 +130,7 @@ def run_options() -> list[click.Option]:
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="SHARE",
             help="Share of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
         ),
+        click.Option(["--split"], metavar="HOW", default="random", show_default=True, help=SPLIT),
         click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),
         click.Option(["--devices"], type=click.IntRange(1), default=1, show_default=True, metavar="N",
                      help="Processes that fit together."),
@@ -217,7 +221,8 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
 
     seed = params.get("random_state")
     name = os.path.abspath(data) if os.path.exists(data) else data
-    spec = DataSpec(NAMED, name, column_name(options["target"]), column_names(options["columns"]), options["holdout"])
+    target, columns = column_name(options["target"]), column_names(options["columns"])
+    spec = DataSpec(NAMED, name, target, columns, options["holdout"], split=options["split"])
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, _encoded(about, params),
         spec, int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],

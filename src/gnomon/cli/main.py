@@ -28,6 +28,7 @@ VERBS = {
     "resume": "Go on with a fit that was stopped: gnomon resume RUN.",
     "evaluate": "Scores of a fitted model: gnomon evaluate RUN [DATA].",
     "predict": "Labels or components of rows: gnomon predict RUN DATA.",
+    "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",

@@ -35,7 +35,7 @@ def command(run: str, data: str, columns: str | None, proba: bool, out: str | No
     verb = "predict_proba" if proba else "predict"
     if not hasattr(system, verb):
         raise UserValueError(f"{system.name} does not predict", run, f"gnomon info {system.name} shows what it can do")
-    chosen = other_data(recipe, data, target=None, columns=column_names(columns))
+    chosen = other_data(recipe, data, task_of(system), target=None, columns=column_names(columns))
     found = getattr(system, verb)(task_of(system).examples(chosen, system, answers=False)[0])
     header = _header(system, found, proba)
     if out is not None:

@@ -38,6 +38,8 @@ class DataSpec:
         The columns that were fitted to, by name and in order.
     whole, fingerprint : str, optional
         Of the whole data set, and of what the fit saw.
+    split : str, default "random"
+        How the rows were held out.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class DataSpec:
     features: list[str] | None = None
     whole: str | None = None
     fingerprint: str | None = None
+    split: str = "random"
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
@@ -60,6 +63,8 @@ class DataSpec:
             return {"source": ARRAYS} | ({"fingerprint": self.fingerprint} if self.fingerprint else {})
         late = {name: getattr(self, name) for name in ("features", "whole", "fingerprint")}
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
+        if self.split != "random":
+            first["split"] = self.split
         return first | {name: value for name, value in late.items() if value is not None}
 
     @classmethod

@@ -10,7 +10,8 @@ entry-point group ``gnomon.tasks``) with a subclass of `Task`:
 2. `examples`: X and y as ``System.fit`` takes them. By default X is the view of the data set that the system's domain
    names, and there is no y.
 3. `check`, where more can be wrong than a value outside the domain, and `obstacle`, the same in a few words.
-4. `split`, where rows do not go their own ways: ratings by user, series by time.
+4. `split` (and `splits`), where rows do not go their own ways: ratings by user, series by time; `read`, where files are
+   no tables of numbers.
 5. `baseline`: the title and the fitted simplest answer, an object with ``evaluate(X, y)`` (or whatever `scores` asks)
    and ``n_parameters``.
 6. `scores`: by default ``system.evaluate(X, y)``; each a `Score`, the one called ``primary`` among them.
@@ -23,6 +24,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +33,7 @@ import numpy as np
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.dataset import split as split_data
+from gnomon.data.loading import load as load_data
 from gnomon.errors import UserError, UserValueError, nearest
 
 if TYPE_CHECKING:
@@ -54,12 +58,20 @@ class Task:
     """The score that a leaderboard is sorted by."""
     verbs: ClassVar[tuple[str, ...]] = ()
     example_data: ClassVar[str] = ""
+    splits: ClassVar[tuple[str, ...]] = ("random",)
+    """Ways in which `split` can hold rows out, the usual one first."""
 
     # --- data ---------------------------------------------------------------------------------------------------
 
     def view(self, domain: Any) -> str:
         """The view of a data set that a system of this domain takes as X."""
         return str(domain.view)
+
+    def read(
+        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    ) -> Dataset:
+        """A data set by name or file; a task whose files are no tables of numbers has its own way."""
+        return load_data(name, target=target, columns=columns)
 
     def adopt(self, data: Dataset) -> Dataset:
         """The data set as the task understands it, before it is split.
@@ -110,7 +122,7 @@ class Task:
         """
         system.domain.check(self.examples(data, system)[0], name=data.name)
 
-    def split(self, data: Dataset, *, test: float, seed: int = 0) -> tuple[Dataset, Dataset]:
+    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
         """Training part and held-out part.
 
         Parameters
@@ -120,7 +132,12 @@ class Task:
         test : float in (0, 1)
             Fraction held out.
         seed : int, default 0
+        how : str, default "random"
+            One of `splits`.
         """
+        if how not in self.splits:
+            known = ", ".join(self.splits)
+            raise UserValueError(f"a split must be one of {known} for {self.name}, got {how!r}", "split", "")
         train, held = split_data(data, test=test, seed=seed)
         return train, held
 

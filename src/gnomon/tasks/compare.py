@@ -10,7 +10,6 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
-from gnomon.data.loading import load
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import seed_of
@@ -34,6 +33,7 @@ def compare(
     *,
     task: str | None = None,
     holdout: float = 0.2,
+    split: str = "random",
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     out: str | Path | None = None,
@@ -49,6 +49,8 @@ def compare(
         What the systems are compared at, ``density`` say; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
         Share of the rows (sentences) that no system sees until the end.
+    split : str, default "random"
+        How rows are held out; ratings also by "user" and by "time" (of each user one row, of "time:3" three).
     target, columns
         As in `gnomon.data.load`.
     out : path, optional
@@ -77,13 +79,13 @@ def compare(
         raise UserTypeError("systems is no list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
-    whole = data if isinstance(data, Dataset) else load(data, target=target, columns=columns)
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
+    whole = data if isinstance(data, Dataset) else task_of(made[0]).read(data, target=target, columns=columns)
     goals = [_goal(system, task) for system in made]
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
-        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout)
-    room = _Room(whole, holdout, spec, None if out is None else Path(out))
+        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout, split=split)
+    room = _Room(whole, holdout, split, spec, None if out is None else Path(out))
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
         place = (goal.name, task_of(system).board(system))
@@ -119,8 +121,8 @@ class _Part:
 class _Room:
     """What all boards share: the data, split once for each task and prepared once for each view."""
 
-    def __init__(self, whole: Dataset, holdout: float, spec: DataSpec, out: Path | None) -> None:
-        self.whole, self.holdout, self.spec, self.out = whole, holdout, spec, out
+    def __init__(self, whole: Dataset, holdout: float, how: str, spec: DataSpec, out: Path | None) -> None:
+        self.whole, self.holdout, self.how, self.spec, self.out = whole, holdout, how, spec, out
         self._halves: dict[str, tuple[Dataset, Dataset]] = {}
         self._parts: dict[tuple[str, str], tuple[_Part, _Part]] = {}
         self._checked: set[tuple[str, str]] = set()
@@ -137,7 +139,7 @@ class _Room:
         """Training and held-out rows for a system."""
         first = task_of(system)
         if first.name not in self._halves:
-            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout)
+            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout, how=self.how)
         key = (first.name, first.view(outcomes(system)))
         if key not in self._parts:
             train, test = (_Part(half, *first.examples(half, system)) for half in self._halves[first.name])

@@ -14,7 +14,6 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
-from gnomon.data.loading import load as load_data
 from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
@@ -43,7 +42,7 @@ def task_of(system: System) -> Task:
     return task(system.tasks[0])
 
 
-def dataset_of(spec: DataSpec) -> Dataset:
+def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     """The whole data of a run, read again.
 
     Raises
@@ -52,7 +51,7 @@ def dataset_of(spec: DataSpec) -> Dataset:
         Data that is not there any more, or that has changed.
     """
     assert spec.name is not None
-    data = load_data(spec.name, target=spec.target, columns=spec.columns)
+    data = goal.read(spec.name, target=spec.target, columns=spec.columns)
     if spec.whole is not None and spec.whole != data.fingerprint:
         raise UserValueError(
             "the data has changed since the fit began", spec.name, "restore it, or fit into a new folder"
@@ -61,19 +60,19 @@ def dataset_of(spec: DataSpec) -> Dataset:
 
 
 def other_data(
-    recipe: Mapping[str, Any], name: str, *, target: str | int | None, columns: Sequence[str] | None
+    recipe: Mapping[str, Any], name: str, goal: Task, *, target: str | int | None, columns: Sequence[str] | None
 ) -> Dataset:
     """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
     if columns is None:
         columns = recipe.get("features")
-    return load_data(name, target=target, columns=columns)
+    return goal.read(name, target=target, columns=columns)
 
 
 def parts(spec: DataSpec, system: System) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of the data of a system's run."""
     goal = task_of(system)
-    data = goal.adopt(dataset_of(spec))
-    return goal.split(data, test=spec.holdout) if spec.holdout else (data, None)
+    data = goal.adopt(dataset_of(spec, goal))
+    return goal.split(data, test=spec.holdout, how=spec.split) if spec.holdout else (data, None)
 
 
 def fit(
@@ -116,7 +115,7 @@ def fit(
     """
     made: System = make(system) if isinstance(system, str) else system
     goal = task_of(made)
-    whole = data if isinstance(data, Dataset) else load_data(data, target=target, columns=columns)
+    whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns)
     whole = goal.adopt(whole)
     X, y = goal.examples(whole, made)
     if run is None:
@@ -130,12 +129,12 @@ def fit(
 
 def spec_of(
     data: str | os.PathLike[str], whole: Dataset, *, target: str | int | None, columns: Sequence[str] | None,
-    holdout: float,
+    holdout: float, split: str = "random",
 ) -> DataSpec:  # fmt: skip
     """What a run keeps of data that it can read again."""
     name = str(Path(data).resolve()) if Path(data).exists() else str(data)
     chosen = None if columns is None else list(columns)
-    return DataSpec(NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint)
+    return DataSpec(NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split)
 
 
 def _fit_into(system: System, X: Any, y: Any, run: RunFolder) -> System:
@@ -205,11 +204,11 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
         raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
     system = system_of(run.config)
     spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
-    whole = dataset_of(spec)
+    whole = dataset_of(spec, goal)
     train, held = goal.adopt(whole), None
     if spec.holdout:
         goal.check(whole, system)
-        train, held = goal.split(train, test=spec.holdout)
+        train, held = goal.split(train, test=spec.holdout, how=spec.split)
     X, y = goal.examples(train, system)
     if group.rank == 0 and spec.whole is None:
         known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint)

@@ -10,7 +10,7 @@ from gnomon.data.pairs import Ratings
 from gnomon.errors import UserError
 from gnomon.systems.recommend import _fitting, _sgd
 from gnomon.systems.recommend.matrix_factorization import ALS, SGD, SVD, FactorModel, MatrixFactorization
-from gnomon.testing import arrays_of, check_system
+from gnomon.testing import arrays_of
 
 NAMES = ("user_bias", "item_bias", "user_factors", "item_factors")
 
@@ -391,13 +391,3 @@ def test_bad_input_is_refused_in_one_line(X, y, said):
         MatrixFactorization(n_factors=1, learner="als").fit(X, y)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def low_rank_example():
-    return MatrixFactorization.domain.example(np.random.default_rng(0), 40), None
-
-
-@pytest.mark.parametrize("learner", [SGD(epochs=20), ALS(iterations=4), SVD()])
-def test_contracts(learner):
-    system = MatrixFactorization(n_factors=3, learner=learner, random_state=0)
-    check_system(system, low_rank_example(), processes=False)

@@ -9,7 +9,6 @@ from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend._posterior import Sweeps
 from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs
-from gnomon.testing import check_system
 
 
 def random_ratings(seed=0, users=6, items=5):
@@ -180,12 +179,3 @@ def test_posterior_draws_and_unknown_ids():
             model.sample_posterior(n)
     with pytest.raises(UserError, match="draws need Gibbs sampling"):
         PMF(inference="map", random_state=0).fit(X, y).sample_posterior()
-
-
-def low_rank_example():
-    return PMF.domain.example(np.random.default_rng(0), 40), None
-
-
-@pytest.mark.parametrize("inference", [MAP(iterations=4), Gibbs(draws=5, burn_in=3)])
-def test_contracts(inference):
-    check_system(PMF(n_factors=3, inference=inference, random_state=0), low_rank_example(), processes=False)

@@ -23,7 +23,9 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.system.base import System
 from gnomon.system.fields import HasDtype
+from gnomon.system.verbs import verb
 from gnomon.systems.recommend._fitting import codes_of
+from gnomon.systems.recommend._lists import list_scores
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
 
@@ -59,8 +61,8 @@ class Recommender(RegressorMixin, HasDtype, System):
 
     model_class: ClassVar[type] = FactorModel
     domain: ClassVar[Any] = UserItems()
+    tasks: ClassVar[tuple[str, ...]] = ("recommend",)
     primary: ClassVar[str] = "rmse"
-    model_: FactorModel
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
@@ -79,7 +81,8 @@ class Recommender(RegressorMixin, HasDtype, System):
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         sizes = {side: len(examples.shared[side]) for side in ("users", "items")}
-        return {f"n_{side}": size for side, size in sizes.items()} | {"dtype": str(examples.y.dtype)}
+        facts = {"dtype": str(examples.y.dtype), "mean": weighted_mean(examples)}
+        return {f"n_{side}": size for side, size in sizes.items()} | facts
 
     def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
         users, items = codes_of(examples)
@@ -104,6 +107,7 @@ class Recommender(RegressorMixin, HasDtype, System):
         fields = self.known_domain().ingest(X)
         return fields["user"].values, fields["item"].values
 
+    @verb
     def recommend(self, users: Any, k: int = 10, *, exclude_seen: bool = True) -> Recommendations:
         """The k items with the highest expected rating for each user, best first; equal ones in order of ids.
 
@@ -151,14 +155,21 @@ class Recommender(RegressorMixin, HasDtype, System):
         return log.values, self.predict(log)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Root of the mean squared error, and mean absolute error, of the expected ratings."""
-        wanted, found = self._pair(X, y)
+        """Errors of the expected ratings, and what lists of ten are worth.
+
+        The root of the mean squared error and the mean absolute error; hit rate, precision, recall, average precision
+        and discounted gain at 10, and the area under the ROC curve, over users. Lists leave out what a user had rated
+        in the fit; to be found are the items that the user rates at least as high as the mean of the fit.
+        """
+        log = self.domain.check(X, y)
+        wanted, found = self._pair(log, None)
         space = self.domain.space(2)
         absolute = Score.from_pointwise(
             np.abs(wanted - found), name="absolute_error", unit="units of the rating", data_space=space,
             higher_is_better=False,
         )  # fmt: skip
-        return {"rmse": rmse((wanted - found) ** 2, data_space=space), "absolute_error": absolute}
+        errors = {"rmse": rmse((wanted - found) ** 2, data_space=space), "absolute_error": absolute}
+        return errors | list_scores(self.model_, log, self.mean_rating_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the expected ratings, as scikit-learn's regressors; `evaluate` has the root mean squared error."""
@@ -177,6 +188,11 @@ class Recommender(RegressorMixin, HasDtype, System):
     def items_(self) -> NDArray[Any]:
         """Ids of the items, sorted."""
         return self.model_.items.values
+
+    @property
+    def mean_rating_(self) -> float:
+        """Mean of the ratings of the fit."""
+        return float(self.arguments_["mean"])
 
     @property
     def user_factors_(self) -> Array:

@@ -16,6 +16,7 @@ from gnomon.data.examples import Examples
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.context import current as current_context
+from gnomon.training.one_process import share
 from gnomon.training.procedure import Info, Problem
 
 __all__ = [
@@ -90,20 +91,25 @@ class OnFirstProcess:
         return Fitting(problem, self.lay(problem) if problem.group.rank == 0 else None)
 
     def step(self, state: Fitting) -> tuple[Fitting, Info]:
-        """A step of the first process."""
+        """A step of the first process; the others take its record, and after the last one its model."""
         model, group = state.problem.model, state.problem.group
         record: dict[str, float] = {}
-        done, sound = False, 0.0
+        done, sound, failure = False, 0.0, None
         if group.rank == 0:
-            record, done = self.advance(state)
-            sound = float(sum(part.sum(dtype=np.float64) for part in model.learned().values()))
+            try:
+                record, done = self.advance(state)
+                sound = float(sum(part.sum(dtype=np.float64) for part in model.learned().values()))
+            except Exception as error:
+                failure = error
         state.done += 1
         if group.size > 1:
-            names = ("loss", "rmse")
-            shared = group.sum([record.get(name, 0.0) for name in names] + [sound, float(done)])
-            record, sound, done = dict(zip(names, shared, strict=False)), shared[2], shared[3] > 0
-            if done:
-                share(model, group)
+            told = [record.get("loss", 0.0), record.get("rmse", 0.0), sound, float(done), float(failure is not None)]
+            loss, rms, sound, ended, failed = group.sum(told)
+            record, done = {"loss": loss, "rmse": rms}, ended > 0
+            if done or failed:
+                share(model, record, group, failure)
+        elif failure is not None:
+            raise failure
         return state, Info(done=done, record={"epoch": state.done, **record}, monitored=sound)
 
     def save(self, state: Fitting) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -116,12 +122,6 @@ class OnFirstProcess:
         state = self.start(problem)
         state.done = facts["done"]
         return state
-
-
-def share(model: FactorModel, group: Any) -> None:
-    """Give every process the first one's parameters."""
-    for part in model.learned().values():
-        part[...] = group.sum(part if group.rank == 0 else np.zeros_like(part))
 
 
 def loss_of(model: FactorModel, squared: float, mass: float, penalty: float) -> dict[str, float]:

@@ -88,7 +88,6 @@ class PMF(Recommender):
     name: ClassVar[str] = "pmf"
     model_class: ClassVar[type] = PMFModel
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"inference": Inference}
-    model_: PMFModel
 
     def make(self, *_: Any, **arguments: Any) -> PMFModel:
         sizes = arguments["n_users"], arguments["n_items"]

@@ -1,0 +1,76 @@
+"""Task recommend: ratings that nobody has seen yet, and the items that a user would like best."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.loading import load
+from gnomon.data.names import BUILTIN
+from gnomon.data.pairs import Ratings, ratings
+from gnomon.data.rating_splits import split_ratings
+from gnomon.errors import UserValueError
+from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
+from gnomon.tasks.base import MISTAKE, Task
+
+__all__ = ["Recommend"]
+
+
+class Recommend(Task):
+    """Root of the mean squared error of held-out ratings, and what lists of ten items are worth.
+
+    A held-out item is one to be found where its rating is at least the mean of the training ratings. Lists leave out
+    what a user had rated in the training part. The baseline is a mean with a bias for every user and item.
+    """
+
+    name: ClassVar[str] = "recommend"
+    title: ClassVar[str] = "Recommendation"
+    title_zh: ClassVar[str] = "推荐"
+    primary: ClassVar[str] = "rmse"
+    verbs: ClassVar[tuple[str, ...]] = ("predict", "recommend", "similar_items")
+    example_data: ClassVar[str] = "movielens-100k"
+    splits: ClassVar[tuple[str, ...]] = ("random", "user", "time")
+
+    def read(
+        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    ) -> Dataset:
+        """Ratings by name, or from a table with a column of users, one of items, and one of ratings.
+
+        Parameters
+        ----------
+        name : name or file
+        target : str or int, optional
+            Column of the ratings.
+        columns : sequence of two or three str, optional
+            Columns of users, of items, and of times; found by their usual names where left out.
+        """
+        if name in BUILTIN:
+            return load(name, target=target, columns=columns)
+        if columns is not None and len(columns) not in (2, 3):
+            raise UserValueError(f"columns must be user, item (and time), got {len(columns)}", "columns", "name these")
+        places = dict(zip(("user", "item", "time"), columns or (), strict=False))
+        log = ratings(name, value=target, **places)
+        return Dataset(log.name, ratings=log, source={"name": str(name)})
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """Ids, and a finite rating for every pair."""
+        log = system.domain.check(self.examples(data, system)[0], name=data.name)
+        if log.values is None:
+            raise UserValueError("there must be a rating for every pair, got none", data.name, "name their column")
+
+    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
+        """A share of all pairs at random, or so many rows of each user: ``user:3`` at random, ``time:3`` the latest."""
+        mode, _, count = how.partition(":")
+        if count and not (count.isdigit() and mode != "random"):
+            raise UserValueError(f"a split must be like time or time:3, got {how!r}", "split", "give a whole number")
+        log: Ratings = data.view("ratings")
+        train, held = split_ratings(log, mode, test=test, n_test=int(count or 1), seed=seed)  # type: ignore[arg-type]
+        facts = {"test": test, "split_seed": seed, "split": how}
+        return data.take(train, "train", **facts), data.take(held, "test", **facts)
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """Mean and biases."""
+        biases = MatrixFactorization(n_factors=0, learner=ALS(iterations=10), random_state=0)
+        return "mean and biases", biases.fit(X, y)

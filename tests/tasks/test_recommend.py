@@ -1,0 +1,141 @@
+"""The task recommend: splits, baseline, scores of lists, files and the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import gnomon
+from gnomon.cli.main import run
+from gnomon.data import load
+from gnomon.data.dataset import Dataset
+from gnomon.data.pairs import Ratings
+from gnomon.errors import UserValueError
+from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
+from gnomon.tasks.base import task
+
+
+def log_of(n_users=12, n_items=15, seed=0):
+    random = np.random.default_rng(seed)
+    pairs = np.argwhere(random.random((n_users, n_items)) < 0.6)
+    taste, appeal = random.normal(size=(n_users, 2)), random.normal(size=(n_items, 2))
+    values = np.clip(np.round(3 + (taste[pairs[:, 0]] * appeal[pairs[:, 1]]).sum(1)), 1, 5)
+    return Ratings(pairs[:, 0], pairs[:, 1] + 100, values, random.permutation(len(pairs)))
+
+
+@pytest.mark.spec("DLN-247", "DLN-248")
+@pytest.mark.parametrize("chunk", [1 << 22, 20])
+def test_scores_of_lists_are_those_of_sorting(chunk, monkeypatch):
+    monkeypatch.setattr("gnomon.systems.recommend._lists.CELLS", chunk)
+    data = Dataset("log", ratings=log_of())
+    goal = task("recommend")
+    train, test = goal.split(data, test=0.3)
+    system = MatrixFactorization(n_factors=2, learner=ALS(iterations=5), random_state=0).fit(train)
+    found = goal.scores(system, *goal.examples(test, system))
+    known, held = train.ratings, test.ratings
+    hits, recalls, areas = [], [], []
+    for user in np.unique(held.users):
+        rated = set(known.items[known.users == user].tolist())
+        candidates = [item for item in system.items_.tolist() if item not in rated]
+        scores = dict(zip(candidates, system.predict([(user, item) for item in candidates]).tolist(), strict=True))
+        mine = held.users == user
+        liked = held.items[mine & (held.values >= known.values.mean())].tolist()
+        wanted = [item for item in liked if item in scores]
+        if not wanted:
+            continue
+        order = sorted(candidates, key=lambda item: -scores[item])
+        ranks = [order.index(item) + 1 for item in wanted]
+        hits.append(min(ranks) <= 10)
+        recalls.append(np.mean([rank <= 10 for rank in ranks]))
+        others = [item for item in candidates if item not in wanted]
+        if others:
+            areas.append(np.mean([[scores[a] > scores[b] for b in others] for a in wanted]))
+    assert found["hit_rate@10"].value == pytest.approx(np.mean(hits))
+    assert found["recall@10"].value == pytest.approx(np.mean(recalls))
+    assert found["auc"].value == pytest.approx(np.mean(areas))
+    assert found["rmse"].value == pytest.approx(np.sqrt(np.mean((system.predict(held) - held.values) ** 2)))
+
+
+@pytest.mark.spec("DLN-241")
+def test_splits_by_user_and_by_time():
+    data = Dataset("log", ratings=log_of())
+    goal = task("recommend")
+    for how, n in (("time", 1), ("time:3", 3), ("user:2", 2)):
+        train, test = goal.split(data, test=0.2, how=how)
+        assert len(train) + len(test) == len(data)
+        assert (np.bincount(test.ratings.users) == n).all()
+        if how.startswith("time"):
+            for user in np.unique(test.ratings.users):
+                last = train.ratings.times[train.ratings.users == user].max()
+                assert test.ratings.times[test.ratings.users == user].min() > last
+    for how in ("late", "time:x", "random:2"):
+        with pytest.raises(UserValueError):
+            goal.split(data, test=0.2, how=how)
+    with pytest.raises(UserValueError, match="a split must be one of random"):
+        task("density").split(load("iris"), test=0.2, how="time")
+
+
+def test_a_board_stands_beside_the_biases():
+    data = Dataset("log", ratings=log_of(40, 30))
+    systems = [MatrixFactorization(n_factors=2, learner="als", random_state=0), gnomon.PMF(n_factors=2, random_state=0)]
+    for split in ("random", "time:2"):
+        board = gnomon.compare(systems, data, split=split)[0]
+        names = {line.name: line for line in board.lines}
+        assert set(names) == {"mean and biases", "matrix-factorization", "pmf"}
+        assert board.metric == "rmse"
+        assert "ndcg@10" in names["pmf"].others
+
+
+@pytest.mark.parametrize("name", ["matrix-factorization", "pmf"])
+def test_defaults_beat_the_baseline_on_movies(name):
+    board = gnomon.compare([name], "movielens-100k")[0]
+    line = next(line for line in board.lines if line.name == name)
+    assert line.against_baseline == "better"
+    assert line.score.value < 0.93
+
+
+def test_the_command_line(tmp_path, capsys):
+    log = log_of()
+    file, out = tmp_path / "log.csv", tmp_path / "run"
+    rows = zip(log.users, log.items, log.values, log.times, strict=True)
+    file.write_text("who,what,stars,at\n" + "".join(f"u{u},{i},{v},{t}\n" for u, i, v, t in rows))
+    fit = [
+        "fit",
+        "matrix-factorization",
+        str(file),
+        "--columns",
+        "who,what,at",
+        "--target",
+        "stars",
+        "--split",
+        "time:2",
+    ]
+    assert run([*fit, "--learner", "als", "--n-factors", "2", "--random-state", "0", "--out", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert run(["evaluate", str(out), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["n"] == 24 and again["scores"]["rmse"] == told["held_out"]["rmse"]
+    system = gnomon.load(out)
+    assert run(["recommend", str(out), "--user", "u3", "--user", "nobody", "-k", "2", "--json"]) == 0
+    lists = json.loads(capsys.readouterr().out)["lists"]
+    wanted = system.recommend(["u3", "nobody"], 2)
+    assert [row["item"] for row in lists] == wanted.items.ravel().tolist()
+    assert [row["user"] for row in lists] == ["u3", "u3", "nobody", "nobody"]
+    assert run(["recommend", str(out), "--like", "103", "-k", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"103,{system.similar_items(103, 1).items[0, 0]},")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("who,what\nu1,103\nnobody,104\n")
+    assert run(["predict", str(out), str(pairs), "--columns", "who,what", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictions"]
+    assert found == pytest.approx(system.predict([("u1", 103), ("nobody", 104)]))
+    mistakes = [
+        ["recommend", str(out)],
+        ["recommend", str(out), "--user", "u1", "--like", "103"],
+        ["recommend", str(out), "--like", "999"],
+        [*fit[:-1], "late", "--out", str(tmp_path / "b")],
+    ]
+    for words in mistakes:
+        assert run(words) == 2
+    assert "Traceback" not in capsys.readouterr().err
