@@ -362,6 +362,14 @@ def test_ratings_in_every_form():
             np.testing.assert_array_equal(found[name], value)
 
 
+def test_precision_follows_the_ratings_where_it_is_asked_to():
+    X, y, _ = random_ratings(13)
+    make = MatrixFactorization(n_factors=1, learner="als", dtype=None, random_state=0)
+    for dtype, found in ((np.float64, np.float64), (np.float32, np.float32), (np.int64, np.float32)):
+        assert make.fit(X, y.astype(dtype)).user_factors_.dtype == found
+    assert make.set_params(dtype="float32").fit(X, y).user_factors_.dtype == np.float32
+
+
 def test_repeated_ratings():
     X, y = np.array([[0, 0], [0, 1], [1, 0], [0, 0], [1, 1]]), np.array([1.0, 2.0, 3.0, 5.0, 4.0])
     make = MatrixFactorization(n_factors=1, learner="als", random_state=0)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.data.examples import Examples
-from gnomon.data.interactions import Interactions, Rule
+from gnomon.data.interactions import Interactions
 from gnomon.data.user_items import UserItems, ids_of
 from gnomon.distributions.arrays import row_weights
 from gnomon.errors import UserValueError
@@ -54,7 +54,7 @@ class Recommender(RegressorMixin, HasDtype, System):
     """
 
     repeats: Annotated[
-        Rule,
+        Literal["last", "mean", "error"],
         Doc("What a pair counts that was rated several times: its last rating, their mean, or a refusal."),
     ] = "last"
     dtype: Literal["float32", "float64"] | None = "float32"
@@ -74,7 +74,7 @@ class Recommender(RegressorMixin, HasDtype, System):
         settled = Interactions.from_records(
             log.users, log.items, log.values, times=log.times, weight=weight, repeats=self.repeats
         )
-        return settled.to_examples(self.dtype or "float32")
+        return settled.to_examples(self.dtype or _precision(log.values if y is None else y))
 
     def known_domain(self) -> UserItems:
         return UserItems(self.model_.users, self.model_.items)
@@ -218,3 +218,9 @@ def weighted_mean(examples: Examples) -> float:
 def _several(ids: Any) -> Any:
     """One id as a list of one."""
     return [ids] if np.ndim(ids) == 0 and not hasattr(ids, "to_numpy") else ids
+
+
+def _precision(values: Any) -> str:
+    """That of the ratings as they came, float32 where they are no floating numbers."""
+    name = str(getattr(values, "dtype", "float32"))
+    return name if name in ("float32", "float64") else "float32"
