@@ -57,6 +57,9 @@ def image_shape_of(shape: Sequence[int] | None, columns: int) -> Shape:
                 "give (rows, columns) or (rows, columns, channels)",
             )
         return side, side, 1
+    if len(shape) not in (2, 3):
+        what = f"image_shape must have two or three numbers, got {tuple(shape)!r}"
+        raise UserValueError(what, "image_shape", "give (rows, columns) or (rows, columns, channels)")
     rows, width, *rest = shape
     channels = rest[0] if rest else 1
     if rows * width * channels != columns:

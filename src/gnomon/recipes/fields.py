@@ -90,16 +90,26 @@ class Fields:
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {}
     """Base of the recipes by slot, those of the bases included."""
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Fields that act only beside certain values of others: ``{"l1": {"solver": "gradient"}}``."""
+    inert_fields: ClassVar[Mapping[str, str]] = {}
+    """Fields that change no fit, and why they are there."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.slots = inherited_slots(cls)
+        cls.acts_with, cls.inert_fields = _inherited(cls, "acts_with"), _inherited(cls, "inert_fields")
         if _writes_its_constructor(cls):
             return
         declared = declarations(cls)
         cls.__init__ = _constructor(cls, declared)  # type: ignore[method-assign]
         if cls.__doc__ and not re.search(r"^ *Parameters\n *-{3,}$", cls.__doc__, re.MULTILINE):
             cls.__doc__ = _documented(inspect.cleandoc(cls.__doc__), declared)
+
+
+def _inherited(cls: type, name: str) -> dict[str, Any]:
+    """A mapping of a class, with the entries of its bases."""
+    return {key: value for one in reversed(cls.__mro__) for key, value in dict(vars(one).get(name) or {}).items()}
 
 
 def _writes_its_constructor(cls: type) -> bool:

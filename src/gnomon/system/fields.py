@@ -29,6 +29,8 @@ class Seeded(Fields):
 class DrawsNothing(Seeded):
     """A fit without chance."""
 
+    inert_fields: ClassVar[Mapping[str, str]] = {"random_state": "every system has one; this fit draws nothing"}
+
     random_state: Annotated[
         Any,
         Doc("Taken as every system takes it; the fit draws nothing.", type="int, Generator, RandomState or None"),

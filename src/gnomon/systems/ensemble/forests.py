@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon.distributions.domains import Real
@@ -18,6 +19,7 @@ NODES = "sklearn.tree._tree.Tree"
 class Forest(ComparesInSingle, Importances):
     """Base of the forests."""
 
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"out_of_bag": {"bootstrap": True}}
     domain = Real(largest=3e38)
     estimator_class: ClassVar[Any]
     """Forest of scikit-learn."""
@@ -65,6 +67,9 @@ class ForestClassifier(Forest, LibraryClassifier):
 class ForestRegressor(Forest, LibraryRegressor):
     """Base of the forests for a number."""
 
+    inert_fields: ClassVar[Mapping[str, str]] = {
+        "dtype": "thresholds are compared in single precision and numbers predicted in double"
+    }
     criterion: Annotated[Literal["squared_error", "absolute_error"], Doc("The impurity that a split lowers.")] = (
         "squared_error"
     )

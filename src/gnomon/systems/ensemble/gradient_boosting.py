@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
@@ -120,6 +120,9 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
     """
 
     name: ClassVar[str] = "gradient-boosting-regression"
+    inert_fields: ClassVar[Mapping[str, str]] = {
+        "dtype": "thresholds are compared in single precision and numbers predicted in double"
+    }
     resamples_rows: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._gb.GradientBoostingRegressor", "sklearn.dummy.DummyRegressor", *TREES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -128,6 +129,7 @@ class StackingModel(Parts):
 class _Stacked(HasDtype, Composite):
     """Hyper-parameters, addresses and verbs of both."""
 
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"apart": {"layers": 2}, "average": {"layers": 2}}
     members: Annotated[
         str | Any,
         Doc(

@@ -247,6 +247,9 @@ class PPCA(TransformerMixin, Iterated, System):
     """
 
     name: ClassVar[str] = "ppca"
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        field: {"method": "em"} for field in ("max_iter", "tol", "random_state")
+    }
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = PPCAModel
     domain = Real(allow_missing=True, largest=1e100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -76,6 +77,14 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     model_class: ClassVar[type] = LinearRegressionModel
     domain = Real(largest=1e100)
     several: ClassVar[bool] = True
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "l1": {"solver": "gradient", "optimizer": "sgd"},
+        "random_state": {"solver": "gradient", "batch_size": 7},
+        **{
+            field: {"solver": "gradient"}
+            for field in ("optimizer", "learning_rate", "epochs", "max_updates", "batch_size", "tol")
+        },
+    }
 
     solver: Annotated[Literal["closed", "gradient"], Doc("How the minimum is found.")] = "closed"
     l2: Annotated[

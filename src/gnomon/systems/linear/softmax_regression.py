@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -84,6 +85,7 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
     name: ClassVar[str] = "softmax-regression"
     model_class: ClassVar[type] = SoftmaxRegressionModel
     domain = Real(largest=1e100)
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"random_state": {"batch_size": 7}}
 
     epochs: int = 200
     learning_rate: float = 0.05

@@ -126,6 +126,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     """
 
     name: ClassVar[str] = "kmeans"
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"n_init": {"n_clusters": 8, "max_iter": 1}}
     tasks: ClassVar[tuple[str, ...]] = ("cluster",)
     model_class: ClassVar[type] = KMeansModel
     domain = Real(largest=1e100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -125,6 +126,9 @@ class RegressionTree(_Tree, LibraryRegressor):
     min_rows_leaf: int = 10
 
     name: ClassVar[str] = "regression-tree"
+    inert_fields: ClassVar[Mapping[str, str]] = {
+        "dtype": "thresholds are compared in single precision and numbers predicted in double"
+    }
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeRegressor", TREE)
     domain = SINGLE
 

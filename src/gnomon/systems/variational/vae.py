@@ -69,6 +69,9 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
     """
 
     name: ClassVar[str] = "vae"
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "latents": {"objective__estimator": "score"}, "image_shape": {"encoder": "conv"},
+    }  # fmt: skip
     model_class: ClassVar[type] = VAEModel
     slots: ClassVar[Mapping[str, type[Recipe]]] = {
         "objective": VariationalObjective, "encoder": EncoderNetwork, "decoder": DecoderNetwork, "latents": Latents,

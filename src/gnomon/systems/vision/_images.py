@@ -65,6 +65,8 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss}
 
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"image_shape": {"image_shape": (8, 8)}}
+
     image_shape: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...] | None,
         Doc("(rows, columns) or (rows, columns, channels) of flat rows of numbers; arrays of images need none."),

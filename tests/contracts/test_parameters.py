@@ -1,0 +1,165 @@
+"""Every hyper-parameter of every system, set to another value, changes what the fit or its answers are."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+
+from gnomon.catalog import card
+from gnomon.catalog.cards import Kind, Parameter, read_recipe
+from gnomon.errors import UserError
+from gnomon.recipes.fields import Doc, Fields
+from gnomon.recipes.parameters import in_interval
+from gnomon.recipes.recipe import resolve, shorts
+from gnomon.recipes.slots import where
+from gnomon.testing import arrays_of
+from oracles.ways import NAMES, case, made
+
+SHORT = {"epochs": 3, "max_iter": 3}
+"""A few steps show whether a parameter acts."""
+FIELDS = [(name, p.name) for name in NAMES for p in card(name).parameters]
+CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-regression", "regression-tree")
+
+
+def settings(name: str, field: str) -> dict[str, Any]:
+    """Under which a field of a system acts: few steps, and what the class says of it."""
+    system = made(name)
+    few = {key: value for key, value in SHORT.items() if key in system.get_params(deep=False)}
+    return {**few, **system.acts_with.get(field, {})}
+
+
+def data(name: str, field: str) -> tuple[Any, Any]:
+    """The system's example, or one on which the field has something to act on."""
+    X, y = case(name).X, case(name).y
+    if name == "gaussian-classifier" and field in ("unlabeled_weight", "max_iter", "tol"):
+        y = np.where(np.arange(len(y)) % 3, y, -1)
+    if field == "image_shape":
+        X = np.random.default_rng(0).random((40, 64))
+    return X, y
+
+
+@functools.cache
+def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
+    """All that a fit has led to: arrays, history, score, answers."""
+    X, y = data(name, field)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system, y = made(name, **dict(changes)).fit(X, y), case(name).y
+        answers = {"score": float(system.score(X, y))}
+        for verb in ("predict", "predict_proba", "transform", "log_prob"):
+            if hasattr(system, verb):
+                answers[verb] = getattr(system, verb)(X, y) if _needs_y(system, verb) else getattr(system, verb)(X)
+    return {**arrays_of(system), **answers, "history": system.history_, "steps": system.n_steps_}
+
+
+def _needs_y(system: Any, verb: str) -> bool:
+    return verb == "log_prob" and (is_classifier(system) or hasattr(system, "target_distribution"))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two traces are the same to the bit."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    left, right = np.asarray(a), np.asarray(b)
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    return np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
+
+# --- other values -----------------------------------------------------------------------------------------------------
+
+
+def others(system: Any, p: Parameter) -> Iterator[Any]:
+    """Values of a parameter that are not the one it has."""
+    now = getattr(system, p.name)
+    if p.slot:
+        recipe = resolve(now, system.slots[p.name])
+        yield from (one for one in shorts(system.slots[p.name]) if one != recipe.short)
+        for field in read_recipe(where(type(recipe)), p.name, recipe.short).parameters:
+            yield from (replace(recipe, **{field.name: value}) for value in others(recipe, field))
+    for kind in p.kinds:
+        yield from (value for value in values(kind, now, system) if value != now)
+    if p.optional and now is not None:
+        yield None
+
+
+def values(kind: Kind, now: Any, system: Any) -> Iterator[Any]:
+    """Values of a kind, those near the present one among them."""
+    if kind.name == "bool":
+        yield not now
+    elif kind.name == "choice":
+        yield from kind.choices
+    elif kind.name == "int":
+        near = [now // 2, now + 1, 2 * now] if isinstance(now, int) else []
+        yield from (n for n in [1, 2, 3, *near, 7, 40] if in_interval(n, kind.interval or "(-inf, inf)"))
+    elif kind.name == "float":
+        near = [now / 2, now * 2] if isinstance(now, float) else []
+        numbers = [*near, 0.5, 1e-3, 10.0, 1e4, 0.0]
+        yield from (n for n in numbers if math.isfinite(n) and in_interval(n, kind.interval or "(-inf, inf)"))
+    elif kind.name == "tuple" and kind.many:
+        yield from ((0.2, 0.3, 0.5),) if kind.items[0].name == "float" else ((3,), (4, 16))
+    elif kind.name == "tuple":
+        yield tuple(n + 1 for n in now)
+    elif kind.name == "str":
+        yield from CLASSIFIERS if is_classifier(system) else REGRESSORS
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS, ids=lambda value: value)
+def test_another_value_reaches_what_it_speaks_of(name, field):
+    system = made(name)
+    if field in system.inert_fields:
+        assert len(system.inert_fields[field]) > 10, "say why"
+        return
+    under = settings(name, field)
+    system.set_params(**under)
+    example = field if field in ("image_shape", "unlabeled_weight", "max_iter", "tol") else ""
+    before = trace(name, example, *under.items())
+    p = next(p for p in card(name).parameters if p.name == field)
+    tried = []
+    for value in others(system, p):
+        try:
+            after = trace.__wrapped__(name, example, *under.items(), (field, value))
+        except UserError:
+            continue  # not allowed beside the other settings
+        tried.append(value)
+        if not same(before, after):
+            return
+    pytest.fail(f"{field} makes no difference: tried {tried} with {under}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_class_says_of_its_fields_speaks_of_fields(name):
+    system = made(name)
+    known = set(system.get_params(deep=False))
+    assert set(system.inert_fields) | set(system.acts_with) <= known
+    assert not set(system.inert_fields) & set(system.acts_with)
+
+
+def test_a_field_that_is_ignored_would_be_seen():
+    """A copy of the contract on a system that forgets one of its fields."""
+
+    class Forgetful(Fields):
+        width: int = 3
+        depth: int = 2
+        _answer = staticmethod(lambda width, depth: width)
+
+    def result(**changes: Any) -> dict[str, Any]:
+        own = Forgetful(**changes)
+        return {"answer": own._answer(own.width, own.depth)}
+
+    p = {name: Parameter(name, (Kind("int", "[1, inf)"),), False, 3, Doc("")) for name in ("width", "depth")}
+    seen = {
+        name: any(not same(result(), result(**{name: value})) for value in others(Forgetful(), p[name])) for name in p
+    }
+    assert seen == {"width": True, "depth": False}
