@@ -78,8 +78,8 @@ def test_the_products_of_a_fit_are_in_the_precision_that_is_asked_for() -> None:
             run_procedure(Gradient(SGD(), 0.1, Budget(updates=1)), problem(Watching()))
     assert seen == [torch.float32, torch.bfloat16]
     with gnomon.context(precision="bfloat16"):
-        half = gnomon.MLP(hidden=(16,), epochs=20, random_state=0, dtype="float32").fit(X, Y)
-    single = gnomon.MLP(hidden=(16,), epochs=20, random_state=0, dtype="float32").fit(X, Y)
+        half = gnomon.MLP(hidden=(16,), epochs=20, learning_rate=0.01, random_state=0, dtype="float32").fit(X, Y)
+    single = gnomon.MLP(hidden=(16,), epochs=20, learning_rate=0.01, random_state=0, dtype="float32").fit(X, Y)
     assert {value.dtype.name for name, value in half.model_.state().items() if "layers" in name} == {"float32"}
     assert half.score(X, Y) > 0.95
     gap = np.abs(half.predict_proba(X) - single.predict_proba(X)).max()
