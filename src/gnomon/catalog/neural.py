@@ -19,4 +19,10 @@ ENTRIES = (
         ("LIN-16", "DLN-80"),
         {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
     ),
+    Entry(
+        "metric-network", "Metric network", "度量学习网络", "model",
+        ("represent",), "gnomon.systems.neural.metric_network:MetricNetwork",
+        "Schroff, Kalenichenko and Philbin 2015; Hermans, Beyer and Leibe 2017", ("DLN-25",),
+        {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+    ),
 )  # fmt: skip

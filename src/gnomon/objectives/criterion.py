@@ -14,7 +14,16 @@ from gnomon.objectives.base import Term
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["ClassificationLoss", "Count", "Criterion", "PairLoss", "Reduction", "RegressionLoss", "refuse"]
+__all__ = [
+    "ClassificationLoss",
+    "Count",
+    "Criterion",
+    "PairLoss",
+    "Reduction",
+    "RegressionLoss",
+    "refuse",
+    "whole_batch",
+]
 
 Count = torch.Tensor | int
 """What each row counts for in a mean: a number for all rows alike, or a tensor of shape (n,)."""
@@ -110,7 +119,42 @@ class RegressionLoss(Criterion):
 
 
 class PairLoss(Criterion):
-    """Base of the losses of pairs, triplets and sets of rows; `inputs` makes them of a batch."""
+    """Base of the losses of pairs, triplets and sets of rows; `inputs` makes them of a batch's embeddings and classes.
+
+    Every row of this process is compared with rows of the whole batch, over all processes: with the farthest of its
+    class and the nearest of the others, where the loss takes one of each (Hermans, Beyer and Leibe 2017). A row that is
+    alone in its class is its own positive; in a batch of one class it is its own negative.
+    """
+
+    def terms(self, *inputs: torch.Tensor, weight: torch.Tensor | None = None) -> dict[str, Term]:
+        """As of other losses; several comparisons of a row have its weight."""
+        if weight is not None and len(weight):
+            weight = weight.repeat(len(inputs[0]) // len(weight))
+        return super().terms(*inputs, weight=weight)
+
+    @staticmethod
+    def hardest(
+        outputs: torch.Tensor, targets: torch.Tensor, group: Group
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Embeddings of the rows, of the farthest of their class, and of the nearest of the other classes."""
+        everyone, classes, own = whole_batch(outputs, targets, group)
+        alike = targets[:, None] == classes
+        with torch.no_grad():
+            distance = torch.cdist(outputs, everyone)
+            positive = distance.masked_fill(~alike, -1.0).argmax(1) if len(outputs) else own
+            negative = distance.masked_fill(alike, torch.inf).argmin(1) if len(outputs) else own
+            negative = torch.where(alike.all(1), own, negative)
+        return outputs, everyone[positive], everyone[negative]
+
+
+def whole_batch(
+    outputs: torch.Tensor, targets: torch.Tensor, group: Group
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Embeddings and classes of the batch over all processes, and the places of these rows in it."""
+    counts = group.gather(torch.tensor([len(targets)], device=targets.device))
+    first = int(counts[: group.rank].sum())
+    own = torch.arange(first, first + len(targets), device=targets.device)
+    return group.gather(outputs), group.gather(targets), own
 
 
 def refuse(wrong: torch.Tensor, values: torch.Tensor, what: str, remedy: str) -> None:

@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch.nn import functional
 
+from gnomon.contracts import Group
 from gnomon.errors import UserValueError
-from gnomon.objectives.criterion import Count, PairLoss, refuse
+from gnomon.objectives.criterion import Count, PairLoss, refuse, whole_batch
 
 __all__ = ["CosineEmbedding", "MarginRanking", "MaskedBinaryCrossEntropy", "TripletMargin"]
 
@@ -35,6 +36,12 @@ class MarginRanking(PairLoss):
 
     short: ClassVar[str] = "margin-ranking"
     margin: Annotated[float, "[0, inf)"] = 0.0
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Cosines of each row with its hardest positive and negative: the first should exceed the second."""
+        anchor, positive, negative = self.hardest(outputs, targets, group)
+        first, second = (functional.cosine_similarity(anchor, other) for other in (positive, negative))
+        return first, second, torch.ones_like(first)
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of scores x1, x2 and signs y, all (n,)."""
@@ -78,6 +85,10 @@ class TripletMargin(PairLoss):
     p: Annotated[float, "[1, inf)"] = 2.0
     swap: bool = False
 
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Each row with its hardest positive and negative."""
+        return self.hardest(outputs, targets, group)
+
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of anchors, positives and negatives, all (n, d)."""
         anchor, positive, negative = inputs
@@ -111,6 +122,12 @@ class CosineEmbedding(PairLoss):
 
     short: ClassVar[str] = "cosine"
     margin: Annotated[float, "[-1, 1]"] = 0.0
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Two pairs of each row: with its hardest positive, and with its hardest negative."""
+        anchor, positive, negative = self.hardest(outputs, targets, group)
+        sign = outputs.new_ones(len(outputs))
+        return torch.cat([anchor, anchor]), torch.cat([positive, negative]), torch.cat([sign, -sign])
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of vectors x1, x2 (n, d) and signs y (n,)."""
@@ -152,6 +169,13 @@ class MaskedBinaryCrossEntropy(PairLoss):
 
     short: ClassVar[str] = "masked-binary"
     average: Literal["rows", "entries"] = "rows"
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Inner products of each row with all others of the batch as logits of being of one class."""
+        everyone, classes, own = whole_batch(outputs, targets, group)
+        mask = torch.ones(len(targets), len(classes), device=outputs.device, dtype=outputs.dtype)
+        mask[torch.arange(len(own), device=own.device), own] = 0
+        return outputs @ everyone.T, (targets[:, None] == classes).to(outputs.dtype), mask
 
     def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
         """Of logits, labels and mask, all (n, width)."""

@@ -161,6 +161,12 @@ class Represent(Task):
     verbs: ClassVar[tuple[str, ...]] = ("transform",)
     example_data: ClassVar[str] = "digits"
 
+    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
+        """X, and the labels for a system that learns from them."""
+        X, _ = super().examples(data, system, answers=answers)
+        taught = answers and system.__sklearn_tags__().target_tags.required
+        return X, data.view("labels") if taught else None
+
     def answers(self, data: Dataset, y: Any) -> Any:
         """The labels, which the fit has not been given."""
         return data.view("labels")

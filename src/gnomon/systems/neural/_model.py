@@ -33,6 +33,8 @@ class MLPModel(Module):
         Probability to drop an output of a hidden layer in training.
     batch_norm : bool
     dtype : torch.dtype
+    last_bias : bool, default True
+        Whether the last layer has a bias.
 
     Examples
     --------
@@ -54,12 +56,13 @@ class MLPModel(Module):
         dropout: float,
         batch_norm: bool,
         dtype: torch.dtype = torch.float32,
+        last_bias: bool = True,
     ) -> None:
         super().__init__()
         inputs, wide = [n_features, *hidden], [units * activation.widening for units in hidden]
         # Batch normalization takes a bias before it out again: its gradient would be rounding noise.
         layers = [dense(a, b, bias=not batch_norm, dtype=dtype) for a, b in zip(inputs, wide, strict=False)]
-        self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, dtype=dtype)])
+        self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, bias=last_bias, dtype=dtype)])
         self.norms = torch.nn.ModuleList([BatchNorm(units, dtype=dtype) for units in wide] if batch_norm else [])
         self.units = torch.nn.ModuleList([activation.build(units, dtype) for units in wide])
         self.drops = torch.nn.ModuleList([Dropout(dropout) for _ in wide])
