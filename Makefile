@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | clean: each creates .venv on first use.
+# make demo | test | test-all | lint | generate | clean: each creates .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test test-all lint format clean
+.PHONY: demo test test-all lint format generate clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -38,6 +38,12 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# What follows from the source: the stub of the package, the lists of public names, the tables of the READMEs.
+generate: $(VENV)/.dev
+	$(BIN)/python tools/write_stub.py
+	$(BIN)/python tools/api_surface.py
+	$(BIN)/python tools/write_readme.py
 
 clean:
 	rm -rf $(VENV) build dist report.xml .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis gnomon-demo

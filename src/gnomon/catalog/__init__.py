@@ -103,8 +103,8 @@ def tasks() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> tasks()
-    ('classify', 'cluster', 'density', 'language', 'regress', 'represent')
+    >>> {"classify", "density"} <= set(tasks())
+    True
     """
     return tuple(sorted({task for one in entries() for task in one.tasks}))
 
@@ -126,8 +126,8 @@ def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
 
     Examples
     --------
-    >>> [entry.name for entry in find("玻尔兹曼")], [entry.name for entry in find(task="language")]
-    (['rbm'], ['ngram'])
+    >>> "rbm" in [entry.name for entry in find("玻尔兹曼")]
+    True
     """
     if task is not None and task not in tasks():
         close = nearest(task, tasks())
