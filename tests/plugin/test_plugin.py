@@ -32,6 +32,7 @@ import numpy as np
 
 from gnomon.distributions.domains import Real
 from gnomon.system.base import System
+from gnomon.system.fields import DrawsNothing
 from gnomon.training.em import ClosedForm
 
 
@@ -69,21 +70,13 @@ class FullGaussianModel:
         return {}
 
 
-class FullGaussian(System):
-    """A Gaussian with any covariance.
-
-    Parameters
-    ----------
-    random_state : int or None, default None
-        Not used.
-    """
+class FullGaussian(DrawsNothing, System):
+    """A Gaussian with any covariance."""
 
     name = "full-gaussian"
+    tasks = ("density",)
     model_class = FullGaussianModel
     domain = Real(largest=1e100)
-
-    def __init__(self, *, random_state: Any = None) -> None:
-        self.random_state = random_state
 
     def make(self, n_features: int, dtype: str) -> FullGaussianModel:
         return FullGaussianModel(n_features)
