@@ -126,6 +126,7 @@ class RegressionTree(_Tree, LibraryRegressor):
     min_rows_leaf: int = 10
 
     name: ClassVar[str] = "regression-tree"
+    resamples_rows: ClassVar[bool] = True  # ten rows in a leaf are counted, whatever they weigh
     inert_fields: ClassVar[Mapping[str, str]] = {
         "dtype": "thresholds are compared in single precision and numbers predicted in double"
     }
