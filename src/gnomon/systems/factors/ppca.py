@@ -13,14 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
-from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
-from gnomon.numeric.noise import Noise as Source
 from gnomon.recipes.fields import Doc
-from gnomon.system.base import System
 from gnomon.system.fields import Iterated
-from gnomon.training.driver import FitResult
+from gnomon.system.from_sums import FromSums
 from gnomon.training.em import EM, ClosedForm
 
 __all__ = ["PPCA", "PPCAModel"]
@@ -220,7 +217,7 @@ def _floored(variance: float, scale: float) -> float:
     return floor
 
 
-class PPCA(TransformerMixin, Iterated, System):
+class PPCA(TransformerMixin, Iterated, FromSums):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
@@ -273,50 +270,23 @@ class PPCA(TransformerMixin, Iterated, System):
     max_iter: int = 500
     tol: float = 1e-7
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PPCA:
-        """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.
-
-        Goes on from a closed-form fit too. Cost O(n d^2 + d^3) per chunk; the sums of the rows, d^2 numbers, stay in
-        memory and are not saved. An empty chunk changes nothing.
-
-        Raises
-        ------
-        UserValueError
-            A first chunk with too few rows, missing values, ``method="em"``, or a model without sums: loaded or
-            fitted by EM.
-        """
-        self.check_parameters()
-        first = not hasattr(self, "model_")
+    def chunk(self, rows: Array, y: Any, sample_weight: Any) -> Examples:
+        n, k = len(rows), self._latents(rows.shape[1])
         if self.method == "em":
             raise UserValueError("chunks need the closed form", "method", 'use method="closed" or "auto"')
-        if not first and self.model_.sums is None:
-            raise UserValueError("the sums of the earlier rows were not kept", "partial_fit", "fit to all rows again")
-        if not first and getattr(X, "shape", (1,))[0] == 0:
-            return self
-        with self._all_or_nothing():
-            return self._take_in(self._rows(X, reset=first), sample_weight, first)
-
-    def _take_in(self, rows: Array, sample_weight: Any, first: bool) -> PPCA:
-        n, k = len(rows), self._latents(rows.shape[1])
-        if first and n <= k:
+        if not hasattr(self, "model_") and n <= k:
             raise UserValueError(f"first chunk has {n} rows, {k} components need at least {k + 1}", "X", "join chunks")
         if np.isnan(rows).any():
             raise UserValueError("NaN with the closed form", "X", "fit all rows at once by EM")
-        examples = Examples({"X": rows}, row_weights(sample_weight, n, rows.dtype))
-        if first:
-            self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(examples) | {"closed": True}, 0, 0
-            before = self._allocate(**self.arguments_)
-            self.initialize(before, examples, Source(self.seed_, "initial"))
-        else:
-            before = self.model_
-        more, sums = before.moments(rows, examples.weight), before.sums or {}
-        model = self._allocate(**self.arguments_)
-        model.pivot = before.pivot
-        record = model.solve({name: sums.get(name, 0.0) + value for name, value in more.items()})
-        self.n_samples_seen_ += n
-        steps = 1 if first else self.n_steps_ + 1
-        self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
-        return self
+        return super().chunk(rows, y, sample_weight)
+
+    def sums_of(self, model: PPCAModel, examples: Examples, earlier: PPCAModel | None) -> dict[str, Array]:
+        if earlier is not None:
+            model.pivot = earlier.pivot
+        return model.moments(examples.X, examples.weight)
+
+    def pooled(self, one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
+        return {name: one[name] + value for name, value in other.items()}
 
     def _latents(self, n_features: int) -> int:
         return max(1, n_features // 2) if self.n_components is None else self.n_components

@@ -38,10 +38,9 @@ class LinearRegressionModel(Module):
     center: torch.Tensor
     unit: torch.Tensor
     noise: torch.Tensor
-    whole: Floats
+    sums: Floats
     """The factor of all rows after a closed form, about `origin`; neither saved nor learned."""
     origin: dict[str, Floats]
-    seen: int
     perfect: int = 0
     """Outputs whose noise the fit found at its floor; not saved."""
 
@@ -115,7 +114,7 @@ class LinearRegressionModel(Module):
             Number of rows, for the rank: singular values up to ``eps max(n, n_features)`` of the largest are 0.
         """
         d, state = len(self.shift), self.state()
-        self.whole, self.seen = whole, n
+        self.sums = whole
         self.origin = {name: state[name].copy() for name in ("shift", "center")}
         total = whole[0, 0] ** 2
         means = whole[0, 1:] / whole[0, 0]

@@ -40,10 +40,9 @@ class BayesianRegressionModel:
         What is believed of the intercept.
     """
 
-    whole: Floats
+    sums: Floats
     """The factor of all rows after a fit, about `origin`; neither saved nor learned."""
     origin: dict[str, Floats]
-    seen: int
 
     def __init__(self, n_features: int, intercept: str = "flat") -> None:
         self.intercept = intercept
@@ -79,7 +78,7 @@ class BayesianRegressionModel:
         In the right singular vectors V of the design A = U S V^T the weights are independent, with mean
         s u^T y / (s^2 + ratio) and variance noise / (s^2 + ratio).
         """
-        self.whole, self.seen = whole, n
+        self.sums = whole
         self.origin = {name: self._state[name].copy() for name in ("shift", "center")}
         d, total = len(self.shift), whole[0, 0] ** 2
         design, target, scale = self._design(whole, standardize)
