@@ -173,8 +173,8 @@ def test_a_fit_reads_its_data_once_and_hands_the_system_on(
     from gnomon.system import saving
     from gnomon.tasks import fitting
 
-    read, load_data = [], fitting.load_data
-    monkeypatch.setattr(fitting, "load_data", lambda *given, **more: read.append(given) or load_data(*given, **more))
+    read, load_data = [], base.load_data
+    monkeypatch.setattr(base, "load_data", lambda *given, **more: read.append(given) or load_data(*given, **more))
     monkeypatch.setattr(saving, "load", lambda *given: pytest.fail("the model was read back"))
     monkeypatch.setattr(fitting, "load", lambda *given: pytest.fail("the model was read back"))
     fit = ["fit", "softmax-regression", "wine", "--epochs", "3", "--random-state", "0", "--out", str(tmp_path / "run")]
