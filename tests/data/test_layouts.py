@@ -51,6 +51,8 @@ def test_rows_of_like_length_are_together_and_the_order_is_a_function_of_seed_an
         for one in (layout, Padded(8, 1))
     ]
     assert wasted[0] < 0.35 * wasted[1]
+    longest = [batch.data["X"].shape[1] for batch in batches(layout).epoch(2)]
+    assert longest != sorted(longest) and longest != sorted(longest, reverse=True), "short rows must not come first"
     again = batches(layout)
     again.step(5, 3)
     assert np.array_equal(again.step(2, 1).rows, batches(layout).step(2, 1).rows)
