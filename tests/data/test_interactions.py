@@ -117,6 +117,17 @@ def test_negatives_are_unmet_items_of_the_user(by):
 
 @pytest.mark.spec("DLN-240")
 @pytest.mark.parametrize("by", ["uniform", "popularity"])
+def test_a_user_without_items_has_no_pairs(by):
+    offsets, codes = np.array([0, 0, 2, 2, 3]), np.array([0, 2, 1])  # the first and the third of four users
+    log = Interactions(Ids([1, 2, 3, 4]), Ids([7, 8, 9]), offsets, codes, np.ones(3), np.ones(3))
+    triples, points = pairwise(log, Noise(0, "n"), by=by), pointwise(log, 2, Noise(0, "n"), by=by)
+    assert triples.users.tolist() == [1, 1, 3]
+    assert triples.unmet[:2].tolist() == [1, 1] and triples.unmet[2] in (0, 2)
+    assert points.users.tolist() == [1, 1, 3, 1, 1, 1, 1, 3, 3]
+
+
+@pytest.mark.spec("DLN-240")
+@pytest.mark.parametrize("by", ["uniform", "popularity"])
 def test_distribution_of_negatives(by):
     log, mask = random_log(2)
     for user in range(1, 6):

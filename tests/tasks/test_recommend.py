@@ -88,6 +88,16 @@ def test_a_board_stands_beside_the_biases():
         assert "ndcg@10" in names["pmf"].others
 
 
+@pytest.mark.parametrize("n_factors", [0, 1, 3])
+def test_figures(n_factors):
+    log = log_of()
+    system = MatrixFactorization(n_factors=n_factors, learner="als", random_state=0).fit(log)
+    figures = task("recommend").figures(system, log, None)
+    assert set(figures) == ({"errors", "items"} if n_factors > 1 else {"errors"})
+    for figure in figures.values():
+        figure.canvas.draw()
+
+
 @pytest.mark.parametrize("name", ["matrix-factorization", "pmf"])
 def test_defaults_beat_the_baseline_on_movies(name):
     board = gnomon.compare([name], "movielens-100k")[0]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MOST_CLASSES", "SHOWN", "bars", "histogram", "matrix", "predicted", "rows"]
+__all__ = ["MOST_CLASSES", "SHOWN", "bars", "histogram", "matrix", "plane", "predicted", "rows"]
 
 SHOWN = 64
 """Rows that are drawn."""
@@ -64,6 +64,17 @@ def predicted(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
     ends = [min(y.min(), found.min()), max(y.max(), found.max())]
     axes.plot(ends, ends, color="gray", linewidth=1)
     axes.set(xlabel="true", ylabel="predicted")
+    return figure
+
+
+def plane(X: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], label: str) -> Figure:
+    """Vectors along the two directions in which they spread most; the heavier, the larger."""
+    figure, axes = _axes(6.0, 6.0)
+    centered = X - X.mean(0)
+    directions = np.linalg.svd(centered, full_matrices=False)[2][:2]
+    x, y = np.matmul(centered, directions.T).T
+    axes.scatter(x, y, s=2 + 60 * weight / max(weight.max(), 1), alpha=0.5)
+    axes.set(xlabel=f"{label}: first direction", ylabel="second direction")
     return figure
 
 

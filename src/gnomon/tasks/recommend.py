@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
@@ -13,7 +15,11 @@ from gnomon.data.pairs import Ratings, ratings
 from gnomon.data.rating_splits import split_ratings
 from gnomon.errors import UserValueError
 from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
+from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Recommend"]
 
@@ -74,3 +80,13 @@ class Recommend(Task):
         """Mean and biases."""
         biases = MatrixFactorization(n_factors=0, learner=ALS(iterations=10), random_state=0)
         return "mean and biases", biases.fit(X, y)
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """How far expected ratings are off; items by their factors, those with many ratings larger."""
+        log = system.domain.check(X, y)
+        found = {"errors": pictures.histogram(system.predict(log) - log.values, "expected less true rating")}
+        factors = np.asarray(system.item_factors_, np.float64)
+        if min(factors.shape) < 2:
+            return found
+        counts = np.bincount(system.model_.seen_items, minlength=len(factors))
+        return found | {"items": pictures.plane(factors, counts, "items")}
