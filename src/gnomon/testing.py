@@ -260,13 +260,14 @@ def processes_agree(case: Case) -> None:
     from gnomon.training.launch import launch
 
     make, X, y = case.make, case.X, case.y
+    changes: dict[str, Any] = {"tol": 0.0} if "tol" in make().get_params() else {}
     if isinstance(X, np.ndarray):
         X = X[:37].astype(np.float64)
         weight: Any = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     else:
         X, weight = _first(X, 37), None
+        changes |= {"dtype": "float64"} if "dtype" in make().get_params() else {}
     labels = None if y is None else y[:37]
-    changes = {"tol": 0.0} if "tol" in make().get_params() else {}
     alone = fit_alone(make(**changes), X, labels, weight)
     together = launch(fit_alone, make(**changes), X, labels, weight, devices=2)
     for name in alone:

@@ -139,7 +139,7 @@ class Lanes:
 
     Step i gives ``X``, the tokens (width, window) of its window, ``y``, the token after each, and the weight of each
     of these, 0 where there is none. Lane j goes on in step i + 1 where it stopped in step i, so a hidden state carries
-    over. Positions are the lanes; every epoch is alike.
+    over; ``begins`` says of each lane whether nothing came before. Positions are the lanes.
 
     Parameters
     ----------
@@ -149,19 +149,25 @@ class Lanes:
         Tokens of a lane in one step.
     field : str, default "X"
         The ragged field that is read.
+    shift : bool, default False
+        Whether an epoch begins at a random one of the first `window` tokens, so that windows begin elsewhere in every
+        epoch; what stands before is left out. Otherwise every epoch is alike.
     """
 
     width: int
     window: int
     field: str = "X"
+    shift: bool = False
 
     def plan(self, examples: Examples, noise: Noise | None) -> Plan:
-        """The lanes; nothing is drawn."""
-        return _LanePlan(self, examples)
+        """The lanes; where they begin comes from ``noise.child("shift")`` at the epoch."""
+        if self.shift and noise is None:
+            raise TypeError("shifted lanes need noise")
+        return _LanePlan(self, examples, noise.child("shift") if self.shift and noise is not None else None)
 
     def in_order(self, rows: int) -> Lanes:
-        """The same: lanes are always in order."""
-        return self
+        """The same without a shift: lanes are always in order."""
+        return Lanes(self.width, self.window, self.field)
 
 
 @dataclass(frozen=True)
@@ -304,40 +310,56 @@ class _PaddedPlan(_Cut):
 
 
 class _LanePlan:
-    """`Lanes` of examples: a (width, columns) array of places in the joined tokens."""
+    """`Lanes` of examples: (width, columns) arrays of the joined tokens and of those after them."""
 
-    fixed = True
-
-    def __init__(self, layout: Lanes, examples: Examples) -> None:
+    def __init__(self, layout: Lanes, examples: Examples, shifts: Any = None) -> None:
         for name, value in (("width", layout.width), ("window", layout.window)):
             if value < 1:
                 raise UserValueError(f"{name} must be at least 1, got {value}", name, "give 1 or more")
-        text = examples[layout.field]
-        if not isinstance(text, Ragged):
-            raise UserValueError(f"lanes need a ragged field, {layout.field} is an array", layout.field, "use Rows")
-        if len(text.values) < 2:
-            raise UserValueError("a text must have at least 2 tokens", layout.field, "give a longer text")
-        pairs = len(text.values) - 1
+        self._text, self._token_weight = joined(examples, layout.field)
+        pairs = len(self._text) - 1
         self.n = self.batch_size = layout.width
-        self.window = layout.window
-        columns = -(-pairs // layout.width)
-        self.steps = -(-columns // layout.window)
-        shape = (layout.width, columns)
-        weight = np.repeat(examples.weight, text.lengths)[1:]
-        self._tokens = _lay(text.values[:-1], shape, self.steps * layout.window)
-        self._next = _lay(text.values[1:], shape, self.steps * layout.window)
-        self._weight = _lay(weight, shape, self.steps * layout.window)
-        self.total_weight = float(weight.sum(dtype=np.float64))
-        self._lanes = np.arange(layout.width)
+        self.window, self.fixed, self._shifts = layout.window, shifts is None, shifts
+        self._shape = (layout.width, -(-pairs // layout.width))
+        self.steps = -(-self._shape[1] // layout.window)
+        self.total_weight = float(self._token_weight.sum(dtype=np.float64))
+        self._lanes, self._epoch = np.arange(layout.width), -1
+        self._laid: tuple[NDArray[Any], ...] = ()
 
     def part(self, e: int, i: int, rank: int, size: int) -> Batch:
         """Views of a process's lanes."""
         if not 0 <= i < self.steps:
             raise IndexError(f"batch {i} of {self.steps}")
+        tokens, following, weight = self._lay(e)
         low, high = _share(self.n, rank, size)
         here = (slice(low, high), slice(i * self.window, (i + 1) * self.window))
         lanes = self._lanes[low:high]
-        return Batch({"X": self._tokens[here], "y": self._next[here]}, lanes, lanes, self._weight[here])
+        data = {"X": tokens[here], "y": following[here], "begins": np.full(high - low, i == 0)}
+        return Batch(data, lanes, lanes, weight[here])
+
+    def _lay(self, e: int) -> tuple[NDArray[Any], ...]:
+        """Tokens, the ones after them and their weights, of an epoch."""
+        if self._shifts is None:
+            e = 0
+        if e != self._epoch:
+            first = 0
+            if self._shifts is not None:
+                most = min(self.window, len(self._text) - 1)
+                first = int(self._shifts.at(e).integers(most, (1,))[0])
+            columns = self.steps * self.window
+            parts = self._text[first:-1], self._text[first + 1 :], self._token_weight[first:]
+            self._laid, self._epoch = tuple(_lay(one, self._shape, columns) for one in parts), e
+        return self._laid
+
+
+def joined(examples: Examples, field: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The sequences of a ragged field as one, and the weight of every token but the first."""
+    text = examples[field]
+    if not isinstance(text, Ragged):
+        raise UserValueError(f"lanes need a ragged field, {field} is an array", field, "use Rows")
+    if len(text.values) < 2:
+        raise UserValueError("a text must have at least 2 tokens", field, "give a longer text")
+    return text.values, np.repeat(examples.weight, text.lengths)[1:]
 
 
 def _lay(values: NDArray[Any], shape: tuple[int, int], columns: int) -> NDArray[Any]:

@@ -1,0 +1,22 @@
+"""Recurrent models of sequences."""
+
+from __future__ import annotations
+
+from gnomon.catalog.line import Entry
+
+__all__ = ["ENTRIES"]
+
+ENTRIES = (
+    Entry(
+        "rnn-lm", "recurrent language model", "循环神经网络语言模型", "model",
+        ("language",), "gnomon.systems.sequence.rnn_lm:RNNLM", "Elman 1990; Mikolov et al. 2010",
+        ("DLN-184", "NLP-21"),
+        {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
+    ),
+    Entry(
+        "gru-lm", "gated recurrent language model", "门控循环单元语言模型", "model",
+        ("language",), "gnomon.systems.sequence.gru_lm:GRULM", "Cho et al. 2014",
+        ("DLN-182",),
+        {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Recurrent models of sequences: language models, sequence to sequence."""
