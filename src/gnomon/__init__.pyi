@@ -42,6 +42,8 @@ from gnomon.systems.neural.mlp import MLP as MLP
 from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression
 from gnomon.systems.recommend.matrix_factorization import MatrixFactorization as MatrixFactorization
 from gnomon.systems.recommend.pmf import PMF as PMF
+from gnomon.systems.sequence.gru_lm import GRULM as GRULM
+from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
