@@ -85,12 +85,16 @@ def _checked(ids: ArrayLike, offsets: ArrayLike, vocabulary_size: int) -> tuple[
     tokens, cuts = np.asarray(ids, np.int64).ravel(), np.asarray(offsets, np.int64).ravel()
     if cuts.size == 0 or cuts[0] != 0 or cuts[-1] != tokens.size or (np.diff(cuts) < 0).any():
         raise UserValueError(
-            f"offsets do not cut {tokens.size} ids into sentences", "offsets", "pass 0, ends ..., number of ids"
+            f"offsets must cut the {tokens.size} ids into sentences", "offsets", "pass 0, ends ..., number of ids"
         )
     wrong = np.flatnonzero((tokens < 0) | (tokens >= vocabulary_size) | (tokens == BOS) | (tokens == EOS))
     if wrong.size:
         i, row = wrong[0], np.searchsorted(cuts, wrong[0], side="right") - 1
-        why = f"outside [0, {vocabulary_size})" if tokens[i] not in (BOS, EOS) else "a border that the model sets"
+        why = (
+            f"outside [0, {vocabulary_size})"
+            if tokens[i] not in (BOS, EOS)
+            else "a border, which the model sets itself"
+        )
         raise UserValueError(
             f"id {tokens[i]} is {why}", f"sentence {row}, token {i - cuts[row]}", "encode with the model's vocabulary"
         )

@@ -11,7 +11,7 @@ from gnomon.contracts import Array, Noise
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.conditional import ConditionalTable, codes_of
 from gnomon.distributions.table import Categorical
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.inference.arrays import is_tensor
 from gnomon.inference.exact.factors import Factor
@@ -43,7 +43,9 @@ class Draws:
         self._columns = dict(columns)
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise UserValueError(f"columns of unlike lengths {lengths}", "columns", "give one row each per draw")
+            raise UserValueError(
+                f"columns must have one length, got {lengths}", "columns", "give one row each per draw"
+            )
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
@@ -117,19 +119,19 @@ class DirectedModel:
         self.graph, self.conditionals = graph, dict(conditionals)
         for node in graph.nodes:
             if not isinstance(node, str) or not node or "\0" in node:
-                raise UserTypeError(f"node {node!r} is no name", "graph", "name nodes by texts that are not empty")
+                raise UserTypeError(f"node names must be text that is not empty, got {shown(node)}", "graph")
             if node not in self.conditionals:
                 raise UserValueError(f"node {node!r} has no conditional", "conditionals", "give one to every node")
         extra = [name for name in self.conditionals if name not in graph.nodes]
         if extra:
-            raise UserValueError(f"{extra[0]!r} is no node of the graph", "conditionals", "leave it out")
+            raise UserValueError(f"unknown node {extra[0]!r}", "conditionals", "leave it out")
         self.order: tuple[str, ...] = tuple(map(str, graph.topological_order))
         for node, table in self._tables().items():
             given = tuple(self._size(parent) for parent in self.parents(node))
             if len(given) != len(table.parent_sizes) or any(
                 k is not None and k != axis for k, axis in zip(given, table.parent_sizes, strict=True)
             ):
-                what = f"the table of {node!r} is for parents of {table.parent_sizes} values, they have {given}"
+                what = f"the table of {node!r} must fit parents of {given} values, got axes for {table.parent_sizes}"
                 raise UserValueError(what, "conditionals", f"order its axes as {', '.join(self.parents(node))}")
 
     def parents(self, node: str) -> tuple[str, ...]:
@@ -143,7 +145,10 @@ class DirectedModel:
             return conditional.distribution({parent: values[parent] for parent in self.parents(node)})
         if hasattr(conditional, "log_prob"):
             if self.parents(node):
-                raise UserTypeError(f"{node!r} has parents and a fixed law", "conditionals", "give a function of them")
+                raise UserTypeError(
+                    f"the conditional of {node!r} must be a function of its parents, got a fixed distribution",
+                    "conditionals",
+                )
             return conditional
         return conditional({parent: values[parent] for parent in self.parents(node)})
 
@@ -180,7 +185,7 @@ class DirectedModel:
             Evidence on a node whose causes are open; an order in which a child comes first; unknown nodes.
         """
         if n < 0:
-            raise UserValueError(f"{n} draws are not possible", "n", "use 0 or more")
+            raise UserValueError.must("n", "be at least 0", n)
         held = self.held(n, do, evidence)
         self._check_causes(do or {}, evidence or {})
         names = self.order if order is None else tuple(map(str, self.graph.check_order(order)))
@@ -216,15 +221,16 @@ class DirectedModel:
         x, law = values[node], self.distribution(node, values)
         wanted = _shape(law, len(x), bool(self.parents(node)))
         if wanted is not None and tuple(x.shape) != wanted:
-            what = f"{node!r} has values of shape {tuple(x.shape)}, its law is of shape {wanted}"
-            raise UserValueError(what, "values", "give one row per draw")
-        found = law.log_prob(x)
-        if found.ndim > 1:
-            found = found.reshape(len(x), -1).sum(-1)
-        if tuple(found.shape) != (len(x),):
-            what = f"the law of {node!r} answers shape {tuple(found.shape)} for {len(x)} rows"
-            raise UserValueError(what, "conditionals", "give one row per row of the parents: (n,) or (n, ...)")
-        return found
+            what = f"{node!r} must have values of shape {wanted}, got {tuple(x.shape)}"
+            raise UserValueError(what, "values")
+        log_p = law.log_prob(x)
+        if log_p.ndim > 1:
+            log_p = log_p.reshape(len(x), -1).sum(-1)
+        if tuple(log_p.shape) != (len(x),):
+            given = tuple(log_p.shape)
+            what = f"log_prob of {node!r} must return one number for each of the {len(x)} rows, got shape {given}"
+            raise UserValueError(what, "conditionals")
+        return log_p
 
     def draw(
         self, values: dict[str, Array], n: int, noise: Noise, nodes: Iterable[str], held: Collection[str] = ()
@@ -240,8 +246,8 @@ class DirectedModel:
             stream = noise.child(node)
             x = law.sample(stream, 0) if self.parents(node) else _repeat(law, n, stream)
             if len(x) != n:
-                what = f"the law of {node!r} gives {len(x)} rows for {n}"
-                raise UserValueError(what, "conditionals", "give one row per row of the parents")
+                what = f"the distribution of {node!r} must give {n} rows, one per row of the parents, got {len(x)}"
+                raise UserValueError(what, "conditionals")
             values[node] = x
 
     def held(self, n: int, do: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> dict[str, Array]:
@@ -254,16 +260,16 @@ class DirectedModel:
         for name, value in (*(do or {}).items(), *(evidence or {}).items()):
             self.graph.known(name)
             if name in found:
-                raise UserValueError(f"{name!r} is set and observed", "do, evidence", "leave it out of one of them")
+                raise UserValueError(
+                    f"{name!r} is both set and observed", "do, evidence", "leave it out of one of them"
+                )
             table = self._tables().get(name)
             x: Any = value if is_tensor(value) else np.asarray(value)
             x = x if table is None else codes_of(x, table.size, name)
             x = x if x.ndim else x.reshape(1)
             if len(x) not in (1, n):
-                what = f"{name!r} has {len(x)} rows for {n} draws"
-                raise UserValueError(
-                    what, "do, evidence", f"give a number, or an array of shape ({n}, ...) or (1, ...)"
-                )
+                what = f"{name!r} must be a number or have 1 or {n} rows, got {len(x)}"
+                raise UserValueError(what, "do, evidence")
             found[name] = x.expand(n, *x.shape[1:]) if is_tensor(x) else np.array(np.broadcast_to(x, (n, *x.shape[1:])))
         return found
 
@@ -312,21 +318,21 @@ def as_directed(model: Any) -> DirectedModel:
 
 def _check_mapping(given: object, where: str) -> None:
     if not isinstance(given, Mapping):
-        raise UserTypeError(f"a {type(given).__name__} names no nodes", where, "give {node: ...}")
+        raise UserTypeError(f"{where} must be a mapping of nodes, {{node: ...}}, got a {type(given).__name__}", where)
 
 
 def _column(x: Any, node: str) -> Array:
     column: Array = x if is_tensor(x) else numbers(x, node)
     if not column.ndim:
-        raise UserValueError(f"{node!r} has one number for all rows", "values", "give one per row, (n, ...)")
+        raise UserValueError(f"{node!r} must have one value per row, (n, ...), got one number", "values")
     return column
 
 
 def _undirected(model: Any) -> UserTypeError:
     name = type(model).__name__
     if any(hasattr(model, verb) for verb in ("energy", "joint_energy", "neighbors")):
-        return UserTypeError(f"{name} is undirected: no node comes before another", "model", "use gnomon.sample_chain")
-    return UserTypeError(f"{name} is no directed model", "model", "pass a DirectedModel of a DirectedGraph")
+        return UserTypeError(f"{name} is undirected: it has no order of nodes", "model", "use gnomon.sample_chain")
+    return UserTypeError(f"model must be a DirectedModel of a DirectedGraph, got a {name}", "model")
 
 
 def _shape(law: Any, n: int, inner: bool) -> tuple[int, ...] | None:
@@ -346,7 +352,7 @@ def _shaped(x: Array, law: Any, inner: bool, node: str) -> Array:
     if wanted is None or tuple(x.shape) == wanted:
         return x
     if x.ndim > 1 or wanted[:1] != (len(x),):
-        what = f"{node!r} is held at values of shape {tuple(x.shape)}, its law is of shape {wanted}"
+        what = f"{node!r} must be fixed at values of shape {wanted}, got {tuple(x.shape)}"
         raise UserValueError(what, "do, evidence", "give a number, or an array with an axis for the draws")
     x = x.reshape(len(x), *(1 for _ in wanted[1:]))
     return x.expand(wanted) if is_tensor(x) else np.array(np.broadcast_to(x, wanted))

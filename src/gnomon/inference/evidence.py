@@ -79,17 +79,15 @@ def likelihood_weighting(
     """
     directed = as_directed(model)
     if n < 1:
-        raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+        raise UserValueError.must("n", "be at least 1", n)
     values: dict[str, Array] = directed.held(n, do, evidence)
     directed.draw(values, n, noise, directed.order, held=(*evidence, *(do or {})))
     log_w = np.zeros(n)
     for node in evidence:
         log_w = log_w + to_numpy(directed.node_log_prob(node, values))
     if log_w.max() == -np.inf:
-        raise UserValueError(
-            f"none of {n} draws can give the evidence {_told(evidence)}", "evidence",
-            "it may be impossible, or rare: use more draws, or VariableElimination",
-        )  # fmt: skip
+        what = f"none of {n} draws agrees with the evidence {_printed(evidence)}"
+        raise UserValueError(what, "evidence", "it may be impossible, or rare: use more draws, or VariableElimination")
     sample = WeightedSample(log_w, Draws({node: values[node] for node in directed.order}))
     _report(sample)
     return sample
@@ -137,31 +135,31 @@ def rejection_sample(
     """
     directed = as_directed(model)
     if n < 1:
-        raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+        raise UserValueError.must("n", "be at least 1", n)
     directed.held(1, do, evidence)  # names and codes
     deciding = {*evidence, *directed.graph.ancestors(evidence)}
     first = [node for node in directed.order if node in deciding]
     kept: list[dict[str, Array]] = []
-    found = attempts = 0
-    while found < n and attempts < max_attempts:
-        share = max(found, 1) / max(attempts, 1)
-        size = min(max(int(1.2 * (n - found) / share), 256), _BATCH, max_attempts - attempts)
+    accepted = attempts = 0
+    while accepted < n and attempts < max_attempts:
+        rate = max(accepted, 1) / max(attempts, 1)
+        size = min(max(int(1.2 * (n - accepted) / rate), 256), _BATCH, max_attempts - attempts)
         places = np.arange(attempts, attempts + size)
         values: dict[str, Array] = directed.held(size, do, None)
         directed.draw(values, size, noise.take(places), first, held=do or ())
-        good = np.flatnonzero(_agree(values, evidence, size))[: n - found]
+        good = np.flatnonzero(_agree(values, evidence, size))[: n - accepted]
         if good.size:
             chosen = {node: column[good] for node, column in values.items()}
             later = [node for node in do or () if node not in deciding]
             directed.draw(chosen, good.size, noise.take(places[good]), directed.order, held=later)
             kept.append(chosen)
-        found += good.size
-        attempts += size if found < n else int(good[-1]) + 1
-    if found < n:
+        accepted += good.size
+        attempts += size if accepted < n else int(good[-1]) + 1
+    if accepted < n:
+        what = f"{accepted} of {attempts} draws agree with the evidence {_printed(evidence)}, fewer than n = {n}"
         raise UserValueError(
-            f"{found} of {attempts} draws agree with the evidence {_told(evidence)}, {n} are wanted", "max_attempts",
-            "use likelihood_weighting or VariableElimination, or raise max_attempts",
-        )  # fmt: skip
+            what, "max_attempts", "use likelihood_weighting or VariableElimination, or raise max_attempts"
+        )
     return Accepted(Draws({node: _joined([part[node] for part in kept]) for node in directed.order}), attempts)
 
 
@@ -194,6 +192,6 @@ def _joined(parts: list[Array]) -> Array:
     return torch.cat(parts)
 
 
-def _told(evidence: Mapping[str, Any]) -> str:
+def _printed(evidence: Mapping[str, Any]) -> str:
     text = ", ".join(f"{node} = {value}" for node, value in evidence.items())
     return text if len(text) <= 80 else text[:77] + "..."

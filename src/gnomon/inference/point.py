@@ -135,14 +135,16 @@ def _maximize(
 
     rows, known = np.asarray(x, np.float64), dict(fixed or {})
     if rows.ndim != 1 or not rows.size:
-        raise UserValueError(f"rows of shape {rows.shape}", "x", "give an array of numbers")
+        raise UserValueError.must("x", "be an array of numbers", rows)
     unknown = [name for name in known if name not in family.parameters]
     if unknown:
-        raise UserValueError(f"no parameter {unknown[0]!r}", "fixed", f"choose from {', '.join(family.parameters)}")
+        raise UserValueError(
+            f"unknown parameter {unknown[0]!r}", "fixed", f"choose from {', '.join(family.parameters)}"
+        )
     free = [name for name in family.parameters if name not in known]
     kinds = [family.parameters[name] for name in free]
     if weight is not None and np.shape(weight) != rows.shape:
-        raise UserValueError(f"weights of shape {np.shape(weight)} for {len(rows)} rows", "weight", "give one per row")
+        raise UserValueError.must("weight", f"be {len(rows)} numbers, one per row", weight)
     data = torch.from_numpy(rows)
     shares = torch.ones(len(rows), dtype=torch.float64) if weight is None else torch.tensor(np.asarray(weight, float))
 
@@ -167,7 +169,7 @@ def _maximize(
     start = _start(rows, free, kinds)
     if not np.isfinite(loss(start)[0]):
         raise UserValueError(
-            f"{family.__name__} cannot give some of the rows", "x", "drop them, or choose another family"
+            f"some rows are impossible under {family.__name__}", "x", "drop them, or choose another family"
         )
     point = _climb(loss, start, family.__name__, len(rows))
     if any(abs(a - b) > _FAR for a, b, kind in zip(point, start, kinds, strict=True) if kind != "real"):

@@ -162,7 +162,7 @@ def affordable(count: float, name: str, remedy: str, *, each: int = 8, limit: in
         raise UserValueError(f"{many:.3g} numbers would take {each * many:.3g} bytes", name, remedy)
 
 
-def doable(n: Any, name: str, *, least: int = 0, what: str = "steps") -> int:
+def doable(n: Any, name: str, *, least: int = 0) -> int:
     """A number of steps that a loop takes: whole, at least `least` and not so many that they never end.
 
     Raises

@@ -106,7 +106,7 @@ def beam_search(
     """
     for name, value in (("width", width), ("n_best", n_best)):
         if value < 1:
-            raise UserValueError(f"{name} must be at least 1, got {value}", name, "choose a positive number")
+            raise UserValueError.must(name, "be at least 1", value)
     done: list[list[Hypothesis]] = [[] for _ in prompts]
     if not len(prompts) or max_length < 1:
         return done

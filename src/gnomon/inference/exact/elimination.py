@@ -13,7 +13,7 @@ from gnomon.contracts import Noise
 from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import uniform
 from gnomon.distributions.table import Table
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 from gnomon.graphs.orders import OrderCost, best_order, order_cost, width_at_least
 from gnomon.graphs.undirected import UndirectedGraph, names_of
 from gnomon.inference.exact.factors import Factor, HasFactors, Product
@@ -107,7 +107,7 @@ class VariableElimination:
                     raise UserValueError(what, repr(factor), "give every variable one size")
         order = None if order is None else names_of(order, "order")
         if order is not None and (len(order) != len(self.sizes) or set(order) != set(self.sizes)):
-            raise UserValueError(f"an order of {len(order)} variables", "order", "name every variable once")
+            raise UserValueError(f"order must name every variable once, got {len(order)} names", "order")
         self.order = order
         self._plans: dict[Any, tuple[tuple[str, ...], OrderCost]] = {}
 
@@ -266,21 +266,23 @@ class VariableElimination:
             if name not in self.sizes:
                 close = nearest(str(name), list(self.sizes))
                 remedy = f"did you mean {close[0]!r}?" if close else "use a variable of the factors"
-                raise UserValueError(f"variable {name!r} is unknown", "query, evidence", remedy)
+                raise UserValueError(f"unknown variable {name!r}", "query, evidence", remedy)
         for name, value in held.items():
             if not isinstance(value, int | np.integer) or not 0 <= value < self.sizes[name]:
                 raise UserValueError(
-                    f"{name} = {value!r} is outside [0, {self.sizes[name]})", "evidence", "use a whole number in it"
+                    f"{name!r} must be an integer in [0, {self.sizes[name]}), got {shown(value)}", "evidence"
                 )
         twice = [name for i, name in enumerate(query) if name in held or name in query[:i]]
         if twice:
-            raise UserValueError(f"{twice[0]!r} is asked for twice, or observed", "query", "name each variable once")
+            raise UserValueError(
+                f"query must name each variable once and none that is observed, got {twice[0]!r}", "query"
+            )
         return {name: int(value) for name, value in held.items()}
 
 
 def _evidence(evidence: Any) -> dict[str, int]:
     if evidence is not None and not isinstance(evidence, Mapping):
-        raise UserTypeError(f"evidence is a {type(evidence).__name__}", "evidence", "give {name: value}")
+        raise UserTypeError(f"evidence must be a mapping {{name: value}}, got a {type(evidence).__name__}", "evidence")
     return dict(evidence or {})
 
 
@@ -359,4 +361,6 @@ def _check_mass(total: float, evidence: Mapping[str, int] | None) -> None:
         raise UserValueError(
             "every assignment has weight 0: Z = 0", "factors", "look for factors that exclude each other"
         )
-    raise UserValueError(f"the evidence {dict(evidence)} has probability 0", "evidence", "condition on what can be")
+    raise UserValueError(
+        f"the evidence {dict(evidence)} has probability 0", "evidence", "condition on a possible event"
+    )

@@ -54,10 +54,10 @@ def states(n_units: int, start: int = 0, stop: int | None = None) -> NDArray[np.
     [1.0, 0.0]
     """
     if not 0 <= n_units <= 62:
-        raise UserValueError(f"{n_units} units cannot be numbered", "n_units", "use 0 to 62")
+        raise UserValueError.must("n_units", "be in [0, 62]", n_units)
     stop = 1 << n_units if stop is None else stop
     if not 0 <= start <= stop <= 1 << n_units:
-        raise UserValueError(f"states {start} to {stop} do not exist", "start, stop", f"stay in [0, 2**{n_units}]")
+        raise UserValueError(f"start and stop must be in [0, 2**{n_units}], got {start} and {stop}", "start, stop")
     number = np.arange(start, stop, dtype=np.int64)
     shift = np.arange(n_units - 1, -1, -1, dtype=np.int64)
     return ((number[:, None] >> shift) & 1).astype(np.float64)

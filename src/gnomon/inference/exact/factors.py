@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import floats
 
 __all__ = ["Factor", "HasFactors", "Product"]
@@ -44,17 +44,18 @@ class Factor:
 
     def __init__(self, names: Sequence[str], log_values: ArrayLike) -> None:
         if not isinstance(names, Iterable) or not all(isinstance(name, Hashable) for name in names):
-            raise UserTypeError(f"names are {names!r}", "names", "give one name for each axis")
+            raise UserTypeError.must("names", "be a sequence of one name per axis", names)
         self.names = tuple(names)
-        odd = [name for name in self.names if not isinstance(name, str)]
-        if odd:
-            raise UserTypeError(f"the name {odd[0]!r} is no text", "names", f"use texts, such as 'x{odd[0]}'")
+        wrong = [name for name in self.names if not isinstance(name, str)]
+        if wrong:
+            raise UserTypeError(f"names must be text, got {shown(wrong[0])}", "names", f"use for example 'x{wrong[0]}'")
         self.log_values: Floats = floats(log_values, "log_values")
         if len(set(self.names)) != len(self.names) or self.log_values.ndim != len(self.names):
-            what = f"a table of shape {self.log_values.shape} for the variables {', '.join(self.names)}"
-            raise UserValueError(what, "names", "give one axis for each, and each name once")
+            axes = self.log_values.ndim
+            what = f"names must be {axes} different names, one per axis, got {shown(self.names)}"
+            raise UserValueError(what, "names")
         if not self.log_values.size or not (self.log_values < math.inf).all():
-            raise UserValueError("a log weight is nan or +inf, or there is none", f"factor {self.names}", "use numbers")
+            raise UserValueError("log weights must be numbers below +inf, at least one", f"factor {self.names}")
 
     @classmethod
     def of(cls, names: Sequence[str], values: ArrayLike) -> Factor:
@@ -62,7 +63,7 @@ class Factor:
         weights = floats(values, "values")
         if not (weights >= 0).all():
             bad = weights[~(weights >= 0)].flat[0]
-            raise UserValueError(f"weight {bad:g}", f"factor {tuple(names)}", "weights are numbers of at least 0")
+            raise UserValueError.must("a weight", "be at least 0", bad, f"factor {tuple(names)}")
         with np.errstate(divide="ignore"):
             return cls(names, np.log(weights))
 
@@ -77,13 +78,13 @@ class Factor:
     def given(self, evidence: Mapping[str, int]) -> Factor:
         """The factor with variables held at values; names that it has not are ignored."""
         if not isinstance(evidence, Mapping):
-            raise UserTypeError(f"evidence is a {type(evidence).__name__}", "evidence", "give {name: value}")
+            raise UserTypeError(
+                f"evidence must be a mapping {{name: value}}, got a {type(evidence).__name__}", "evidence"
+            )
         for name, size in self.sizes.items():
             value = evidence.get(name, 0)
             if not isinstance(value, int | np.integer) or not 0 <= value < size:
-                raise UserValueError(
-                    f"{name} = {value!r} is outside [0, {size})", "evidence", "use a whole number in it"
-                )
+                raise UserValueError(f"{name!r} must be an integer in [0, {size}), got {shown(value)}", "evidence")
         if not any(name in evidence for name in self.names):
             return self
         index = tuple(evidence.get(name, slice(None)) for name in self.names)
@@ -116,7 +117,7 @@ class Product:
         for factor in self._factors:
             if not isinstance(factor, Factor):
                 name = type(factor).__name__
-                raise UserTypeError(f"{name} is no Factor", "model", "pass tables, or a model that has factors()")
+                raise UserTypeError(f"model must be tables or have factors(), got {name}", "model")
 
     def factors(self, of: Iterable[str] | None = None) -> list[Factor]:
         """All of them."""

@@ -57,9 +57,13 @@ class GridPosterior:
             More than one parameter, or a mass outside (0, 1).
         """
         if self.points.ndim > 1:
-            raise UserValueError(f"{self.points.shape[1]} parameters", "credible_interval", "marginalize to one first")
+            raise UserValueError(
+                f"an interval needs one parameter, got {self.points.shape[1]}",
+                "credible_interval",
+                "marginalize to one first",
+            )
         if not 0 < mass < 1:
-            raise UserValueError(f"mass {mass}", "mass", "choose a number between 0 and 1")
+            raise UserValueError.must("mass", "be in (0, 1)", mass)
         order = np.argsort(self.points, kind="stable")
         total = np.cumsum(self.mass[order])
         ends = np.searchsorted(total, [(1 - mass) / 2, (1 + mass) / 2])
@@ -124,8 +128,9 @@ def grid_posterior(
     prior, likelihood = np.asarray(log_prior, np.float64), np.asarray(log_likelihood, np.float64)
     shapes = {len(grid), *prior.shape, *likelihood.shape}
     if len(shapes) != 1 or prior.ndim != 1 or likelihood.ndim != 1:
-        what = f"{len(grid)} points, prior of shape {prior.shape}, likelihood of shape {likelihood.shape}"
-        raise UserValueError(what, "points", "give one value of each per point")
+        lengths = f"{len(grid)}, {prior.shape} and {likelihood.shape}"
+        what = f"points, log_prior and log_likelihood must have one length, got {lengths}"
+        raise UserValueError(what, "points")
     joint = prior + likelihood
     if weights is not None:
         with np.errstate(divide="ignore"):

@@ -189,7 +189,7 @@ class _Joint:
         self.like = next(model.parameters()) if _is_module(model) else np.empty(0)
         self.v = np.asarray(to_numpy(v, "v"))
         if self.v.ndim != 2 or not self.v.size:
-            raise UserValueError(f"v of shape {self.v.shape}", "v", "give rows (n, d)")
+            raise UserValueError.must("v", "be rows (n, d)", self.v)
         self.rows = convert(self.v, self.like)
         if self.mixture:
             return
@@ -205,7 +205,7 @@ class _Joint:
         if visible not in model.blocks:
             raise UserValueError(f"block {visible!r} is unknown", "visible", "use one of " + ", ".join(model.blocks))
         if self.v.shape[1] != sizes[visible]:
-            raise UserValueError(f"{self.v.shape[1]} columns for {sizes[visible]} units", "v", "give one per unit")
+            raise UserValueError(f"v must have {sizes[visible]} columns, one per unit, got {self.v.shape[1]}", "v")
         self.visible, self.latent = visible, [block for block in model.blocks if block != visible]
         units, hidden = sum(sizes[block] for block in model.blocks), sum(sizes[block] for block in self.latent)
         if units > limit:
@@ -214,7 +214,7 @@ class _Joint:
                 "give a smaller model, or raise `limit`",
             )  # fmt: skip
         if len(self.v) * units << hidden > NUMBERS:
-            raise UserValueError(f"{len(self.v)} rows by 2^{hidden} latent states", "v", "give fewer rows")
+            raise UserValueError(f"{len(self.v)} rows by 2^{hidden} latent states are too many", "v", "give fewer rows")
         self.h = states(hidden)
 
     def __call__(self) -> Array:
@@ -281,7 +281,9 @@ def _differences(model: Any, f: Any, weight: Floats) -> Iterator[tuple[str, Floa
                     sides.append(f())
             if any((np.isfinite(side) != np.isfinite(base)).any() for side in sides):
                 place = f"{name}[{', '.join(map(str, index))}]"
-                raise UserValueError(f"{place} lies on an edge: a probability is 0", "model", "move it off the edge")
+                raise UserValueError(
+                    f"a probability is 0 at {place}, an edge of the parameters' range", "model", "move it off the edge"
+                )
             kept = (weight > 0) & np.isfinite(base)
             gradient[index] = (weight[kept] * (sides[0][kept] - sides[1][kept])).sum() / (2 * step)
         _put(model, parameters, name, values)

@@ -65,7 +65,7 @@ class LinearGaussian:
         d = len(self.W)
         b = _checked(b, "b", (0, 1))
         if b.shape not in ((), (d,)):
-            raise UserValueError(f"b of shape {b.shape}", "b", f"give {d} numbers, one per row of W")
+            raise UserValueError.must("b", f"be {d} numbers, one per row of W", b)
         self.b = np.broadcast_to(b, d).copy()
         self.noise = _checked(noise, "noise", (0, 1, 2))
         self._unwhite = _root(self.noise, d)
@@ -116,11 +116,11 @@ class LinearGaussian:
         rows = to_numpy(v, "v")
         d = len(self.b)
         if not rows.ndim or rows.shape[-1] != d:
-            raise UserValueError(f"v of shape {rows.shape}", "v", f"give rows of {d} numbers")
+            raise UserValueError.must("v", f"be rows of {d} numbers", rows)
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad):
-            place = ", ".join(map(str, bad[0]))
-            raise UserValueError(f"value {rows[tuple(bad[0])]}", f"v, place {place}", "give finite values")
+            index = ", ".join(map(str, bad[0]))
+            raise UserValueError.must("v", "be finite", rows[tuple(bad[0])], f"v[{index}]")
         return np.asarray(self._whitened((rows - self.b).reshape(-1, d).T).T).reshape(rows.shape)
 
     def _whitened(self, columns: Floats) -> Floats:
@@ -153,25 +153,23 @@ def _inverse(matrix: Floats) -> tuple[Floats, float]:
 def _root(noise: Floats, d: int) -> Floats:
     """Standard deviations, or the lower Cholesky factor of a covariance."""
     if noise.shape not in ((), (d,), (d, d)):
-        raise UserValueError(f"noise of shape {noise.shape}", "noise", f"give a number, {d} numbers or {d} x {d}")
+        raise UserValueError.must("noise", f"be a number, {d} numbers or {d} x {d}", noise)
     if noise.ndim < 2:
         if (noise <= 0).any():
-            raise UserValueError(f"a noise variance of {noise.min()}", "noise", "give numbers above 0")
+            raise UserValueError.must("noise", "be positive", float(noise.min()))
         return np.asarray(np.sqrt(noise))
     if not np.allclose(noise, noise.T, rtol=1e-10, atol=0):
-        raise UserValueError("a noise covariance that is not symmetric", "noise", "give (Psi + Psi^T) / 2")
+        raise UserValueError("noise must be a symmetric covariance", "noise", "give (Psi + Psi^T) / 2")
     try:
         return np.asarray(np.linalg.cholesky(noise), dtype=np.float64)
     except np.linalg.LinAlgError:
-        raise UserValueError(
-            "a noise covariance that is not positive definite", "noise", "add variance to its diagonal"
-        ) from None
+        raise UserValueError("noise must be positive definite", "noise", "add variance to its diagonal") from None
 
 
 def _checked(x: Array | float, name: str, axes: tuple[int, ...]) -> Floats:
     array = np.array(to_numpy(x, name))
     if array.ndim not in axes or not array.size or not np.isfinite(array).all():
-        raise UserValueError(f"{name} of shape {array.shape}", name, "give finite numbers of the documented shape")
+        raise UserValueError.must(name, "be finite numbers of the documented shape", array)
     return array
 
 

@@ -100,15 +100,13 @@ def maximum_entropy(
     nodes, weights = _nodes(support, discrete, n_nodes)
     table, goal = _table(features, nodes), np.atleast_1d(np.asarray(targets, np.float64))
     if goal.shape != (len(features),) or not np.isfinite(goal).all():
-        raise UserValueError(
-            f"targets of shape {goal.shape} for {len(features)} features", "targets", "one number each"
-        )
+        raise UserValueError.must("targets", f"be {len(features)} numbers, one per feature", goal)
     low, high = table.min(1), table.max(1)
     outside = (goal <= low) | (goal >= high)
     if outside.any():
         k = int(outside.argmax())
-        what = f"feature {k} cannot have the mean {goal[k]:g}: it lies between {low[k]:g} and {high[k]:g}"
-        raise UserValueError(what, f"targets[{k}]", "choose a mean inside, or another support")
+        what = f"the mean of feature {k} must be between {low[k]:g} and {high[k]:g}, got {goal[k]:g}"
+        raise UserValueError(what, f"targets[{k}]", "choose a mean between them, or another support")
     # standardized features: Newton's matrix is well conditioned and steps have a scale
     scale = np.maximum(high - low, 1e-300)
     centered = (table - goal[:, None]) / scale[:, None]
@@ -127,27 +125,27 @@ def maximum_entropy(
         mean = np.matmul(centered, mass)
         return np.matmul(centered * mass, centered.T) - np.outer(mean, mean)
 
-    found = optimize.minimize(dual, np.zeros(len(goal)), jac=True, hess=curvature, method="trust-exact",
+    result = optimize.minimize(dual, np.zeros(len(goal)), jac=True, hess=curvature, method="trust-exact",
                               options={"gtol": 1e-12, "maxiter": 2000})  # fmt: skip
-    miss = np.abs(dual(found.x)[1]).max()
+    miss = np.abs(dual(result.x)[1]).max()
     if not miss < 1e-7:
         raise UserValueError(
-            f"no law on the support has these means (off by {miss:.2g} of the features' ranges)", "targets",
-            "choose means that some law has, and features that do not determine each other",
+            f"no distribution on the support has these means (off by {miss:.2g} of the features' ranges)", "targets",
+            "choose attainable means, and features that do not determine each other",
         )  # fmt: skip
-    multipliers = found.x / scale
-    constant = float(dual(found.x)[0] + (multipliers * goal).sum())
+    multipliers = result.x / scale
+    constant = float(dual(result.x)[0] + (multipliers * goal).sum())
     return MaximumEntropy(nodes, weights, multipliers, constant, tuple(features))
 
 
 def _nodes(support: Any, discrete: bool, n_nodes: int) -> tuple[Floats, Floats]:
     points = np.asarray(list(support), np.float64)
     if not np.isfinite(points).all() or points.size < 2:
-        raise UserValueError("the support is not finite", "support", "choose ends beyond which nothing is left")
+        raise UserValueError("support must be finite", "support", "choose ends beyond which the density is negligible")
     if discrete:
         return points, np.ones_like(points)
     if points.size != 2 or not points[0] < points[1]:
-        raise UserValueError(f"support {points.tolist()}", "support", "give (low, high), or set discrete=True")
+        raise UserValueError.must("support", "be (low, high)", points.tolist(), remedy="or set discrete=True")
     # panels: one polynomial of two thousand nodes costs seconds to make
     at, weight = np.polynomial.legendre.leggauss(20)
     edges = np.linspace(points[0], points[1], max(1, n_nodes // 20) + 1)

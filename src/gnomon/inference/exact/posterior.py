@@ -81,20 +81,20 @@ class ExactPosterior:
         self._log_joint: Callable[[Any, Array], Array] = getattr(log_joint, "log_joint", log_joint)
         if not callable(self._log_joint):
             name = type(log_joint).__name__
-            raise UserTypeError(f"a {name} has no joint density", "log_joint", "pass a function of (v, h)")
+            raise UserTypeError(f"log_joint must be a function of (v, h), got a {name}", "log_joint")
         each = whole(sizes, "sizes")
         if each.ndim > 1 or (not each.ndim and not 0 <= each < 1 << 20):
-            raise UserValueError(f"sizes of shape {each.shape}", "sizes", "give the values of each latent, or how many")
+            raise UserValueError.must("sizes", "be the number of values of each latent, or the number of latents", each)
         self.sizes = (2,) * int(each) if not each.ndim else tuple(each.tolist())
         if any(size < 1 for size in self.sizes):
-            raise UserValueError(f"latents of {self.sizes} values", "sizes", "each has at least 1")
+            raise UserValueError(f"sizes must be at least 1, got {self.sizes}", "sizes")
         self.n_states = math.prod(self.sizes)
         self.limit, self.log_partition = limit, log_partition
         self._like = prototype(log_joint)
         if self.n_states > limit:
             raise UserValueError(
-                f"{len(self.sizes)} latents have {_told(self.n_states)} states: as many evaluations for each "
-                f"observation and {_told(8 * self.n_states)} bytes, above the limit of {limit}",
+                f"{len(self.sizes)} latents have {_printed(self.n_states)} states: as many evaluations for each "
+                f"observation and {_printed(8 * self.n_states)} bytes, above the limit of {limit}",
                 remedy="use VariableElimination if their posterior graph is sparse, sample, or raise `limit`",
             )
 
@@ -208,18 +208,18 @@ class ExactPosterior:
     def _placed(self, v: Array) -> Array:
         rows = v if is_tensor(v) else numbers(v, "v")
         if not rows.ndim or not len(rows):
-            raise UserValueError(f"v of shape {tuple(rows.shape)}", "v", "give one row per observation, at least one")
+            raise UserValueError.must("v", "have one row per observation, at least one", rows)
         return convert(rows, self._like) if is_tensor(self._like) and not is_tensor(rows) else rows
 
 
 def log_weights(found: Array, n: int) -> Floats:
-    """What a density answered for n rows, checked: one number each, neither nan nor +inf."""
+    """The log densities of n rows, checked: one number each, neither nan nor +inf."""
     result = to_numpy(found, "log density")
     if result.shape != (n,):
-        what = f"the density answers shape {result.shape} for {n} rows"
-        raise UserValueError(what, "log density", "answer one number per row: sum over the other axes")
+        what = f"the log density must return one number for each of the {n} rows, got shape {result.shape}"
+        raise UserValueError(what, "log density", "sum over the other axes")
     if not (result < math.inf).all():
-        raise UserValueError("a log density is nan or +inf", "log density", "it must be below +inf at every state")
+        raise UserValueError("the log density must be a number below +inf at every state", "log density")
     return result
 
 
@@ -228,5 +228,5 @@ def _normalized(table: Floats) -> Floats:
     return np.asarray(p / p.sum(1, keepdims=True), np.float64)
 
 
-def _told(count: int) -> str:
+def _printed(count: int) -> str:
     return str(count) if count < 10_000 else f"{float(min(count, 10**300)):.3g}"

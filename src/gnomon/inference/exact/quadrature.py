@@ -57,7 +57,7 @@ def log_integral(
     0.918939
     """
     if not tolerance > 0:
-        raise UserValueError(f"tolerance {tolerance}", "tolerance", "use a number above 0")
+        raise UserValueError.must("tolerance", "be positive", tolerance)
     box = _box(bounds)
     results: list[float] = []
     for panels in _PANELS[len(box)]:
@@ -74,12 +74,12 @@ def log_integral(
 def _box(bounds: Any) -> list[tuple[float, float]]:
     """The sides, as pairs of numbers."""
     if not hasattr(bounds, "__len__") or isinstance(bounds, str):
-        raise UserTypeError(f"bounds are a {type(bounds).__name__}", "bounds", "give [(lower, upper), ...]")
+        raise UserTypeError(f"bounds must be [(lower, upper), ...], got a {type(bounds).__name__}", "bounds")
     if len(bounds) not in _PANELS:
-        raise UserValueError(f"quadrature in {len(bounds)} dimensions is not supported", "bounds", "use 1 or 2 pairs")
+        raise UserValueError(f"bounds must be 1 or 2 pairs, got {len(bounds)}", "bounds")
     sides = floats(bounds, "bounds")
     if sides.shape != (len(bounds), 2):
-        raise UserValueError(f"bounds of shape {sides.shape}", "bounds", "give a pair (lower, upper) for each column")
+        raise UserValueError.must("bounds", "be a pair (lower, upper) for each column", sides)
     return [(lower, upper) for lower, upper in sides.tolist()]
 
 
@@ -104,7 +104,7 @@ def _quadrature(
 def _side(t: NDArray[np.float64], lower: float, upper: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Points of one side and the log of dx/dt."""
     if not lower < upper:
-        raise UserValueError(f"bounds ({lower}, {upper}) are empty", "bounds", "give lower < upper")
+        raise UserValueError(f"bounds must have lower < upper, got ({lower}, {upper})", "bounds")
     if math.isfinite(lower) and math.isfinite(upper):
         half = (upper - lower) / 2
         return lower + half * (1 + t), np.full_like(t, math.log(half))

@@ -54,7 +54,7 @@ def log_ratio(target: Any, x: Array | State, y: Array | State) -> Floats:
     above, below = np.broadcast_arrays(_log_p(target, x), _log_p(target, y))
     both = np.flatnonzero((above == -math.inf) & (below == -math.inf))
     if both.size:
-        raise UserValueError("both states have probability 0", f"row {both[0]}", "compare states that can be")
+        raise UserValueError("both states have probability 0", f"row {both[0]}", "compare possible states")
     return np.asarray(above - below, np.float64)
 
 
@@ -76,7 +76,7 @@ def conditional(
     target : energy, log density, callable, or model with blocks
         Over rows of `d` units, or, when units are named by their block, the joint energy over all blocks.
     a : sequence of int, or of block names and pairs (block, number)
-        The units asked about.
+        The units query about.
     given : mapping of such names to values, optional
         The units of b: a number or (rows,) for a unit, (size,) or (rows, size) for a block.
     d : int, optional
@@ -108,26 +108,28 @@ def conditional(
     [0.25, 0.75]
     """
     layout = _Layout.of(target, [*a, *(given or {})], d)
-    asked = [unit for name in a for unit in layout.units(name)]
+    query = [unit for name in a for unit in layout.units(name)]
     held, rows = _held(layout, given or {})
-    rest = [unit for unit in range(layout.d) if unit not in held and unit not in asked]
-    if len({*asked}) < len(asked) or any(unit in held for unit in asked):
-        raise UserValueError("a unit is named twice", "a, given", "ask for it once, or observe it")
+    rest = [unit for unit in range(layout.d) if unit not in held and unit not in query]
+    if len({*query}) < len(query) or any(unit in held for unit in query):
+        raise UserValueError("a unit is named twice", "a, given", "name it once: as a query or as given")
     k, n = len(values), 1 if rows is None else rows
-    outer, inner = k ** len(asked), k ** len(rest)
+    outer, inner = k ** len(query), k ** len(rest)
     if outer * inner > limit:
         raise UserValueError(
-            f"{len(asked)} units asked about and {len(rest)} summed out have {float(outer * inner):.3g} states, as "
+            f"{len(query)} units of interest and {len(rest)} summed out have {float(outer * inner):.3g} states, as "
             f"many evaluations for each of {n} conditions, above the limit of {limit}",
             remedy="observe more units, sample (gnomon.sample_chain), or raise `limit`",
         )
     size = max(1, _NUMBERS // (outer * inner))
     groups = [np.arange(first, min(first + size, n)) for first in range(0, n, size)]
-    table = np.concatenate([_sums(target, layout, asked, rest, held, values, group) for group in groups])
+    table = np.concatenate([_sums(target, layout, query, rest, held, values, group) for group in groups])
     total = logsumexp(table, 1)
     gone = np.flatnonzero(total == -math.inf)
     if gone.size:
-        raise UserValueError("the condition has probability 0", f"given, row {gone[0]}", "condition on what can be")
+        raise UserValueError(
+            "the condition has probability 0", f"given, row {gone[0]}", "condition on a possible event"
+        )
     p = np.exp(table - total[:, None])
     return np.asarray(p[0] if rows is None else p, np.float64)
 
@@ -151,7 +153,7 @@ class _Layout(NamedTuple):
         if d is None and "visible" in getattr(target, "blocks", ()):
             d = target.sizes["visible"]
         if d is None:
-            raise UserValueError("the target does not say how many units it has", "d", "pass d")
+            raise UserValueError("d is required: the target does not give its number of units", "d")
         return cls(int(d), {})
 
     def units(self, name: Any) -> list[int]:
@@ -177,10 +179,10 @@ def _held(layout: _Layout, given: Mapping[Any, ArrayLike]) -> tuple[dict[int, Fl
         x, units = to_numpy(value), layout.units(name)
         block = isinstance(name, str)
         if x.ndim > 1 + block or (block and x.shape[-1:] != (len(units),)):
-            raise UserValueError(f"{name!r} is given values of shape {x.shape}", "given", "one value per unit and row")
+            raise UserValueError(f"{name!r} must have one value per row, got shape {x.shape}", "given")
         if x.ndim == 1 + block:
             if rows not in (None, len(x)):
-                raise UserValueError(f"{name!r} has {len(x)} rows, others {rows}", "given", "give equally many")
+                raise UserValueError(f"{name!r} must have {rows} rows like the others, got {len(x)}", "given")
             rows = len(x)
         for j, unit in enumerate(units):
             if unit in found:
@@ -192,7 +194,7 @@ def _held(layout: _Layout, given: Mapping[Any, ArrayLike]) -> tuple[dict[int, Fl
 def _sums(
     target: Any,
     layout: _Layout,
-    asked: Sequence[int],
+    query: Sequence[int],
     rest: Sequence[int],
     held: Mapping[int, Floats],
     values: Sequence[float],
@@ -200,7 +202,7 @@ def _sums(
 ) -> Floats:
     """log sum over c for every state of a under some conditions: shape (rows, states of a), in bounded memory."""
     k, levels = len(values), np.asarray(values, np.float64)
-    units, inner = [*asked, *rest], k ** len(rest)
+    units, inner = [*query, *rest], k ** len(rest)
     count, width = k ** len(units), max(1, _NUMBERS // max(layout.d, 1))
     found = np.empty(len(rows) * count)
     for start in range(0, found.size, width):

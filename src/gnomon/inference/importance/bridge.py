@@ -133,7 +133,7 @@ def estimate_log_ratio(
     """
     x0, x1 = (x if x is None or is_tensor(x) else numbers(x, name) for x, name in ((x0, "x0"), (x1, "x1")))
     if max_iter < 1 or not tol > 0:
-        raise UserValueError(f"tol {tol}, max_iter {max_iter}", "tol, max_iter", "use positive numbers")
+        raise UserValueError(f"tol and max_iter must be positive, got {tol} and {max_iter}", "tol, max_iter")
     at0, at1 = _values(log_p0, x0, x1, "log_p0"), _values(log_p1, x0, x1, "log_p1")
     _check_own(at0[0], "x0", "log_p0")
     _check_own(at1[1], "x1", "log_p1")
@@ -143,7 +143,7 @@ def estimate_log_ratio(
         raise _no_overlap(0.0)
     if callable(bridge):
         if x0 is None or x1 is None:
-            raise UserTypeError("a bridge of your own is evaluated at the draws", "x0, x1", "pass the draws")
+            raise UserTypeError("x0 and x1 are required for a bridge given as a function", "x0, x1", "pass the draws")
         terms = to_numpy(bridge(x0)) - at0[0], to_numpy(bridge(x1)) - at1[1]
         log_r, n_iter, converged = _log_r(*terms), 0, True
     elif bridge == "geometric":
@@ -173,34 +173,34 @@ def _values(
         try:
             left, right = (floats(part, name).ravel() for part in log_p)
         except (TypeError, ValueError, UserError):
-            raise UserTypeError(f"{name} is neither callable nor a pair", name, "pass (values at x0, at x1)") from None
+            raise UserTypeError(f"{name} must be a function or a pair (values at x0, values at x1)", name) from None
     elif x0 is None or x1 is None:
-        raise UserTypeError(f"{name} is evaluated at the draws", "x0, x1", "pass the draws")
+        raise UserTypeError(f"x0 and x1 are required where {name} is a function", "x0, x1", "pass the draws")
     else:
         left, right = to_numpy(log_p(x0), name), to_numpy(log_p(x1), name)
     for part, side, x in ((left, "x0", x0), (right, "x1", x1)):
         if part.ndim != 1 or part.size == 0 or (x is not None and len(x) != part.size):
-            raise UserValueError(f"values of shape {part.shape}", f"{name} at {side}", "give one number per draw")
+            raise UserValueError.must("values", "be one number per draw", part, f"{name} at {side}")
         bad = np.flatnonzero(np.isnan(part) | (part == math.inf))
         if bad.size:
-            what = f"the log density {part[bad[0]]}"
-            raise UserValueError(what, f"{name} at {side}, draw {bad[0]}", "densities must be finite")
+            what = f"the log density must be finite, got {part[bad[0]]}"
+            raise UserValueError(what, f"{name} at {side}, draw {bad[0]}")
     return left, right
 
 
 def _check_own(values: Floats, draws: str, name: str) -> None:
     lost = np.flatnonzero(values == -math.inf)
     if lost.size:
-        what = "the density is 0 at a draw of its own"
+        what = "a density is 0 at one of its own draws"
         raise UserValueError(what, f"{name} at {draws}, draw {lost[0]}", "pass draws of this very density")
 
 
 def _sizes(ess: tuple[float | None, float | None], n0: int, n1: int) -> tuple[float, float]:
     if not isinstance(ess, tuple | list) or len(ess) != 2:
-        raise UserValueError(f"ess is {ess!r}", "ess", "give a pair of numbers or None")
+        raise UserValueError.must("ess", "be a pair of numbers or None", ess)
     left, right = (float(n) if own is None else float(floats(own, "ess")) for own, n in zip(ess, (n0, n1), strict=True))
     if not (0 < left < math.inf and 0 < right < math.inf):
-        raise UserValueError(f"effective numbers {left} and {right}", "ess", "use positive numbers")
+        raise UserValueError(f"ess must be positive, got {left} and {right}", "ess")
     return left, right
 
 

@@ -51,8 +51,8 @@ def chain_ratio(
 def target_chain(path: Path, noise: Noise, chains: int, draws: int, burn_in: int) -> Array:
     """Chains on the last level of a path, begun at draws of the first: (chains, draws, d)."""
     if chains < 2 or draws < 8 or burn_in < 0:
-        what = f"{chains} chains of {draws} draws after {burn_in}"
-        raise UserValueError(what, "chains, draws, burn_in", "use at least 2, 8 and 0: the error needs several chains")
+        what = f"chains, draws and burn_in must be at least 2, 8 and 0, got {chains}, {draws} and {burn_in}"
+        raise UserValueError(what, "chains, draws, burn_in", "the error needs several chains")
     doable(burn_in + draws, "burn_in, draws")
     affordable(chains * draws * row_size(path, chains * draws, noise), "chains, draws", "take fewer")
     x, kept, level = path.start(chains, noise.child("start")), [], len(path) - 1

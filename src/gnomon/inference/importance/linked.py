@@ -87,7 +87,9 @@ def linked(
     True
     """
     if runs < 1 or chain_length < 1:
-        raise UserValueError(f"{runs} runs of {chain_length} states", "runs, chain_length", "use 1 or more")
+        raise UserValueError(
+            f"runs and chain_length must be at least 1, got {runs} and {chain_length}", "runs, chain_length"
+        )
     check_path(path)
     doable(len(path) * chain_length, "chain_length")
     states = runs * chain_length

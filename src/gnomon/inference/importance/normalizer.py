@@ -30,7 +30,9 @@ class Proposal:
         event = np.shape(family.mean) if event is None else event  # laws of one vector have no batches
         shape = (*getattr(family, "batch_shape", ()), *event)
         if len(shape) > 1:
-            raise UserValueError(f"a family of shape {shape}", "proposal", "use one vector, or a batch of numbers")
+            raise UserValueError(
+                f"proposal must be one vector or a batch of numbers, got a family of shape {shape}", "proposal"
+            )
         self.family, self.size = family, 1 if not shape else int(np.prod(shape))
         self._column, self._whole = not shape, bool(event)
 
@@ -68,7 +70,7 @@ def as_proposal(proposal: Any) -> Any:
             "use one of gnomon.distributions, such as gnomon.distributions.real.Normal",
         )  # fmt: skip
     raise UserTypeError(
-        f"a {type(inner).__name__} is no proposal", "proposal", "pass a distribution: sample(n, noise) and log_prob(x)"
+        f"proposal must have sample(n, noise) and log_prob(x), got a {type(inner).__name__}", "proposal"
     )
 
 

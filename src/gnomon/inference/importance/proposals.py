@@ -50,7 +50,7 @@ def optimal_proposal(p: ArrayLike, f: ArrayLike) -> Floats:
     size = p * np.abs(f)
     total = size.sum()
     if not total > 0:
-        raise UserValueError("f is 0 wherever p is not", "f", "its expectation is 0 without any draw")
+        raise UserValueError("f is 0 wherever p is not", "f", "its expectation is 0: no draw is needed")
     return np.asarray(size / total)
 
 
@@ -108,17 +108,17 @@ def least_variance(p: ArrayLike, f: ArrayLike) -> float:
 def _checked(p: ArrayLike, f: ArrayLike) -> tuple[Floats, Floats]:
     f = floats(f, "f")
     if f.ndim != 1:
-        raise UserValueError(f"f of shape {f.shape}", "f", "give one number per state")
+        raise UserValueError.must("f", "be one number per state", f)
     bad = np.flatnonzero(~np.isfinite(f))
     if bad.size:
-        raise UserValueError(f"the value of f is {f[bad[0]]}", f"state {bad[0]}", "give finite numbers")
+        raise UserValueError.must("f", "be finite", f[bad[0]], f"state {bad[0]}")
     return _distribution(p, "p", f.size), f
 
 
 def _distribution(p: ArrayLike, name: str, size: int) -> Floats:
     p = floats(p, name)
     if p.shape != (size,):
-        raise UserValueError(f"{name} of shape {p.shape} for {size} values of f", name, "give one number per state")
+        raise UserValueError.must(name, f"be {size} numbers, one per value of f", p)
     if not (np.isfinite(p).all() and (p >= 0).all() and abs(p.sum() - 1) <= 1e-6):
-        raise UserValueError(f"{name} sums to {p.sum():g} or has a negative entry", name, "give probabilities")
+        raise UserValueError(f"{name} must be at least 0 and sum to 1, got the sum {p.sum():g}", name)
     return p

@@ -76,18 +76,24 @@ class WeightedSample:
     def __post_init__(self) -> None:
         log_w = to_numpy(self.log_weights).copy()
         if log_w.ndim != 1 or log_w.size == 0:
-            raise UserValueError(f"log weights of shape {log_w.shape}", "log_weights", "pass one number per draw")
+            raise UserValueError.must("log_weights", "be one number per draw", log_w)
         bad = np.flatnonzero(np.isnan(log_w) | (log_w == math.inf))
         if bad.size:
-            raise UserValueError(
-                f"log weight {log_w[bad[0]]}", f"draw {bad[0]}", "the target must be finite where the proposal draws"
+            raise UserValueError.must(
+                "log_weights",
+                "be below inf",
+                log_w[bad[0]],
+                f"draw {bad[0]}",
+                "the target must be finite where the proposal draws",
             )
         if log_w.max() == -math.inf:
             raise UserValueError(
                 f"all {log_w.size} weights are 0", "log_weights", "choose a proposal that covers the target"
             )
         if self.values is not None and len(self.values) != log_w.size:
-            raise UserValueError(f"{len(self.values)} values for {log_w.size} weights", "values", "pass one per weight")
+            raise UserValueError(
+                f"values must be one per weight, got {len(self.values)} for {log_w.size} weights", "values"
+            )
         log_w.setflags(write=False)
         object.__setattr__(self, "log_weights", log_w)
 
@@ -169,7 +175,7 @@ class WeightedSample:
         """
         y = to_numpy(f(self.values) if callable(f) else f)
         if y.shape[:1] != self.log_weights.shape:
-            raise UserValueError(f"f of shape {y.shape} for {len(self)} draws", "f", "return one value per draw")
+            raise UserValueError(f"f must return one value per draw, got shape {y.shape} for {len(self)} draws", "f")
         n = len(self)
         if self_normalized:
             w = self.normalized_weights
@@ -220,7 +226,7 @@ class WeightedSample:
         """
         n = len(self) if n is None else n
         if n < 1:
-            raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+            raise UserValueError.must("n", "be at least 1", n)
         affordable(n, "n", "take fewer draws")
         if method not in ("systematic", "multinomial"):
             raise UserValueError(f"method {method!r} is unknown", "method", "use systematic or multinomial")
@@ -286,7 +292,7 @@ def importance_sample(
     Kahn and Marshall (1953), "Methods of reducing sample size in Monte Carlo computations".
     """
     if n < 1:
-        raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+        raise UserValueError.must("n", "be at least 1", n)
     from gnomon.inference.importance.normalizer import as_proposal  # which builds on this module
 
     proposal = as_proposal(proposal)
@@ -324,11 +330,11 @@ def check_support(p: ArrayLike, q: ArrayLike, f: ArrayLike = 1.0) -> None:
     p, q, f = floats(p, "p"), floats(q, "q"), floats(f, "f")
     if p.ndim != 1 or q.shape != p.shape or f.shape not in ((), p.shape):
         raise UserValueError(
-            f"p, q, f of shapes {p.shape}, {q.shape}, {f.shape}", "p, q, f", "give one number per state"
+            f"p, q and f must be one number per state, got shapes {p.shape}, {q.shape}, {f.shape}", "p, q, f"
         )
     for name, given in (("p", p), ("q", q), ("f", f)):
         if not (np.isfinite(given) & ((given >= 0) | (name == "f"))).all():
-            raise UserValueError(f"{name} holds a mass that is negative or not finite", name, "give finite masses >= 0")
+            raise UserValueError(f"{name} must be finite and at least 0", name)
     missed = np.flatnonzero((p * f != 0) & (q == 0))
     if missed.size:
         raise UserValueError(

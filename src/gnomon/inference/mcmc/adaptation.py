@@ -58,7 +58,7 @@ class DualAveraging:
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
-            raise UserValueError(f"acceptance {self.target} is outside (0, 1)", "target", "0.8 is usual for HMC")
+            raise UserValueError.must("target", "be in (0, 1)", self.target, remedy="0.8 is usual for HMC")
 
     def init(self, step_size: float | Array) -> dict[str, Floats]:
         """The state before the first update, at a first step size or at one per chain."""

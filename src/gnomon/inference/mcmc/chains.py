@@ -56,9 +56,9 @@ class FiniteChain:
         """
         now = np.array(v, dtype=np.float64)
         if now.ndim == 0 or len(now) != len(self.matrix):
-            raise UserValueError(f"a distribution of shape {now.shape} does not fit {len(self.matrix)} states", "v")
+            raise UserValueError.must("v", f"have {len(self.matrix)} entries, one per state", now)
         if t < 0:
-            raise UserValueError(f"{t} steps are not possible", "t", "use 0 or more")
+            raise UserValueError.must("t", "be at least 0", t)
         for _ in range(t):
             now = np.matmul(self.matrix, now)
         return now
@@ -88,9 +88,7 @@ class FiniteChain:
         x = np.array(start, dtype=np.int64).ravel()
         bad = np.flatnonzero((x < 0) | (x >= len(self.matrix)))
         if bad.size:
-            raise UserValueError(
-                f"state {x[bad[0]]} does not exist", f"chain {bad[0]}", f"use 0 to {len(self.matrix) - 1}"
-            )
+            raise UserValueError.must("a state", f"be in [0, {len(self.matrix)})", x[bad[0]], f"chain {bad[0]}")
         path = np.empty((n_steps + 1, x.size), dtype=np.int64)
         path[0] = x
         for t in range(n_steps):
@@ -169,9 +167,8 @@ def trajectory_log_weight(path: ArrayLike, log_p: ArrayLike, kernels: Sequence[A
     n = x.shape[-1]
     if len(log_p) != n + 1 or len(kernels) != n - 1:
         raise UserValueError(
-            f"{len(log_p)} densities and {len(kernels)} kernels do not fit {n} states",
+            f"log_p and kernels must have {n + 1} and {n - 1} entries, got {len(log_p)} and {len(kernels)}",
             "log_p, kernels",
-            f"pass {n + 1} and {n - 1}",
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         total = log_p[n][x[..., n - 1]] - log_p[0][x[..., 0]]
@@ -185,15 +182,15 @@ def trajectory_log_weight(path: ArrayLike, log_p: ArrayLike, kernels: Sequence[A
 def _column_stochastic(matrix: ArrayLike) -> NDArray[np.float64]:
     a = np.array(matrix, dtype=np.float64)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
-        raise UserValueError(f"a transition matrix of shape {a.shape} is not square", "matrix")
+        raise UserValueError.must("matrix", "be square", a)
     if not (np.isfinite(a).all() and (a >= 0).all()):
-        raise UserValueError("the transition matrix has an entry outside [0, 1]", "matrix")
+        raise UserValueError("matrix must have entries in [0, 1]", "matrix")
     sums = a.sum(axis=0)
     j = int(np.abs(sums - 1).argmax())
     if abs(sums[j] - 1) > _SUM_TOLERANCE:
         rows = np.allclose(a.sum(axis=1), 1, rtol=0, atol=_SUM_TOLERANCE)
         remedy = "its rows do: pass the transpose" if rows else "entry (i, j) is the probability of going from j to i"
-        raise UserValueError(f"the column sums to {sums[j]:.6g}, not 1", f"matrix, column {j}", remedy)
+        raise UserValueError(f"a column must sum to 1, got {sums[j]:.6g}", f"matrix, column {j}", remedy)
     return a
 
 
@@ -201,7 +198,7 @@ def _density(p: ArrayLike, matrix: ArrayLike) -> NDArray[np.float64]:
     """p normalized, one entry per state."""
     p = np.array(p, dtype=np.float64).ravel()
     if p.size != len(np.asarray(matrix)):
-        raise UserValueError(f"{p.size} probabilities for {len(np.asarray(matrix))} states", "p")
+        raise UserValueError(f"p must have {len(np.asarray(matrix))} entries, one per state, got {p.size}", "p")
     if not (np.isfinite(p).all() and (p >= 0).all() and p.sum() > 0):
-        raise UserValueError("p is not a distribution", "p", "use finite entries of at least 0, not all 0")
+        raise UserValueError("p must be finite and at least 0, and not all 0", "p")
     return p / p.sum()

@@ -128,7 +128,7 @@ class Tempered(Density):
         betas = to_numpy(beta)
         if not (np.isfinite(betas) & (betas >= 0)).all():
             bad = betas[~(np.isfinite(betas) & (betas >= 0))].flat[0]
-            raise UserValueError(f"inverse temperature {bad}", "beta", "use finite numbers of at least 0")
+            raise UserValueError.must("beta", "be finite and at least 0", bad)
         self.target, self.base = as_density(target), None if base is None else as_density(base)
         self.beta = betas
 
@@ -229,7 +229,7 @@ def as_density(target: Any) -> Density:
     if callable(target):
         return Density(target)
     raise UserTypeError(
-        f"{type(target).__name__} is no density", "target", "pass a log density, or an object with energy or log_prob"
+        f"target must be a log density or have energy or log_prob, got a {type(target).__name__}", "target"
     )
 
 
@@ -263,9 +263,10 @@ def _told_shape(x: Array) -> Iterator[None]:
 def _per_row(value: Array, x: Array) -> Array:
     if tuple(getattr(value, "shape", ())) != (len(x),):
         raise UserValueError(
-            f"the log density of {len(x)} rows has shape {tuple(getattr(value, 'shape', ()))}", "target",
-            "answer one number per row: sum over the other axes",
-        )  # fmt: skip
+            f"target must return one number per row, ({len(x)},), got {tuple(getattr(value, 'shape', ()))}",
+            "target",
+            "sum over the other axes",
+        )
     return value
 
 
@@ -287,6 +288,8 @@ def _spread(factor: Array, x: Array) -> Array:
 def _logits(conditional: Any) -> Array:
     if not isinstance(conditional, Bernoulli):
         raise UserTypeError(
-            f"conditionals are {type(conditional).__name__}, not Bernoulli", "target", "temper models of binary units"
+            f"conditionals must be Bernoulli, got {type(conditional).__name__}",
+            "target",
+            "temper models of binary units",
         )
     return cast(Array, conditional.logits)

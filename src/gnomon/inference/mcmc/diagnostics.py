@@ -123,7 +123,7 @@ def ess(draws: Array, kind: str = "bulk") -> Floats | float:
     if kind not in kinds:
         raise UserValueError(f"kind {kind!r} is unknown", "kind", "use " + ", ".join(kinds))
     if np.shape(draws)[1:2] < (8,):
-        raise UserValueError(f"draws of shape {tuple(np.shape(draws))} are too few", "draws", "use 8 or more per chain")
+        raise UserValueError.must("draws", "have 8 or more per chain", draws)
     return _by_columns(draws, kinds[kind])
 
 
@@ -222,7 +222,7 @@ def summarize(draws: Mapping[str, Array] | Array) -> Summary:
 def _checked(draws: Array) -> Floats:
     x = to_numpy(draws)
     if x.ndim < 2 or x.shape[0] < 1 or x.shape[1] < 4:
-        raise UserValueError(f"draws of shape {x.shape}", "draws", "use (chains, draws, ...) with 4 draws or more")
+        raise UserValueError.must("draws", "be (chains, draws, ...) with 4 draws or more", x)
     return x
 
 

@@ -69,9 +69,9 @@ class HMC:
     def __post_init__(self) -> None:
         check_positive(self.step_size, "step_size")
         if self.steps < 1:
-            raise UserValueError(f"{self.steps} leapfrog steps", "steps", "use 1 or more")
+            raise UserValueError.must("steps", "be at least 1", self.steps)
         if not 0 <= self.jitter < 1:
-            raise UserValueError(f"jitter {self.jitter} is outside [0, 1)", "jitter", "0.2 is usual")
+            raise UserValueError.must("jitter", "be in [0, 1)", self.jitter, remedy="0.2 is usual")
         object.__setattr__(self, "_root", None if self.covariance is None else root_of(self.covariance))
 
     def init(self, position: Array, target: Any) -> ChainState:

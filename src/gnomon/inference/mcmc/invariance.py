@@ -92,9 +92,9 @@ def check_invariance(
     True
     """
     if steps < 1:
-        raise UserValueError(f"{steps} moves", "steps", "use 1 or more")
+        raise UserValueError.must("steps", "be at least 1", steps)
     if len(draws) < 100:
-        raise UserValueError(f"{len(draws)} draws show nothing", "draws", "use thousands")
+        raise UserValueError.must("draws", "be at least 100", len(draws), remedy="use thousands")
     state = kernel.init(draws, target)
     for t in range(steps):
         state, _ = kernel.step(state, noise.at(t))

@@ -72,9 +72,10 @@ def reversal(kernel: Any) -> Any:
     """
     if not hasattr(kernel, "reversed"):
         raise UserTypeError(
-            f"the reversal of {type(kernel).__name__} is not known", "kernel",
-            "give it a method reversed(), which answers itself if the kernel is reversible",
-        )  # fmt: skip
+            f"the reversal of {type(kernel).__name__} is unknown",
+            "kernel",
+            "give it a method reversed(); a reversible kernel returns itself",
+        )
     return kernel.reversed()
 
 
@@ -85,9 +86,10 @@ def start_at(position: Array, log_p: Array) -> None:
     if bad.size:
         at = np.array2string(to_numpy(position[int(bad[0])]).ravel()[:4], precision=4)
         raise UserValueError(
-            f"the log density is {values[bad[0]]} at {at}", f"start, chain {bad[0]}",
-            "start where the density is positive and finite",
-        )  # fmt: skip
+            f"the log density must be finite at the start, got {values[bad[0]]} at {at}",
+            f"start, chain {bad[0]}",
+            "start where the density is positive",
+        )
 
 
 def select(accepted: Array, new: Array, old: Array) -> Array:

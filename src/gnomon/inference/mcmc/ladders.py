@@ -55,12 +55,11 @@ def ladder(n: int, kind: Literal["geometric", "linear"] = "geometric", hottest: 
     >>> ladder(3, hottest=0.25).tolist(), ladder(3, "linear", 0.0).tolist()
     ([1.0, 0.5, 0.25], [1.0, 0.5, 0.0])
     """
-    doable(n, "n", least=2, what="temperatures")
+    doable(n, "n", least=2)
     if kind not in ("geometric", "linear"):
         raise UserValueError(f"ladder {kind!r} is unknown", "kind", "use geometric or linear")
     if not (0 < hottest < 1 or (kind == "linear" and hottest == 0)):
-        remedy = "use a number below 1 and above 0" + (", or 0" if kind == "linear" else ", or kind='linear' for 0")
-        raise UserValueError(f"hottest inverse temperature {hottest}", "hottest", remedy)
+        raise UserValueError.must("hottest", "be in (0, 1), or 0 with kind='linear'", hottest)
     betas = np.linspace(1.0, hottest, n) if kind == "linear" else hottest ** (np.arange(n) / (n - 1))
     betas[-1] = hottest
     return np.asarray(betas, dtype=np.float64)
@@ -77,16 +76,15 @@ def check_falling(betas: ArrayLike) -> Floats:
     """
     b = np.array(betas, dtype=np.float64)
     if b.ndim != 1 or b.size < 2:
-        raise UserValueError(f"a ladder of shape {b.shape}", "betas", "pass 2 or more inverse temperatures")
+        raise UserValueError.must("betas", "be 2 or more inverse temperatures on one axis", b)
     if b[0] != 1:
-        raise UserValueError(f"the ladder begins at {b[0]:g}, not at 1", "betas, entry 0", "begin with the target")
+        raise UserValueError(f"betas must begin at 1, the target, got {b[0]}", "betas")
     wrong = np.flatnonzero(~(np.diff(b) < 0) | ~(b[1:] >= 0))
     if wrong.size:
         k = int(wrong[0])
         raise UserValueError(
-            f"the ladder does not fall from {b[k]:g} to {b[k + 1]:g}", f"betas, entry {k + 1}",
-            "use strictly falling numbers of at least 0",
-        )  # fmt: skip
+            f"betas must fall strictly and stay at least 0, got {b[k]} then {b[k + 1]}", f"betas, entry {k + 1}"
+        )
     return b
 
 
@@ -121,7 +119,7 @@ def adapt(betas: ArrayLike, swap_rates: ArrayLike) -> Floats:
     """
     b, rates = check_falling(betas), np.asarray(swap_rates, dtype=np.float64)
     if rates.shape != (len(b) - 1,) or not ((rates >= 0) & (rates <= 1)).all():
-        raise UserValueError(f"swap rates {rates}", "swap_rates", f"pass {len(b) - 1} numbers in [0, 1]")
+        raise UserValueError.must("swap_rates", f"be {len(b) - 1} numbers in [0, 1]", rates)
     return _evened(b, special.erfcinv(np.clip(rates, _LEAST_RATE, 1 - _LEAST_RATE)))
 
 
@@ -142,7 +140,7 @@ def spaced_by(n: int, betas: ArrayLike, capacity: ArrayLike) -> Floats:
     >>> spaced_by(3, [1.0, 0.0], [4.0, 4.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    doable(n, "n", least=2, what="temperatures")
+    doable(n, "n", least=2)
     b, spread = check_falling(betas), np.sqrt(_capacities(betas, capacity))
     fine = np.interp(np.arange(200 * (len(b) - 1) + 1) / 200, np.arange(len(b)), b)
     height = np.interp(-fine, -b, spread)
@@ -175,13 +173,13 @@ def heat_capacity(beta: ArrayLike, energies: ArrayLike, log_weights: ArrayLike |
     """
     e, b = floats(energies, "energies").ravel(), floats(beta, "beta")
     if not np.isfinite(b).all():
-        raise UserValueError("an inverse temperature is not finite", "beta", "give finite numbers")
+        raise UserValueError("beta must be finite", "beta")
     if e.size == 0 or not np.isfinite(e).all():
-        raise UserValueError("energies are not finite numbers", "energies", "leave out states of infinite energy")
+        raise UserValueError("energies must be finite", "energies", "leave out states of infinite energy")
     extra = np.zeros_like(e) if log_weights is None else floats(log_weights, "log_weights").ravel()
     if extra.shape != e.shape or not (extra < np.inf).all():
         raise UserValueError(
-            f"{extra.size} log weights of {e.size} states", "log_weights", "give one below inf for each"
+            f"log_weights must be {e.size} numbers below inf, one per state, got {extra.size}", "log_weights"
         )
     p = special.softmax(extra - b[..., None] * e, axis=-1)
     mean = p @ e
@@ -300,5 +298,5 @@ def _evened(b: Floats, lengths: Floats, n: int | None = None) -> Floats:
 def _capacities(betas: ArrayLike, capacity: ArrayLike) -> Floats:
     c = np.asarray(capacity, dtype=np.float64)
     if c.shape != np.shape(betas) or not (np.isfinite(c) & (c > 0)).all():
-        raise UserValueError(f"heat capacities {c}", "capacity", "pass a finite number above 0 per inverse temperature")
+        raise UserValueError.must("capacity", "be a finite positive number per inverse temperature", c)
     return c

@@ -169,10 +169,12 @@ def estimate_mutual_information(model: Any, x: Array, noise: Noise, *, block: st
     x = _states(model, block, x)
     n = len(x)
     if n < 2:
-        raise UserValueError(f"{n} draws", "x", "use 2 or more, thousands for a code of several nats")
+        raise UserValueError.must("x", "have at least 2 draws", n, remedy="use thousands for a code of several nats")
     conditional = model.conditional(other, {block: x})
     if not hasattr(conditional, "logits"):
-        raise UserTypeError(f"{type(conditional).__name__} is not Bernoulli", "model", "use binary units")
+        raise UserTypeError(
+            f"conditionals must be Bernoulli, got {type(conditional).__name__}", "model", "use binary units"
+        )
     h, logits = to_numpy(conditional.sample(noise, 0)), to_numpy(conditional.logits)
     ground = softplus(logits).sum(axis=1)
     lower, upper = np.empty(n), np.empty(n)
@@ -218,7 +220,7 @@ def coupled_pair_trade_off(w: float) -> TradeOff:
     (0.6031, 0.9293)
     """
     if not np.isfinite(w):
-        raise UserValueError(f"a coupling of {w}", "w", "give a finite number")
+        raise UserValueError.must("w", "be finite", w)
     a = 2.0 * abs(float(w))
     wrong, right = float(softplus(np.asarray(a))), float(softplus(np.asarray(-a)))
     entropy = right / (1 + np.exp(-a)) + wrong * np.exp(-wrong)
@@ -230,15 +232,15 @@ def _states(model: Any, block: str, x: Any) -> Array:
     states: Array = x if is_tensor(x) else numbers(x, "x")
     units = getattr(model, "sizes", {}).get(block)  # models of conditionals alone need not tell
     if states.ndim != 2 or states.shape[1] != (units or states.shape[1]):
-        what = f"states of shape {tuple(states.shape)} for {units or 'the'} units of {block!r}"
-        raise UserValueError(what, "x", f"give (rows, {units or 'units'})")
+        what = f"x must be (rows, {units or 'units'}) for block {block!r}, got shape {tuple(states.shape)}"
+        raise UserValueError(what, "x")
     return states
 
 
 def _two(model: Any, block: str | None) -> tuple[str, str]:
     blocks = tuple(getattr(model, "blocks", ()))
     if len(blocks) != 2:
-        raise UserTypeError(f"{type(model).__name__} has {len(blocks)} blocks", "model", "use a model of two blocks")
+        raise UserTypeError(f"model must have two blocks, got {len(blocks)}", "model")
     block = blocks[0] if block is None else block
     if block not in blocks:
         raise UserValueError(f"block {block!r} is unknown", "block", "use " + " or ".join(blocks))

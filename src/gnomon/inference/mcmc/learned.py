@@ -55,7 +55,7 @@ class AddNormal:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 0 < self.scale < np.inf:
-            raise UserValueError(f"scale {self.scale}", "scale", "use a finite number above 0")
+            raise UserValueError.must("scale", "be finite and positive", self.scale)
 
     def __call__(self, x: Array, noise: Noise) -> Array:
         """Corrupted rows."""
@@ -74,7 +74,7 @@ class Replace:
         check_fields(self)
         _probability(self.rate)
         if self.states < 1:
-            raise UserValueError(f"{self.states} states are not possible", "states", "use 1 or more")
+            raise UserValueError.must("states", "be at least 1", self.states)
         affordable(self.states**2, "states", "use fewer states: their matrix holds the square")
 
     def __call__(self, x: Array, noise: Noise) -> Array:
@@ -110,10 +110,10 @@ class FiniteDenoiser:
     @checked
     def __init__(self, corruption: Any, smoothing: float = 0.0) -> None:
         if not 0 <= smoothing < np.inf:
-            raise UserValueError(f"smoothing {smoothing}", "smoothing", "use a finite number of at least 0")
+            raise UserValueError.must("smoothing", "be finite and at least 0", smoothing)
         if not callable(getattr(corruption, "matrix", None)):
-            what = f"a {type(corruption).__name__} has no matrix of states"
-            raise UserTypeError(what, "corruption", "pass one with matrix(), such as Replace(rate, states)")
+            what = f"corruption must have matrix(), as Replace(rate, states) has, got a {type(corruption).__name__}"
+            raise UserTypeError(what, "corruption")
         self.corruption, self.smoothing = corruption, smoothing
         self._noise = FiniteChain(corruption.matrix()).matrix
         self.matrix = np.full(self._noise.shape, 1 / len(self._noise))
@@ -129,16 +129,18 @@ class FiniteDenoiser:
         k = len(self._noise)
         codes = _codes(x, k)
         if codes.ndim != 1 or not codes.size:
-            raise UserValueError(f"states of shape {codes.shape}", "x", "give a state per row, (n,)")
+            raise UserValueError.must("x", "be one state per row, (n,)", codes)
         weights = np.ones(len(codes)) if weight is None else floats(weight, "weight")
         if weights.shape != codes.shape or not (np.isfinite(weights) & (weights >= 0)).all():
-            raise UserValueError(f"weights of shape {weights.shape}", "weight", "give a number of at least 0 per row")
+            raise UserValueError.must("weight", "be one number >= 0 per row", weights)
         counts = np.bincount(codes, weights, minlength=k)
         joint = self._noise.T * counts[:, None] + self.smoothing  # (clean, corrupted)
         total = joint.sum(axis=0)
         if not (total > 0).all():
             raise UserValueError(
-                "no row of the data can become it", f"state {int(np.argmin(total))}", "use smoothing above 0"
+                "a state cannot arise from any row of the data",
+                f"state {int(np.argmin(total))}",
+                "use smoothing above 0",
             )
         self.matrix = joint / total
         return self
@@ -191,11 +193,11 @@ class TransitionOperator:
     def __post_init__(self) -> None:
         corruption: Any = self.corruption
         if not callable(corruption) and not hasattr(corruption, "matrix"):
-            what = f"a {type(corruption).__name__} is no corruption"
-            raise UserTypeError(what, "corruption", "pass a function of (x, noise), such as FlipBits(rate)")
+            what = f"corruption must be a function of (x, noise), got a {type(corruption).__name__}"
+            raise UserTypeError(what, "corruption")
         if not callable(getattr(self.denoiser, "conditional", None)):
-            what = f"a {type(self.denoiser).__name__} is no denoiser"
-            raise UserTypeError(what, "denoiser", "pass an object with conditional(corrupted)")
+            what = f"denoiser must have conditional(corrupted), got a {type(self.denoiser).__name__}"
+            raise UserTypeError(what, "denoiser")
 
     @property
     def log_prob(self) -> Any:
@@ -271,12 +273,12 @@ class TransitionOperator:
 
 def _check_rows(x: Any) -> None:
     if not hasattr(x, "shape"):
-        raise UserTypeError(f"a {type(x).__name__} holds no rows", "x", "give an array or a tensor")
+        raise UserTypeError(f"x must be an array or a tensor with rows, got a {type(x).__name__}", "x")
 
 
 def _probability(rate: float) -> None:
     if not 0 < rate < 1:
-        raise UserValueError(f"rate {rate}", "rate", "use a probability inside (0, 1): at the ends no chain is ergodic")
+        raise UserValueError.must("rate", "be in (0, 1)", rate, remedy="at the ends no chain is ergodic")
 
 
 def _codes(x: ArrayLike, k: int) -> NDArray[np.int64]:
@@ -284,7 +286,7 @@ def _codes(x: ArrayLike, k: int) -> NDArray[np.int64]:
     bad = (codes < 0) | (codes >= k)
     if bad.any():
         at = int(np.argmax(bad))
-        raise UserValueError(f"state {codes.ravel()[at]}", f"row {at}", f"use whole numbers from 0 to {k - 1}")
+        raise UserValueError.must("a state", f"be an integer in [0, {k})", codes.ravel()[at], f"row {at}")
     return codes
 
 

@@ -190,7 +190,7 @@ def check_positive(value: Any, name: str) -> None:
     """Refuse what is not finite and above 0."""
     numbers = np.asarray(value, dtype=np.float64)
     if not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise UserValueError(f"{name} {value}", name, "use a finite number above 0")
+        raise UserValueError.must(name, "be finite and positive", value)
 
 
 def root_of(covariance: ArrayLike) -> NDArray[np.float64]:
@@ -203,5 +203,5 @@ def root_of(covariance: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(np.linalg.cholesky(c), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise UserValueError(
-            f"the covariance of shape {c.shape} is not positive definite", "covariance", "use variances or a covariance"
+            "covariance must be positive definite", "covariance", "use variances or a covariance"
         ) from None

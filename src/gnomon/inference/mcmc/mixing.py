@@ -57,7 +57,7 @@ class CorrelatedPair:
 
     def __post_init__(self) -> None:
         if not -1 < self.rho < 1:
-            raise UserValueError(f"correlation {self.rho} is outside (-1, 1)", "rho")
+            raise UserValueError.must("rho", "be in (-1, 1)", self.rho)
 
     def energy(self, x: Array) -> Array:
         """Energy of each row up to a constant, shape (rows,)."""
@@ -145,10 +145,12 @@ def mode_report(labels: ArrayLike, weights: ArrayLike | None = None) -> ModeRepo
     """
     m = np.asarray(labels)
     if m.ndim != 2 or m.shape[1] < 2 or m.dtype.kind not in "iu" or m.min() < 0:
-        raise UserValueError(f"labels of shape {m.shape}, {m.dtype}", "labels", "use whole numbers, (chains, draws)")
+        raise UserValueError(
+            f"labels must be whole numbers, (chains, draws), got {m.dtype} of shape {m.shape}", "labels"
+        )
     pi = None if weights is None else np.asarray(weights, dtype=np.float64)
     if pi is not None and (pi.ndim != 1 or len(pi) <= m.max() or not (pi >= 0).all() or abs(pi.sum() - 1) > 1e-9):
-        raise UserValueError(f"weights {pi}", "weights", "use one per mode, of sum 1")
+        raise UserValueError.must("weights", "be one per mode with sum 1", weights)
     switches = m[:, 1:] != m[:, :-1]
     share = np.bincount(m.ravel(), minlength=0 if pi is None else len(pi)) / m.size
     rate = float(switches.mean())
@@ -178,7 +180,7 @@ def successive_distance(draws: Array, features: Callable[[Any], Any] | None = No
     """
     x = to_numpy(draws)
     if x.ndim < 2 or min(x.shape[:2]) < 2:
-        raise UserValueError(f"draws of shape {x.shape}", "draws", "use 2 chains and 2 draws or more")
+        raise UserValueError.must("draws", "have at least 2 chains and 2 draws", x)
     flat = x.reshape(-1, *x.shape[2:])
     z = (flat if features is None else to_numpy(features(flat))).reshape(*x.shape[:2], -1)
     near = np.linalg.norm(z[:, 1:] - z[:, :-1], axis=2).mean()

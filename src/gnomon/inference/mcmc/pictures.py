@@ -42,10 +42,10 @@ def form_of(path: str | os.PathLike[str]) -> str:
         Another ending.
     """
     if not isinstance(path, str | os.PathLike):
-        raise UserTypeError(f"{path!r} is no path", "picture", "give the path of a file")
+        raise UserTypeError.must("picture", "be the path of a file", path)
     form = Path(path).suffix.lower().lstrip(".")
     if form not in FORMS:
-        raise UserValueError(f"a picture named {Path(path).name}", str(path), "end it in .png, .svg or .pdf")
+        raise UserValueError(f"a picture's name must end in .png, .svg or .pdf, got {Path(path).name!r}", str(path))
     return form
 
 
@@ -123,9 +123,9 @@ def trace_figure(values: Mapping[str, Array], coordinates: Sequence[str] | None 
     for name in chosen:
         if name not in columns:
             few = ", ".join(list(columns)[:MOST])
-            raise UserValueError(f"there is no coordinate {name!r}", "coordinates", f"choose from {few}")
+            raise UserValueError(f"unknown coordinate {name!r}", "coordinates", f"choose from {few}")
     if not chosen:
-        raise UserValueError("no coordinate is chosen", "coordinates", "name one")
+        raise UserValueError("coordinates must name at least one", "coordinates")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -147,7 +147,7 @@ def _columns(values: Mapping[str, Array]) -> dict[str, Floats]:
     for name, value in values.items():
         x = to_numpy(value)
         if x.ndim < 2 or x.shape[1] < 8:
-            raise UserValueError(f"draws of shape {x.shape}", name, "a picture needs 8 or more per chain")
+            raise UserValueError.must(name, "have 8 or more draws per chain", x)
         for at in np.ndindex(x.shape[2:]):
             found[name + (f"[{', '.join(map(str, at))}]" if at else "")] = x[(slice(None), slice(None), *at)]
     return found

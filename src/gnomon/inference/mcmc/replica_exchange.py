@@ -86,7 +86,7 @@ class ParallelTempering:
             raise UserValueError(f"keep {self.keep!r} is unknown", "keep", "use cold or all")
         if self.step_sizes is not None and len(self.step_sizes) != len(betas):
             raise UserValueError(
-                f"{len(self.step_sizes)} step sizes for {len(betas)} levels", "step_sizes", "pass one per level"
+                f"step_sizes must be {len(betas)}, one per level, got {len(self.step_sizes)}", "step_sizes"
             )
 
     def init(self, position: Any, target: Any) -> ChainState:
@@ -104,7 +104,7 @@ class ParallelTempering:
             slots = {name: computes_in(target, x) for name, x in slots.items()}
         wrong = [name for name, x in slots.items() if x.shape[1] != levels]
         if wrong or not slots:
-            raise UserValueError(f"{wrong or 'no'} positions with {levels} levels", "start", "use axis 1 for levels")
+            raise UserValueError(f"start must have {levels} levels on axis 1, got {wrong or 'no positions'}", "start")
         rows = {name: _rows(x) for name, x in slots.items()}
         log_p, log_p0 = self._measure(target, rows)
         start_at(next(iter(rows.values())), log_p)

@@ -253,7 +253,7 @@ def _check_counts(**counts: tuple[int, int]) -> None:
     """Refuse a count, by its name, below the least that makes sense."""
     for name, (value, least) in counts.items():
         if how_many(value, name) < least:
-            raise UserValueError(f"{name} {value} is below {least}", name, f"use {least} or more")
+            raise UserValueError.must(name, f"be at least {least}", value)
 
 
 def _room(sampler: Sampler, walk: Walk, draws: int) -> dict[str, NDArray[Any]]:
@@ -326,7 +326,11 @@ def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: Noise) 
         like = prototype(target)
         return {block: kind.start(noise.child(block), chains, like) for block, kind in units_of(target).items()}
     if start is None:
-        raise UserValueError("the chains have no start", "start", "pass the dimension, or a position")
+        raise UserValueError(
+            "start is required for a target that does not give its dimension",
+            "start",
+            "pass the dimension, or a position",
+        )
     if isinstance(start, int | np.integer):
         return 4 * noise.uniform((chains, int(start)), like=np.empty(0)) - 2
     return _rows(start, chains, "start")
@@ -340,7 +344,7 @@ def _rows(x: Any, chains: int, name: str) -> Array:
         row = x.reshape(1, -1)
         return row.expand(chains, -1).clone() if is_tensor(x) else np.repeat(row, chains, axis=0)
     if len(x) != chains:
-        raise UserValueError(f"{len(x)} positions for {chains} chains", name, f"use chains={len(x)}, or one position")
+        raise UserValueError(f"{name} must be one position or {chains}, one per chain, got {len(x)}", name)
     return x
 
 

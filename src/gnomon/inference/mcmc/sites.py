@@ -59,11 +59,11 @@ class PairwiseUnits:
     def __init__(self, coupling: Any, bias: ArrayLike | None = None) -> None:
         u = sparse.csr_array(coupling, dtype=np.float64)
         if u.ndim != 2 or u.shape[0] != u.shape[1] or not np.isfinite(u.data).all():
-            raise UserValueError(f"couplings of shape {u.shape}", "coupling", "use a square matrix of finite numbers")
+            raise UserValueError.must("coupling", "be a square matrix of finite numbers", u)
         d = u.shape[0]
         b = np.zeros(d) if bias is None else np.array(bias, dtype=np.float64)
         if b.shape != (d,) or not np.isfinite(b).all():
-            raise UserValueError(f"biases of shape {b.shape} for {d} units", "bias", f"use {d} finite numbers")
+            raise UserValueError.must("bias", f"be {d} finite numbers, one per unit", b)
         own = u.diagonal()
         pairs = sparse.csr_array(u + u.T - 2 * sparse.diags_array(own))
         pairs.eliminate_zeros()
@@ -182,13 +182,17 @@ class SingleSite:
         if self.scan not in _REVERSED:
             raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use " + ", ".join(_REVERSED))
         if not self.values[0] < self.values[1]:
-            raise UserValueError(f"values {self.values}", "values", "use two numbers, the smaller first")
+            raise UserValueError.must("values", "be two numbers, the smaller first", self.values)
 
     def begin(self, target: Any, start: int | None, chains: int, noise: Noise) -> Floats:
         """Random states of `start` units, or of as many as the target has."""
         d = getattr(target, "d", None) if start is None else int(start)
         if d is None:
-            raise UserValueError("the chains have no start", "start", "pass the number of units, or a state")
+            raise UserValueError(
+                "start is required for a target that does not give its number of units",
+                "start",
+                "pass the number of units, or a state",
+            )
         return np.where(noise.uniform((chains, d)) < 0.5, *self.values)
 
     def init(self, position: Array, target: Any) -> ChainState:
@@ -197,8 +201,8 @@ class SingleSite:
         bad = np.argwhere((x != self.values[0]) & (x != self.values[1]))
         if bad.size:
             i, j = bad[0]
-            raise UserValueError(
-                f"unit {j} is {x[i, j]:g}", f"start, chain {i}", f"use {self.values[0]:g} or {self.values[1]:g}"
+            raise UserValueError.must(
+                f"unit {j}", f"be {self.values[0]} or {self.values[1]}", x[i, j], f"start, chain {i}"
             )
         if isinstance(target, PairwiseUnits):
             self._check_pairwise(x, target)
@@ -275,11 +279,9 @@ class SingleSite:
 
     def _check_pairwise(self, x: Floats, target: PairwiseUnits) -> None:
         if self.values != (0.0, 1.0):
-            raise UserValueError(f"pairwise units are 0 or 1, not {self.values}", "values", "use (0, 1), or an energy")
+            raise UserValueError.must("values", "be (0, 1) for pairwise units", self.values, remedy="or give an energy")
         if x.shape[1:] != (target.d,):
-            raise UserValueError(
-                f"states of shape {x.shape[1:]} for {target.d} units", "start", f"use {target.d} units"
-            )
+            raise UserValueError(f"start must have {target.d} units, got shape {x.shape[1:]}", "start")
 
 
 @kernel

@@ -182,7 +182,7 @@ def total_variation_curve(matrix: ArrayLike, steps: int) -> Floats:
         Cost O(steps K^3).
     """
     if steps < 0:
-        raise UserValueError(f"{steps} steps are not possible", "steps", "use 0 or more")
+        raise UserValueError.must("steps", "be at least 0", steps)
     a, law = _small(matrix), stationary(matrix)
     now, curve = np.eye(len(a)), np.empty(steps + 1)
     for t in range(steps + 1):
@@ -212,10 +212,12 @@ def mixing_time(matrix: ArrayLike, eps: float = 0.25) -> int:
         When the chain is periodic or has several closed classes: it never mixes.
     """
     if not 0 < eps < 1:
-        raise UserValueError(f"eps {eps} is outside (0, 1)", "eps", "0.25 is usual")
+        raise UserValueError.must("eps", "be in (0, 1)", eps, remedy="0.25 is usual")
     a, law = _small(matrix), stationary(matrix)
     if not is_aperiodic(a):
-        raise UserValueError(f"the chain has period {period(a)} and never mixes", "matrix", "mix in a chance to stay")
+        raise UserValueError(
+            f"the chain has period {period(a)} and never mixes", "matrix", "add a probability of staying"
+        )
     if _distance(np.eye(len(a)), law) <= eps:
         return 0
     powers = [a]  # A^(2^k)
@@ -235,7 +237,7 @@ def _distance(columns: Floats, law: Floats) -> float:
 
 def _small(matrix: ArrayLike) -> Floats:
     if (n := len(np.asarray(matrix))) > _MAX_STATES:
-        raise UserValueError(f"{n} states are too many for this", "matrix", f"use at most {_MAX_STATES}")
+        raise UserValueError(f"matrix must have at most {_MAX_STATES} states here, got {n}", "matrix")
     return FiniteChain(matrix).matrix
 
 

@@ -42,7 +42,7 @@ class Conditionals:
 
     def __init__(self, conditionals: Mapping[str, Callable[[State], Distribution]]) -> None:
         if not conditionals:
-            raise UserValueError("there are no conditionals", "conditionals", "pass one per variable")
+            raise UserValueError("conditionals must hold at least one", "conditionals", "pass one per variable")
         self.conditionals = dict(conditionals)
         self.blocks = tuple(self.conditionals)
 

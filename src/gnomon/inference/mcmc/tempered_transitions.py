@@ -77,7 +77,9 @@ class TemperedTransitions:
         check_fields(self)
         several = list(self.kernel) if isinstance(self.kernel, Sequence) else [self.kernel]
         if not all(hasattr(one, "step") for one in several):
-            raise UserTypeError(f"a {type(self.kernel).__name__} is no kernel", "kernel", "pass one, or one per level")
+            raise UserTypeError(
+                f"kernel must be a kernel or one per level, got a {type(self.kernel).__name__}", "kernel"
+            )
         doable(self.steps, "steps", least=1)
         whole = isinstance(self.betas, int | np.integer)
         betas = check_falling(ladder(int(self.betas)) if whole else self.betas)

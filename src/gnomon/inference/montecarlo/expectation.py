@@ -82,14 +82,14 @@ class RunningMean(MeanError):
         """
         y = to_numpy(values)
         if y.ndim == 0:
-            raise UserValueError("a single number", "values", "pass an array with one value per draw")
+            raise UserValueError("values must be an array with one value per draw, got a single number", "values")
         if self.count and y.shape[1:] != self._mean.shape:
-            what = f"values of shape {y.shape[1:]} after shape {self._mean.shape}"
-            raise UserValueError(what, "values", "keep the shape of f")
+            what = f"values must keep the shape {self._mean.shape} of f, got {y.shape[1:]}"
+            raise UserValueError(what, "values")
         if not np.isfinite(y).all():
             at = tuple(int(i) for i in np.argwhere(~np.isfinite(y))[0])
             where = f"draw {self.count + at[0]}" + (f", coordinate {at[1:]}" if at[1:] else "")
-            raise UserValueError(f"the value of f is {y[at]}", where, "f must be finite wherever draws fall")
+            raise UserValueError(f"f must be finite wherever draws fall, got {y[at]}", where)
         if len(y):
             mean = y.mean(axis=0)
             self._join(len(y), mean, np.square(y - mean).sum(axis=0))
@@ -101,8 +101,8 @@ class RunningMean(MeanError):
         if not other.count:
             return self
         if self.count and other._mean.shape != self._mean.shape:
-            what = f"a mean of shape {other._mean.shape} and one of shape {self._mean.shape}"
-            raise UserValueError(what, "other", "merge means of one f")
+            what = f"other must be a mean of the same f, of shape {self._mean.shape}, got {other._mean.shape}"
+            raise UserValueError(what, "other")
         self._join(other.count, other._mean, other._scatter)
         self._tails.join(other._tails)
         return self
@@ -111,9 +111,7 @@ class RunningMean(MeanError):
         """The mean of the draws of all processes, the same on each; every process needs a draw."""
         counts = group.gather(np.array([self.count]))
         if not counts.all():
-            raise UserValueError(
-                "a process has no draws", f"process {int(np.argmin(counts))}", "give each at least one"
-            )
+            raise UserValueError("every process must have at least one draw", f"process {int(np.argmin(counts))}")
         means, scatters = group.gather(self._mean[None]), group.gather(self._scatter[None])
         total = RunningMean()
         for n, mean, scatter in zip(counts, means, scatters, strict=True):
@@ -186,8 +184,7 @@ class RunningMean(MeanError):
 
     def _need(self, n: int, what: str) -> None:
         if self.count < n:
-            word = "no draw has" if not self.count else "one draw has"
-            raise UserValueError(f"{word} no {what}", what, f"use {n} draws or more")
+            raise UserValueError(f"{what} needs at least {n} draws, got {self.count}", what)
 
 
 class Expectation(RunningMean):
@@ -209,13 +206,11 @@ class Expectation(RunningMean):
     def __init__(self, f: Callable[[Array], ArrayLike], sampler: Sampler, noise: Noise, batch: int = 1 << 16) -> None:
         super().__init__()
         if batch < 1:
-            raise UserValueError(f"batches of {batch} draws", "batch", "use 1 or more")
+            raise UserValueError.must("batch", "be at least 1", batch)
         self.f, self.noise, self.batch = f, noise, batch
         self._draw = _drawing(sampler)
         if not callable(self._draw):
-            raise UserTypeError(
-                f"{type(sampler).__name__} cannot be drawn from", "sampler", "it needs sample(n, noise)"
-            )
+            raise UserTypeError(f"sampler must have sample(n, noise), got a {type(sampler).__name__}", "sampler")
 
     def run(self, n: int) -> Estimate:
         """Draw n more and answer the estimate from all draws so far: a value and its error, whatever the budget.
@@ -232,7 +227,7 @@ class Expectation(RunningMean):
     def extend(self, n: int) -> Self:
         """Draw n more."""
         if n < 1:
-            raise UserValueError(f"{n} draws are not possible", "n", "use 1 or more")
+            raise UserValueError.must("n", "be at least 1", n)
         how_many(self.count + n)
         end = self.count + n
         while self.count < end:
@@ -241,7 +236,7 @@ class Expectation(RunningMean):
             values = self.values(x)
             if np.shape(values)[:1] != (size,):
                 raise UserValueError(
-                    f"f of shape {np.shape(values)} for {size} draws", "f", "return one value per draw"
+                    f"f must return one value for each of the {size} draws, got shape {np.shape(values)}", "f"
                 )
             self.update(values)
         return self

@@ -52,7 +52,7 @@ class UniformBox:
         low, high = (np.atleast_1d(floats(end, name)) for end, name in ((lower, "lower"), (upper, "upper")))
         if low.shape != high.shape or low.ndim != 1 or not low.size:
             raise UserValueError(
-                f"bounds of shapes {low.shape} and {high.shape}", "lower, upper", "give d numbers each"
+                f"lower and upper must be d numbers each, got shapes {low.shape} and {high.shape}", "lower, upper"
             )
         with np.errstate(over="ignore", invalid="ignore"):
             sides = high - low
@@ -61,7 +61,9 @@ class UniformBox:
             j = int(bad[0])
             finite = math.isfinite(low[j]) and math.isfinite(high[j])
             remedy = "give lower < upper" if finite else "draw from a density on the whole line by `integral`"
-            raise UserValueError(f"side from {low[j]} to {high[j]} has no finite volume", f"side {j}", remedy)
+            raise UserValueError(
+                f"a side must have a finite positive length, got {low[j]} to {high[j]}", f"side {j}", remedy
+            )
         self.lower, self.upper = low, high
         self.log_volume = float(np.log(sides).sum())
 
@@ -76,7 +78,7 @@ class UniformBox:
         """``-log_volume`` inside, -inf outside; (n, d) to (n,)."""
         points = to_numpy(x, "x")
         if points.ndim != 2 or points.shape[1] != len(self.lower):
-            raise UserValueError(f"points of shape {points.shape}", "x", f"give (n, {len(self.lower)})")
+            raise UserValueError.must("x", f"be (n, {len(self.lower)})", points)
         inside = ((points >= self.lower) & (points <= self.upper)).all(axis=-1)
         return np.where(inside, -self.log_volume, -np.inf)
 
@@ -96,9 +98,7 @@ class Integral(Expectation):
 
     def __init__(self, f: Callable[[Array], ArrayLike], proposal: Any, noise: Noise, batch: int = 1 << 16) -> None:
         if not hasattr(proposal, "log_prob"):
-            raise UserTypeError(
-                f"{type(proposal).__name__} has no log_prob", "proposal", "it needs sample and log_prob"
-            )
+            raise UserTypeError(f"proposal must have sample and log_prob, got a {type(proposal).__name__}", "proposal")
         proposal = as_proposal(proposal)
         super().__init__(f, proposal, noise, batch)
         self._log_prob = proposal.log_prob
@@ -108,10 +108,12 @@ class Integral(Expectation):
         """f(x) / p(x), divided on the log scale so that a small p does no harm."""
         y, log_p = to_numpy(self.f(x)), to_numpy(self._log_prob(x))
         if y.shape != log_p.shape or y.ndim != 1:
-            raise UserValueError(f"f of shape {y.shape} for {len(log_p)} points", "f", "return one number per point")
+            raise UserValueError(
+                f"f must return one number for each of the {len(log_p)} points, got shape {y.shape}", "f"
+            )
         bad = np.flatnonzero(~np.isfinite(log_p))
         if bad.size:
-            what = f"the log density is {log_p[bad[0]]} where the proposal draws"
+            what = f"log_prob must be finite where the proposal draws, got {log_p[bad[0]]}"
             raise UserValueError(what, f"draw {self.count + bad[0]}", "it must be the density that is sampled")
         with np.errstate(divide="ignore", over="ignore"):
             terms = np.sign(y) * np.exp(np.log(np.abs(y)) - log_p)
@@ -132,7 +134,7 @@ class Integral(Expectation):
     def merge(self, other: RunningMean) -> Self:
         """Take over the draws of another estimate of the same integral."""
         if not isinstance(other, Integral):
-            raise UserTypeError(f"a {type(other).__name__} is no integral", "other", "merge integrals")
+            raise UserTypeError(f"other must be an integral, got a {type(other).__name__}", "other")
         super().merge(other)
         self._size += other._size
         self._largest = max(self._largest, other._largest)
@@ -288,9 +290,9 @@ def quasi_integral(
     """
     box = UniformBox(lower, upper)
     if n < 1 or n & (n - 1) or n > 1 << 30:
-        raise UserValueError(f"nets of {n} points", "n", "use a power of 2, at most 2^30")
+        raise UserValueError.must("n", "be a power of 2, at most 2^30", n)
     if replicates < 2:
-        raise UserValueError(f"{replicates} nets have no error", "replicates", "use 2 or more")
+        raise UserValueError.must("replicates", "be at least 2", replicates, remedy="the error needs several nets")
     seeds = noise.integers(1 << 62, (replicates,))
     terms = Integral(f, box, noise).values
     found = RunningMean()
@@ -326,12 +328,10 @@ def check_coverage(
         Naming the first such point and how many there are.
     """
     if n < 1:
-        raise UserValueError(f"{n} points are not possible", "n", "use 1 or more")
+        raise UserValueError.must("n", "be at least 1", n)
     x = UniformBox(lower, upper).sample(n, noise)
     if not callable(getattr(proposal, "log_prob", None)):
-        raise UserTypeError(
-            f"a {type(proposal).__name__} has no density", "proposal", "pass an object with log_prob(x)"
-        )
+        raise UserTypeError(f"proposal must have log_prob(x), got a {type(proposal).__name__}", "proposal")
     value, log_q = answers(f(x), (n,), "f"), answers(proposal.log_prob(x), (n,), "proposal")
     missed = np.flatnonzero((value != 0) & (log_q == -np.inf))
     if missed.size:

@@ -111,25 +111,23 @@ class LasVegas:
         """
         for value, name in ((n, "n"), (max_tries, "max_tries")):
             if value < 1:
-                raise UserValueError(f"{name} = {value} is not possible", name, "use 1 or more")
+                raise UserValueError.must(name, "be at least 1", value)
         affordable(how_many(n), "n", "ask for fewer answers")
         self.attempts_, self.failed_ = np.zeros(n, np.int64), np.ones(n, np.bool_)
         answers: Any = None
         for t in range(max_tries):
             open_ = np.flatnonzero(self.failed_)
-            found = self.attempt(len(open_), noise.child(f"try-{t}").take(open_))
-            if not isinstance(found, tuple) or len(found) != 2 or not np.ndim(found[0]):
-                raise UserTypeError(
-                    f"the attempt answers a {type(found).__name__}", "attempt", "answer (values, right)"
-                )
-            candidates, right = found
+            result = self.attempt(len(open_), noise.child(f"try-{t}").take(open_))
+            if not isinstance(result, tuple) or len(result) != 2 or not np.ndim(result[0]):
+                raise UserTypeError(f"attempt must return (values, accepted), got a {type(result).__name__}", "attempt")
+            candidates, right = result
             verdicts = numbers(right, "attempt")
             if not np.isin(verdicts, (0, 1)).all():
-                raise UserValueError("a verdict is neither true nor false", "attempt", "answer truth values")
+                raise UserValueError("attempt must return truth values as its second array", "attempt")
             good = verdicts.astype(np.bool_)
             if good.shape != (len(open_),) or len(candidates) != len(open_):
-                what = f"{len(candidates)} candidates, verdicts of shape {good.shape}"
-                raise UserValueError(what, "attempt", f"answer with {len(open_)} of each")
+                what = f"attempt must return {len(open_)} of both, got {len(candidates)} and shape {good.shape}"
+                raise UserValueError(what, "attempt")
             if answers is None:
                 answers = candidates.clone() if is_tensor(candidates) else np.array(candidates)
             else:
@@ -180,10 +178,10 @@ class RejectionSampler(LasVegas):
     @checked
     def __init__(self, target: HasLogProb | Callable[[Array], Array], proposal: Any, log_envelope: float) -> None:
         if not hasattr(proposal, "sample") or not hasattr(proposal, "log_prob"):
-            what = f"{type(proposal).__name__} is no proposal"
-            raise UserTypeError(what, "proposal", "it needs sample(n, noise) and log_prob(x)")
+            what = f"proposal must have sample(n, noise) and log_prob(x), got a {type(proposal).__name__}"
+            raise UserTypeError(what, "proposal")
         if not np.isfinite(log_envelope):
-            raise UserValueError(f"log M is {log_envelope}", "log_envelope", "give a finite bound of log p - log q")
+            raise UserValueError.must("log_envelope", "be a finite bound of log p - log q", log_envelope)
         super().__init__(self._propose)
         self.proposal, self.log_envelope = proposal, float(log_envelope)
         self._log_p = target.log_prob if isinstance(target, HasLogProb) else function(target, "target")
@@ -194,8 +192,10 @@ class RejectionSampler(LasVegas):
         bad = np.flatnonzero(np.isnan(log_p) | (log_p == np.inf) | ~np.isfinite(log_q))
         if bad.size:
             i = int(bad[0])
-            what = f"log p {log_p[i]} and log q {log_q[i]} at the proposed point {to_numpy(x[i]).tolist()}"
-            raise UserValueError(what, "proposal", "q must be the density that is sampled, p a number")
+            what = (
+                f"log p must be below inf and log q finite, got {log_p[i]} and {log_q[i]} at {to_numpy(x[i]).tolist()}"
+            )
+            raise UserValueError(what, "proposal", "q must be the density that is sampled")
         chance = log_p - log_q - self.log_envelope
         worst = int(np.argmax(chance))
         if chance[worst] > _SLACK:

@@ -90,7 +90,7 @@ class MeanError:
             At least 2. For chains, draws that are as dependent as these.
         """
         if not 0 < eps < math.inf:
-            raise UserValueError(f"a precision of {eps} cannot be reached", "eps", "use a finite number above 0")
+            raise UserValueError.must("eps", "be finite and positive", eps)
         z = 1.0 if level is None else _quantile(level)
         needed = float(np.max(self.standard_error**2 * self.count)) * (z / eps) ** 2
         return max(2, math.ceil(needed * (1 - 1e-12)))  # 400 draws stay 400 after rounding
@@ -102,5 +102,5 @@ class MeanError:
 
 def _quantile(level: float) -> float:
     if not 0 < level < 1:
-        raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
+        raise UserValueError.must("level", "be in (0, 1)", level)
     return float(ndtri((1 + level) / 2))

@@ -64,11 +64,11 @@ def moment_projection(x: ArrayLike, weight: ArrayLike | None = None) -> Normal:
     values = np.asarray(x, np.float64)
     weights = np.ones(values.shape) if weight is None else np.asarray(weight, np.float64)
     if values.ndim != 1 or not weights.sum() > 0 or (weights < 0).any():
-        raise UserValueError(f"draws of shape {values.shape}", "x", "give numbers, and weights >= 0 that are not all 0")
+        raise UserValueError.must("x", "be numbers with weights >= 0 that are not all 0", values)
     mean = float(np.average(values, weights=weights))
     variance = float(np.average((values - mean) ** 2, weights=weights))
     if not variance > 0:
-        raise UserValueError("all draws are equal: no normal law fits", "x", "give more draws")
+        raise UserValueError("all draws are equal: no normal distribution fits", "x", "give more draws")
     return Normal(mean, math.sqrt(variance))
 
 
@@ -143,7 +143,7 @@ def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, floa
         return -0.5 * math.log(2 * math.pi * math.e) - log_scale - expected
 
     if not start[1] > 0:
-        raise UserValueError(f"the start has the standard deviation {start[1]}", "start", "choose a positive one")
+        raise UserValueError.must("start", "have a positive standard deviation", start[1])
     begin = np.array([start[0], math.log(start[1])])
     found = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
     return Projection(Normal(float(found.x[0]), math.exp(float(found.x[1]))), float(found.fun))
