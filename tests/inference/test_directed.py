@@ -180,9 +180,13 @@ def test_rare_evidence_is_reported():
     with pytest.warns(UserWarning, match="one of 300 weights makes up"):
         likelihood_weighting(model, {"effect": 1}, 300, single)
     tables["effect"] = ConditionalTable([[1.0, 0.0], [1.0, 0.0]])
-    with pytest.raises(UserValueError, match="none of 50 draws can give the evidence effect = 1"):
+    with pytest.raises(
+        UserValueError, match=r"none of 50 draws agrees with the evidence effect = 1 .*or VariableElimination"
+    ):
         likelihood_weighting(DirectedModel(graph, tables), {"effect": 1}, 50, Noise(0, "x"))
-    with pytest.raises(UserValueError, match=r"0 of 1000 draws agree with the evidence effect = 1, 5 are wanted"):
+    with pytest.raises(
+        UserValueError, match=r"0 of 1000 draws agree with the evidence effect = 1, fewer .*or raise max_attempts"
+    ):
         rejection_sample(DirectedModel(graph, tables), {"effect": 1}, 5, Noise(0, "x"), max_attempts=1000)
 
 
@@ -293,11 +297,14 @@ def test_held_values_have_the_shape_of_what_they_replace():
     assert (one["b"] == [[0, 1, 0]] * 3).all()
     each = model.sample(n, Noise(0, "x"), do={"x": [1.0, 2.0, 3.0]})
     assert each["x"].tolist() == [1.0, 2.0, 3.0] and abs(each["y"] - 3 * each["x"]).max() < 3
-    with pytest.raises(UserValueError, match=r"'b' is held at values of shape \(3, 2\)"):
+    with pytest.raises(
+        UserValueError,
+        match=r"'b' must be fixed at values of shape \(3, 3\), got \(3, 2\) .*with an axis for the draws",
+    ):
         model.sample(n, Noise(0, "x"), do={"b": np.zeros((1, 2))})
-    with pytest.raises(UserValueError, match="'x' has 2 rows for 3 draws"):
+    with pytest.raises(UserValueError, match=r"'x' must be a number or have 1 or 3 rows, got 2 \(do, evidence\)"):
         model.sample(n, Noise(0, "x"), do={"x": [1.0, 2.0]})
-    with pytest.raises(UserValueError, match=r"'b' has values of shape \(3,\), its law is of shape \(3, 3\)"):
+    with pytest.raises(UserValueError, match=r"'b' must have values of shape \(3, 3\), got \(3,\) \(values\)"):
         model.log_prob({**dict(each), "b": np.ones(3)})
 
 
@@ -323,7 +330,10 @@ def test_tensors_stay_tensors_with_gradients():
 @pytest.mark.spec("INF-11", "REP-132")
 def test_undirected_models_and_cycles_are_refused():
     for wrong in (tiny_rbm(), UndirectedGraph("ab", ["ab"])):
-        with pytest.raises(UserTypeError, match="is undirected: no node comes before another"):
+        with pytest.raises(
+            UserTypeError,
+            match=r"is undirected: it has no order of nodes \(model\); use gnomon\.sample_chain",
+        ):
             DirectedModel(wrong, {})
     with pytest.raises(UserTypeError, match=r"ToyRBM is undirected.*sample_chain"):
         likelihood_weighting(tiny_rbm(), {}, 5, Noise(0, "x"))
@@ -338,23 +348,37 @@ def test_wrong_models_and_values_are_named():
     three, two = ConditionalTable(np.full(3, 1 / 3)), ConditionalTable([0.5, 0.5])
     right = {"a": two, "b": three, "c": ConditionalTable(np.full((2, 3, 2), 0.5))}
     swapped = right | {"c": ConditionalTable(np.full((3, 2, 2), 0.5))}
-    with pytest.raises(UserValueError, match=r"'c' is for parents of \(3, 2\) values, they have \(2, 3\).*as a, b"):
+    with pytest.raises(
+        UserValueError, match=r"the table of 'c' must fit parents of \(2, 3\) values, got .*order its axes as a, b"
+    ):
         DirectedModel(graph, swapped)
     with pytest.raises(UserValueError, match="'c' has no conditional"):
         DirectedModel(graph, {"a": two, "b": three})
-    with pytest.raises(UserValueError, match="'d' is no node"):
+    with pytest.raises(UserValueError, match=r"unknown node 'd' \(conditionals\); leave it out"):
         DirectedModel(graph, right | {"d": two})
-    with pytest.raises(UserTypeError, match="node 1 is no name"):
+    with pytest.raises(UserTypeError, match=r"node names must be text that is not empty, got 1 \(graph\)"):
         DirectedModel(DirectedGraph({1: ()}), {1: two})
-    with pytest.raises(UserTypeError, match="'c' has parents and a fixed law"):
+    with pytest.raises(
+        UserTypeError,
+        match=r"the conditional of 'c' must be a function of its parents, .*distribution \(conditionals\)",
+    ):
         DirectedModel(graph, right | {"c": Normal(0.0, 1.0)}).sample(2, Noise(0, "x"))
-    with pytest.raises(UserValueError, match="the law of 'c' gives 7 rows for 2"):
+    with pytest.raises(
+        UserValueError,
+        match=r"the distribution of 'c' must give 2 rows, one per row of the parents, got 7 \(conditionals\)",
+    ):
         DirectedModel(graph, right | {"c": lambda p: Normal(np.zeros(7), 1.0)}).sample(2, Noise(0, "x"))
     model = DirectedModel(graph, right)
-    for bad, told in (({"b": 3}, r"b = 3 is outside \[0, 3\)"), ({"x": 0}, "'x' is unknown"), ({"a": 0.5}, "a = 0.5")):
+    for bad, told in (
+        ({"b": 3}, r"b must be in \[0, 3\), got 3 \(row 0\); encode its values as 0, 1, \.\.\."),
+        ({"x": 0}, "'x' is unknown"),
+        ({"a": 0.5}, r"a must be in \[0, 2\), got 0\.5 \(row 0\); encode its values as 0, 1, \.\.\."),
+    ):
         with pytest.raises(UserValueError, match=told):
             model.sample(2, Noise(0, "x"), do=bad)
-    with pytest.raises(UserValueError, match="'a' is set and observed"):
+    with pytest.raises(
+        UserValueError, match=r"'a' is both set and observed \(do, evidence\); leave it out of one of them"
+    ):
         model.sample(2, Noise(0, "x"), do={"a": 1}, evidence={"a": 1})
     with pytest.raises(UserValueError, match=r"row \(1,\) must be >= 0 and sum to 1, got \[0.5, 0.6\]"):
         ConditionalTable([[0.5, 0.5], [0.5, 0.6]])

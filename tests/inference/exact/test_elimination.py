@@ -267,7 +267,9 @@ def test_weights_that_no_number_holds(offset):
     assert engine.log_partition() == pytest.approx(offset + math.log(0.25 * 3 + 0.75 * 11), rel=1e-13)
     assert engine.posterior(["a"]).probabilities == pytest.approx(np.array([1.25, 7.75]) / 9, rel=1e-10)
     assert engine.marginals()["b"] == pytest.approx(np.array([0.75, 8.25]) / 9, rel=1e-10)
-    with pytest.raises(UserValueError, match="or there is none"):
+    with pytest.raises(
+        UserValueError, match=r"log weights must be numbers below \+inf, at least one \(factor \('a',\)\)"
+    ):
         Factor("a", [])
 
 
@@ -294,25 +296,29 @@ def test_huge_and_tiny_weights_stay_finite():
 def test_wrong_use_is_named():
     chain = [Factor.of("ab", np.ones((2, 3))), Factor.of("bc", np.ones((3, 2)))]
     engine = VariableElimination(chain)
-    with pytest.raises(UserValueError, match=r"a = 2 is outside \[0, 2\)"):
+    with pytest.raises(UserValueError, match=r"'a' must be an integer in \[0, 2\), got 2 \(evidence\)"):
         engine.marginals({"a": 2})
-    with pytest.raises(UserValueError, match=r"a = 0.5 is outside"):
+    with pytest.raises(UserValueError, match=r"'a' must be an integer in \[0, 2\), got 0\.5 \(evidence\)"):
         engine.marginals({"a": 0.5})
-    with pytest.raises(UserValueError, match="'z' is unknown"):
+    with pytest.raises(
+        UserValueError, match=r"unknown variable 'z' \(query, evidence\); use a variable of the factors"
+    ):
         engine.posterior(["z"])
-    with pytest.raises(UserValueError, match="'a' is asked for twice, or observed"):
+    with pytest.raises(UserValueError, match="query must name each variable once and none that is observed, got 'a'"):
         engine.posterior(["a"], {"a": 0})
     with pytest.raises(UserValueError, match="'b' has 2 values in one factor and 3 in another"):
         VariableElimination([*chain, Factor.of("b", [1, 1])])
-    with pytest.raises(UserValueError, match="order of 2 variables"):
+    with pytest.raises(UserValueError, match="order must name every variable once, got 2 names"):
         VariableElimination(chain, order="ab")
-    with pytest.raises(UserValueError, match="weight -1"):
+    with pytest.raises(UserValueError, match=r"a weight must be at least 0, got -1\.0 \(factor \('a',\)\)"):
         Factor.of("a", [1, -1])
-    with pytest.raises(UserValueError, match="nan or"):
+    with pytest.raises(
+        UserValueError, match=r"log weights must be numbers below \+inf, at least one \(factor \('a',\)\)"
+    ):
         Factor("a", [np.inf, 0])
-    with pytest.raises(UserValueError, match=r"shape \(2, 2\) for the variables a"):
+    with pytest.raises(UserValueError, match=r"names must be 2 different names, one per axis, got \('a',\)"):
         Factor("a", np.zeros((2, 2)))
-    with pytest.raises(UserTypeError, match="ndarray is no Factor"):
+    with pytest.raises(UserTypeError, match=r"model must be tables or have factors\(\), got ndarray"):
         VariableElimination([np.ones(2)])
 
 
@@ -323,5 +329,5 @@ def test_one_variable_may_be_asked_for_by_its_name():
     assert VariableElimination([Factor.of("ab", [[1, 2], [3, 4]])]).posterior("ab").probabilities.shape == (2, 2)
     with pytest.raises(UserValueError, match="did you mean 'rain'"):
         engine.posterior(["rian"])
-    with pytest.raises(UserTypeError, match=r"name 3 is no text .names.; use texts, such as 'x3'"):
+    with pytest.raises(UserTypeError, match="names must be text, got 3; use for example 'x3'"):
         Factor(("a", 3), [[0, 0], [0, 1]])

@@ -50,7 +50,10 @@ def test_log_domain_and_refusals():
     assert certain.mass.tolist() == [0, 1]
     with pytest.raises(UserValueError, match="no finite mass"):
         grid_posterior([0, 1], np.log([0.5, 0.5]), [-np.inf, -np.inf])
-    with pytest.raises(UserValueError, match="one value of each per point"):
+    with pytest.raises(
+        UserValueError,
+        match=r"points, log_prior and log_likelihood must have one length, got 2, \(1,\) and \(2,\) \(points\)",
+    ):
         grid_posterior([0, 1], [0.0], [0.0, 0.0])
     x = np.linspace(-1, 1, 100)
     with pytest.warns(UserWarning, match="end 1 of the grid: widen it"):

@@ -127,15 +127,36 @@ def test_the_answer_has_the_kind_of_the_question():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: LinearGaussian([1.0, 2.0]), r"W of shape \(2,\)"),
+        (
+            lambda: LinearGaussian([1.0, 2.0]),
+            r"W must be finite numbers of the documented shape, got an array of shape \(2,\)",
+        ),
         (lambda: LinearGaussian([[np.nan]]), "finite numbers"),
-        (lambda: LinearGaussian([[1.0], [2.0]], [1.0]), r"b of shape \(1,\); give 2 numbers, one per row of W"),
-        (lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0, 0.0]), "a noise variance of 0"),
-        (lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0]), r"noise of shape \(1,\)"),
-        (lambda: LinearGaussian([[1.0], [2.0]], noise=[[1.0, 2.0], [2.0, 1.0]]), "not positive definite"),
-        (lambda: LinearGaussian([[1.0], [2.0]], noise=[[1.0, 0.5], [0.0, 1.0]]), "not symmetric"),
-        (lambda: LinearGaussian([[1.0], [2.0]]).transform([1.0]), "give rows of 2 numbers"),
-        (lambda: LinearGaussian([[1.0], [2.0]]).log_prob([[1.0, 0.0], [0.0, np.nan]]), "value nan .*v, place 1, 1"),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]], [1.0]),
+            r"b must be 2 numbers, one per row of W, got an array of shape \(1,\)",
+        ),
+        (lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0, 0.0]), r"noise must be positive, got 0\.0"),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]], noise=[1.0]),
+            r"noise must be a number, 2 numbers or 2 x 2, got an array of shape \(1,\)",
+        ),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]], noise=[[1.0, 2.0], [2.0, 1.0]]),
+            "noise must be positive definite; add variance to its diagonal",
+        ),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]], noise=[[1.0, 0.5], [0.0, 1.0]]),
+            r"noise must be a symmetric covariance; give \(Psi \+ Psi\^T\) / 2",
+        ),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]]).transform([1.0]),
+            r"v must be rows of 2 numbers, got an array of shape \(1,\)",
+        ),
+        (
+            lambda: LinearGaussian([[1.0], [2.0]]).log_prob([[1.0, 0.0], [0.0, np.nan]]),
+            r"v must be finite, got nan \(v\[1, 1\]\)",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(call, message):

@@ -143,11 +143,15 @@ def test_sizes_and_impossible_observations_are_told():
         ExactPosterior(mixed, (3, 2, 4), limit=24).posterior(np.zeros((9, 1)))
     with pytest.raises(UserValueError, match=r"probability 0 under every state \(row 1\)"):
         ExactPosterior(lambda v, h: np.where(v[:, 0] > 0, 0.0, -np.inf), 2).mean(np.array([[1.0], [-1.0]]))
-    with pytest.raises(UserValueError, match="nan or"):
+    with pytest.raises(
+        UserValueError, match=r"the log density must be a number below \+inf at every state \(log density\)"
+    ):
         ExactPosterior(lambda v, h: np.full(len(v), np.nan), 2).mean(np.zeros((1, 1)))
-    with pytest.raises(UserValueError, match=r"answers shape \(4, 2\) for 4 rows"):
+    with pytest.raises(
+        UserValueError, match=r"the log density must return one number for each of the 4 .*sum over the other axes"
+    ):
         ExactPosterior(lambda v, h: h, 2).mean(np.zeros((1, 1)))
-    with pytest.raises(UserTypeError, match="int has no joint"):
+    with pytest.raises(UserTypeError, match=r"log_joint must be a function of \(v, h\), got a int"):
         ExactPosterior(3, 2)
     with pytest.raises(UserValueError, match="block 'x' is unknown"):
         ExactPosterior.of_blocks(tiny_rbm(), observed="x")

@@ -221,14 +221,22 @@ def test_tensors_and_extreme_densities():
     ("change", "error", "match"),
     [
         ({"bridge": "golden"}, UserValueError, "'golden' is unknown"),
-        ({"x0": np.array([0, 4])}, UserValueError, r"0 at a draw of its own \(log_p0 at x0, draw 1\)"),
-        ({"x0": None}, UserTypeError, "evaluated at the draws"),
-        ({"ess": (0.0, None)}, UserValueError, "effective numbers 0"),
-        ({"tol": 0.0}, UserValueError, "tol 0.0"),
-        ({"max_iter": 0}, UserValueError, "max_iter 0"),
-        ({"log_p1": 3}, UserTypeError, "log_p1 is neither"),
+        (
+            {"x0": np.array([0, 4])},
+            UserValueError,
+            r"a density is 0 at one of its own draws \(log_p0 at x0, draw .*draws of this very density",
+        ),
+        ({"x0": None}, UserTypeError, r"x0 and x1 are required where log_p0 is a function \(x0, x1\); pass the draws"),
+        ({"ess": (0.0, None)}, UserValueError, r"ess must be positive, got 0\.0 and 2\.0"),
+        ({"tol": 0.0}, UserValueError, r"tol and max_iter must be positive, got 0\.0 and 1000 \(tol, max_iter\)"),
+        ({"max_iter": 0}, UserValueError, r"tol and max_iter must be positive, got 1e-10 and 0 \(tol, max_iter\)"),
+        ({"log_p1": 3}, UserTypeError, r"log_p1 must be a function or a pair \(values at x0, values at x1\)"),
         ({"log_p1": (np.zeros(3), np.zeros(3))}, UserValueError, r"shape \(3,\)"),
-        ({"log_p0": lambda x: np.full(len(x), np.nan)}, UserValueError, r"log density nan \(log_p0 at x0, draw 0\)"),
+        (
+            {"log_p0": lambda x: np.full(len(x), np.nan)},
+            UserValueError,
+            r"the log density must be finite, got nan \(log_p0 at x0, draw 0\)",
+        ),
     ],
 )
 def test_wrong_use_is_named(change, error, match):
@@ -239,5 +247,7 @@ def test_wrong_use_is_named(change, error, match):
 
 
 def test_a_bridge_of_ones_own_needs_the_draws():
-    with pytest.raises(UserTypeError, match="a bridge of your own"):
+    with pytest.raises(
+        UserTypeError, match=r"x0 and x1 are required for a bridge given as a function \(x0, x1\); pass the draws"
+    ):
         estimate_log_ratio(None, None, (np.zeros(3), np.zeros(2)), (np.zeros(3), np.zeros(2)), bridge=of(FLAT))

@@ -246,7 +246,9 @@ def test_tensors_repeat_the_arrays():
 def test_wrong_use_is_named():
     model = tiny_rbm()
     path = BridgePath(model, model.base(), annealing_schedule(2))
-    with pytest.raises(UserValueError, match="0 runs of 20"):
+    with pytest.raises(
+        UserValueError, match=r"runs and chain_length must be at least 1, got 0 and 20 \(runs, chain_length\)"
+    ):
         linked(path, Noise(0, "x"), runs=0)
     with pytest.raises(UserValueError, match="'golden' is unknown"):
         linked(path, Noise(0, "x"), bridge="golden")

@@ -123,14 +123,14 @@ def test_families_are_proposals_of_importance_sampling():
 
 
 def test_wrong_use_is_named():
-    with pytest.raises(UserTypeError, match="int is no proposal"):
+    with pytest.raises(UserTypeError, match=r"proposal must have sample\(n, noise\) and log_prob\(x\), got a int"):
         as_proposal(3)
     for take in (as_proposal, lambda law: importance_sample(lambda x: x[:, 0], law, 5, Noise(0, "x"))):
         with pytest.raises(UserTypeError, match=r"a Normal of torch draws from the global generator.*gnomon\.distrib"):
             take(torch.distributions.Normal(0.0, 1.0))
-    with pytest.raises(UserTypeError, match="str is no density"):
+    with pytest.raises(UserTypeError, match="target must be a log density or have energy or log_prob, got a str"):
         estimate_log_z("x", Normal(0, 1), 5, Noise(0, "x"))
-    with pytest.raises(UserValueError, match="0 draws"):
+    with pytest.raises(UserValueError, match="n must be at least 1, got 0"):
         estimate_log_z(lambda x: x[:, 0], Normal(0, 1), 0, Noise(0, "x"))
     with pytest.raises(UserValueError, match=r"shape \(2, 3\)"):
         Proposal(Normal(np.zeros((2, 3)), 1.0))

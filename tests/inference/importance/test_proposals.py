@@ -72,11 +72,11 @@ def test_states_where_f_vanishes_are_lost_for_other_functions():
 def test_what_is_no_distribution_is_refused():
     with pytest.raises(UserValueError, match="f is 0 wherever"):
         optimal_proposal([1.0, 0.0], [0.0, 3.0])
-    with pytest.raises(UserValueError, match="p sums to"):
+    with pytest.raises(UserValueError, match=r"p must be at least 0 and sum to 1, got the sum 0\.9"):
         optimal_proposal([0.5, 0.4], [1.0, 1.0])
-    with pytest.raises(UserValueError, match="q sums to"):
+    with pytest.raises(UserValueError, match="q must be at least 0 and sum to 1, got the sum 1"):
         proposal_variance([0.5, 0.5], [1.0, 1.0], [1.5, -0.5])
-    with pytest.raises(UserValueError, match=r"p of shape \(2,\)"):
+    with pytest.raises(UserValueError, match=r"p must be 3 numbers, one per value of f, got an array of shape \(2,\)"):
         least_variance([0.5, 0.5], [1.0, 1.0, 1.0])
     with pytest.raises(UserValueError, match=r"nan.*state 1"):
         least_variance([0.5, 0.5], [1.0, np.nan])

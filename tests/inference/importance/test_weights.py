@@ -107,7 +107,7 @@ def test_sampling_from_a_proposal():
     unnormalized = importance_sample(lambda x: -0.5 * x**2, Normal(2.0), 20_000, Noise(0, "is"))
     assert unnormalized.log_mean_weight - sample.log_mean_weight == pytest.approx(0.918939, abs=1e-6)
     assert sample.khat < 0.5
-    with pytest.raises(UserValueError, match="0 draws"):
+    with pytest.raises(UserValueError, match="n must be at least 1, got 0"):
         importance_sample(Normal(1.0), Normal(2.0), 0, Noise(0, "is"))
 
 
@@ -294,7 +294,7 @@ def test_wrong_weights_are_named():
     ):
         with pytest.raises(UserValueError, match=match):
             WeightedSample(wrong)
-    with pytest.raises(UserValueError, match="3 values for 2 weights"):
+    with pytest.raises(UserValueError, match="values must be one per weight, got 3 for 2 weights"):
         WeightedSample([0.0, 0.0], np.zeros(3))
     with pytest.raises(UserValueError, match="one value per draw"):
         WeightedSample([0.0, 0.0]).estimate([1.0])

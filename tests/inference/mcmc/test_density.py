@@ -58,6 +58,8 @@ def test_mistakes_inside_a_density_keep_their_names():
 
     with pytest.raises(UserTypeError, match="no such thing"):
         Density(refuses).log_prob(np.ones((2, 1)))
-    with pytest.raises(UserValueError, match=r"2 rows has shape \(\)") as error:
+    with pytest.raises(
+        UserValueError, match=r"target must return one number per row, \(2,\), got \(\); sum over the other axes"
+    ) as error:
         Density(lambda x: x.sum()).log_prob(np.ones((2, 1)))
     assert not getattr(error.value, "__notes__", [])

@@ -197,7 +197,10 @@ def test_more_coordinates_than_one_block_and_bad_shapes():
     x = ar1(0.5, 2, 50, 3, d=150)
     assert np.array_equal(ess(x)[[0, 149]], ess(x[..., [0, 149]]))
     assert ess(x.reshape(2, 50, 10, 15)).shape == (10, 15)
-    with pytest.raises(UserValueError, match=r"draws of shape \(5,\)"):
+    with pytest.raises(
+        UserValueError,
+        match=r"draws must be \(chains, draws, \.\.\.\) with 4 draws or more, got an array of shape \(5,\)",
+    ):
         r_hat(np.zeros(5))
     with pytest.raises(UserValueError, match="8 or more"):
         ess(np.zeros((2, 6)))

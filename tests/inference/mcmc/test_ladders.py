@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -173,21 +174,29 @@ def test_even_rates_stay_and_wrong_ladders_are_named():
     betas = np.array([1.0, 0.7, 0.2])
     assert adapt(betas, [0.4, 0.4]) == pytest.approx(betas, abs=1e-12)  # though one gap is the wider
     assert np.isfinite(adapt(betas, [0.0, 1.0])).all() and (np.diff(adapt(betas, [0.0, 1.0])) < 0).all()
+    falling = "betas must fall strictly and stay at least 0, got 1.0 then "
     for wrong, message in (
-        ([1.0], "pass 2 or more"), ([0.9, 0.1], "begins at 0.9, not at 1"), ([1.0, 0.5, 0.5], "entry 2"),
-        ([1.0, -0.5], "does not fall from 1 to -0.5"), ([1.0, np.nan], "does not fall"), ([1.0, 2.0], "does not fall"),
-    ):  # fmt: skip
-        with pytest.raises(UserValueError, match=message):
+        ([1.0], "betas must be 2 or more inverse temperatures on one axis, got an array of shape (1,)"),
+        ([0.9, 0.1], "betas must begin at 1, the target, got 0.9"),
+        ([1.0, 0.5, 0.5], "betas must fall strictly and stay at least 0, got 0.5 then 0.5 (betas, entry 2)"),
+        ([1.0, -0.5], falling + "-0.5"),
+        ([1.0, np.nan], falling + "nan"),
+        ([1.0, 2.0], falling + "2.0"),
+    ):
+        with pytest.raises(UserValueError, match=re.escape(message)):
             check_falling(wrong)
-    with pytest.raises(UserValueError, match="pass 2 numbers"):
+    with pytest.raises(UserValueError, match=r"swap_rates must be 2 numbers in \[0, 1\], got an array of shape \(1,\)"):
         adapt(betas, [0.5])
-    with pytest.raises(UserValueError, match="swap rates"):
+    with pytest.raises(UserValueError, match=r"swap_rates must be 2 numbers in \[0, 1\], got an array of shape \(2,\)"):
         adapt(betas, [0.5, 1.5])
-    with pytest.raises(UserValueError, match="heat capacities"):
+    with pytest.raises(
+        UserValueError,
+        match=r"capacity must be a finite positive number per inverse temperature, got an array of shape \(3,\)",
+    ):
         spaced_by(3, betas, [1.0, 0.0, 1.0])
-    with pytest.raises(UserValueError, match="kind='linear' for 0"):
+    with pytest.raises(UserValueError, match=r"hottest must be in \(0, 1\), or 0 with kind='linear', got 0\.0"):
         ladder(3, "geometric", 0.0)
     with pytest.raises(UserValueError, match="ladder 'cubic' is unknown"):
         ladder(3, "cubic")
-    with pytest.raises(UserValueError, match="energies are not finite"):
+    with pytest.raises(UserValueError, match="energies must be finite; leave out states of infinite energy"):
         heat_capacity(1.0, [0.0, np.inf])

@@ -148,11 +148,13 @@ def test_chunks_and_mistakes():
         module._CHUNK = before
     with pytest.raises(UserValueError, match=r"a block of 21 units takes 2\^21 energies"):
         mutual_information(ToyRBM.random(21, 2, seed=0))
-    with pytest.raises(UserTypeError, match="ToyTriangle has 3 blocks"):
+    with pytest.raises(UserTypeError, match="model must have two blocks, got 3"):
         conditional_entropy(ToyTriangle(np.zeros(3), np.zeros((3, 3))), x)
     with pytest.raises(UserValueError, match="block 'middle' is unknown"):
         conditional_entropy(model, x, "middle")
     with pytest.raises(UserTypeError, match="object has no entropy"):
         conditional_entropy(Conditionals({"a": lambda s: None, "b": lambda s: object()}), x, "a")
-    with pytest.raises(UserValueError, match="1 draws"):
+    with pytest.raises(
+        UserValueError, match="x must have at least 2 draws, got 1; use thousands for a code of several nats"
+    ):
         estimate_mutual_information(model, x[:1], Noise(0, "h"))

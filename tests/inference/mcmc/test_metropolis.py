@@ -207,7 +207,7 @@ def test_tempering_by_enumeration():
     assert np.isneginf(Tempered(ladder_log_p, 0.0).log_prob(np.array([[5.0], [-1.0]]))).all()
     each = Tempered(ladder_log_p, np.array([0.0, 0.5, 1, 1, 2])).log_prob(LINE)
     assert each == pytest.approx(-LADDER_ENERGY * [0, 0.5, 1, 1, 2], abs=1e-15)
-    with pytest.raises(UserValueError, match=r"inverse temperature -0.1"):
+    with pytest.raises(UserValueError, match=r"beta must be finite and at least 0, got -0\.1"):
         Tempered(ladder_log_p, -0.1)
 
 
@@ -228,15 +228,19 @@ def test_a_base_keeps_a_continuous_target_proper():
 
 def test_wrong_use_is_named():
     kernel = MetropolisHastings()
-    with pytest.raises(UserValueError, match=r"log density is -inf at \[7.\] \(start, chain 1\)"):
+    with pytest.raises(
+        UserValueError, match=r"the log density must be finite at the start, got -inf at .*the density is positive"
+    ):
         kernel.init(np.array([[0.0], [7.0]]), ladder_log_p)
-    with pytest.raises(UserValueError, match=r"shape \(3, 2\)"):
+    with pytest.raises(
+        UserValueError, match=r"target must return one number per row, \(3,\), got \(3, 2\); sum over the other axes"
+    ):
         kernel.init(np.zeros((3, 2)), lambda x: x)
-    with pytest.raises(UserValueError, match="scale 0"):
+    with pytest.raises(UserValueError, match=r"scale must be finite and positive, got 0\.0"):
         RandomWalk(0.0)
-    with pytest.raises(UserValueError, match="not positive definite"):
+    with pytest.raises(UserValueError, match="covariance must be positive definite; use variances or a covariance"):
         RandomWalk(1.0, [[1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(UserTypeError, match="int is no density"):
+    with pytest.raises(UserTypeError, match="target must be a log density or have energy or log_prob, got a int"):
         as_density(3)
     with pytest.raises(UserTypeError, match=r"no torch gradient|does not take torch tensors"):
         Density(lambda x: np.square(x).sum(-1)).value_and_gradient(np.zeros((2, 2)))

@@ -89,7 +89,7 @@ def test_correlated_pair():
     start = {"a": np.zeros((1, 32)).repeat(4, axis=0), "b": np.zeros((1, 32)).repeat(4, axis=0)}
     found = sample_chain(pair.conditionals(), "gibbs", chains=4, start=start, draws=1500, burn_in=50, random_state=2)
     assert autocorrelation(found.values["b"])[:, 1].mean() == pytest.approx(0.81, abs=0.015)
-    with pytest.raises(UserValueError, match="correlation 1"):
+    with pytest.raises(UserValueError, match=r"rho must be in \(-1, 1\), got 1\.0"):
         CorrelatedPair(1.0)
 
 
@@ -146,5 +146,5 @@ def test_measures_by_hand():
     for bad in ([[0.5, 1.0]], [0, 1], [[0, -1]]):
         with pytest.raises(UserValueError, match="whole numbers"):
             mode_report(bad)
-    with pytest.raises(UserValueError, match="of sum 1"):
+    with pytest.raises(UserValueError, match=r"weights must be one per mode with sum 1, got \[0\.5, 0\.6\]"):
         mode_report([[0, 1]], [0.5, 0.6])

@@ -84,10 +84,19 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda f: record(draws()).trace_picture(f / "a.jpg"), "end it in"),
-        (lambda f: record(draws()).trace_picture(f / "a"), "end it in"),
-        (lambda f: record(draws()).trace_picture(f / "a.png", ["y"]), "no coordinate 'y'"),
-        (lambda f: record(draws()).trace_picture(f / "a.png", []), "no coordinate"),
+        (
+            lambda f: record(draws()).trace_picture(f / "a.jpg"),
+            r"a picture's name must end in \.png, \.svg or \.pdf, got 'a\.jpg' \(",
+        ),
+        (
+            lambda f: record(draws()).trace_picture(f / "a"),
+            r"a picture's name must end in \.png, \.svg or \.pdf, got 'a' \(",
+        ),
+        (
+            lambda f: record(draws()).trace_picture(f / "a.png", ["y"]),
+            r"unknown coordinate 'y' \(coordinates\); choose from x\[0\], x\[1\], x\[2\]",
+        ),
+        (lambda f: record(draws()).trace_picture(f / "a.png", []), "coordinates must name at least one"),
         (lambda f: record(draws((4, 7, 1))).trace_picture(f / "a.png"), "8 or more"),
     ],
 )

@@ -356,19 +356,23 @@ def test_other_movers_and_wrong_use():
         model, ParallelTempering(3, SingleSite()), start=3, chains=4, draws=5, burn_in=30, random_state=0
     )
     assert set(np.unique(found.draws)) <= {0.0, 1.0} and found.draws.shape == (4, 5, 3)
-    with pytest.raises(UserValueError, match=r"begins at 0.5, not at 1"):
+    with pytest.raises(UserValueError, match=r"betas must begin at 1, the target, got 0\.5"):
         ParallelTempering([0.5, 0.1])
-    with pytest.raises(UserValueError, match=r"does not fall from 0.1 to 0.2"):
+    with pytest.raises(
+        UserValueError, match=r"betas must fall strictly and stay at least 0, got 0\.1 then 0\.2 \(betas, entry 2\)"
+    ):
         ParallelTempering([1.0, 0.1, 0.2])
     with pytest.raises(UserValueError, match="n must be at least 2, got 1"):
         ParallelTempering(1)
     with pytest.raises(UserValueError, match="keep 'hot'"):
         ParallelTempering(keep="hot")
-    with pytest.raises(UserValueError, match="1 step sizes for 3 levels"):
+    with pytest.raises(UserValueError, match="step_sizes must be 3, one per level, got 1"):
         ParallelTempering(3, step_sizes=(0.1,))
     with pytest.raises(UserTypeError, match="Conditionals has no joint energy"):
         ParallelTempering(3, Gibbs()).init({"a": np.zeros((2, 1))}, Conditionals({"a": lambda s: None}))
-    with pytest.raises(UserValueError, match=r"log density is -inf"):
+    with pytest.raises(
+        UserValueError, match=r"the log density must be finite at the start, got -inf at .*the density is positive"
+    ):
         ParallelTempering(3, MetropolisHastings()).init(np.full((2, 1), 9.0), ladder_log_p)
-    with pytest.raises(UserValueError, match=r"\['x'\] positions with 3 levels"):
+    with pytest.raises(UserValueError, match=r"start must have 3 levels on axis 1, got \['x'\]"):
         ParallelTempering(3, MetropolisHastings()).init({"slots": {"x": np.zeros((2, 2, 1))}}, ladder_log_p)

@@ -234,14 +234,16 @@ def test_torch_models_spins_and_mistakes():
     assert abs(product.columns["mean"][0] - math.tanh(1)) < 4 * product.columns["mcse"][0]
     with recording():
         sample_chain(PairwiseUnits(KNOWN_U), SingleSite("random"), chains=3, draws=3, burn_in=2, random_state=7)
-    with pytest.raises(UserValueError, match=r"unit 1 is 0.5 \(start, chain 0\)"):
+    with pytest.raises(UserValueError, match=r"unit 1 must be 0\.0 or 1\.0, got 0\.5 \(start, chain 0\)"):
         SingleSite().init(np.array([[0, 0.5, 1]]), PairwiseUnits(KNOWN_U))
     with pytest.raises(UserValueError, match="pass the number of units"):
         sample_chain(OnlyEnergy(), "sites")
-    with pytest.raises(UserValueError, match="use 3 units"):
+    with pytest.raises(UserValueError, match=r"start must have 3 units, got shape \(2,\)"):
         sample_chain(PairwiseUnits(KNOWN_U), "sites", start=2)
     with pytest.raises(UserValueError, match="square"):
         PairwiseUnits(np.zeros((2, 3)))
     for bias in (np.zeros(2), [0.0, np.nan, 0.0]):
-        with pytest.raises(UserValueError, match="for 3 units"):
+        with pytest.raises(
+            UserValueError, match=r"bias must be 3 finite numbers, one per unit, got an array of shape \("
+        ):
             PairwiseUnits(KNOWN_U, bias)

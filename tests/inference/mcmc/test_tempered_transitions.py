@@ -233,9 +233,11 @@ def test_sample_chain_takes_it_in_numpy_and_torch():
 
 
 def test_wrong_use_is_named():
-    with pytest.raises(UserValueError, match=r"begins at 0.9, not at 1"):
+    with pytest.raises(UserValueError, match=r"betas must begin at 1, the target, got 0\.9"):
         TemperedTransitions([0.9, 0.5])
-    with pytest.raises(UserValueError, match=r"does not fall from 0.5 to 0.5"):
+    with pytest.raises(
+        UserValueError, match=r"betas must fall strictly and stay at least 0, got 0\.5 then 0\.5 \(betas, entry 2\)"
+    ):
         TemperedTransitions([1.0, 0.5, 0.5])
     with pytest.raises(UserValueError, match="block 'visible' has no start"):
         TemperedTransitions(3).init({"hidden": np.zeros((2, 2))}, tiny_rbm())
@@ -251,5 +253,7 @@ def test_wrong_use_is_named():
             return SingleSite().position(state)
 
     kernel = TemperedTransitions(2, Untold())
-    with pytest.raises(UserTypeError, match="reversal of Untold is not known"):
+    with pytest.raises(
+        UserTypeError, match=r"the reversal of Untold is unknown \(kernel\); give it a .*kernel returns itself"
+    ):
         kernel.step(kernel.init(np.zeros((2, 2)), lambda x: x.sum(-1)), Noise(0, "x"))

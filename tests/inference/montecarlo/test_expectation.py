@@ -73,7 +73,7 @@ def test_a_budget_is_raised_and_the_value_is_that_of_all_draws():
     assert estimate.stderr == pytest.approx(at_once.standard_error, rel=1e-12)
     assert expectation(np.square, normal, 1, noise).run(1).bias == 0
     single = expectation(np.square, normal, 1, noise)
-    with pytest.raises(UserValueError, match="one draw has no variance"):
+    with pytest.raises(UserValueError, match="variance needs at least 2 draws, got 1"):
         _ = single.standard_error
 
 
@@ -271,29 +271,29 @@ def test_what_cannot_be_averaged_is_named():
     assert found.count == 10
     with pytest.raises(UserValueError, match="inf"):
         RunningMean().update([1.0, np.inf])
-    with pytest.raises(UserValueError, match=r"shape \(3,\) after shape \(2,\)"):
+    with pytest.raises(UserValueError, match=r"values must keep the shape \(2,\) of f, got \(3,\)"):
         found.update(np.zeros((5, 3)))
-    with pytest.raises(UserValueError, match="one f"):
+    with pytest.raises(UserValueError, match=r"other must be a mean of the same f, of shape \(2,\), got \(\)"):
         found.merge(RunningMean().update([1.0]))
-    with pytest.raises(UserValueError, match="no draw has no mean"):
+    with pytest.raises(UserValueError, match="mean needs at least 1 draws, got 0"):
         _ = RunningMean().mean
     with pytest.raises(UserValueError, match="single number"):
         RunningMean().update(1.0)
-    with pytest.raises(UserValueError, match="level 2"):
+    with pytest.raises(UserValueError, match=r"level must be in \(0, 1\), got 2"):
         found.confint(2)
-    with pytest.raises(UserValueError, match="level 2"):
+    with pytest.raises(UserValueError, match=r"level must be in \(0, 1\), got 2"):
         found.confint(2, "student")
     with pytest.raises(UserValueError, match="'t'"):
         found.confint(0.9, "t")
-    with pytest.raises(UserValueError, match="precision of 0"):
+    with pytest.raises(UserValueError, match="eps must be finite and positive, got 0"):
         found.n_for_precision(0)
-    with pytest.raises(UserValueError, match="one value per draw"):
+    with pytest.raises(UserValueError, match=r"f must return one value for each of the 10 draws, got shape \(\)"):
         expectation(lambda x: 1.0, normal, 10, Noise(0, "bad"))
-    with pytest.raises(UserValueError, match="0 draws"):
+    with pytest.raises(UserValueError, match="n must be at least 1, got 0"):
         expectation(np.square, normal, 0, Noise(0, "bad"))
-    with pytest.raises(UserValueError, match="batches of 0"):
+    with pytest.raises(UserValueError, match="batch must be at least 1, got 0"):
         expectation(np.square, normal, 1, Noise(0, "bad"), batch=0)
-    with pytest.raises(UserTypeError, match="drawn from"):
+    with pytest.raises(UserTypeError, match=r"sampler must have sample\(n, noise\), got a int"):
         expectation(np.square, 3, 1, Noise(0, "bad"))
 
 
