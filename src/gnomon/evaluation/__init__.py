@@ -20,6 +20,7 @@ _WHERE = {
     "decisions": (
         "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
     ),
+    "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "information": (
@@ -34,11 +35,17 @@ _WHERE = {
     "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "perplexity": ("Perplexity", "bits_per_byte"),
     "ranking": ("Ranking",),
+    "recommendation": ("Placements", "rmse"),
     "rejection": (
         "Coverage", "CoverageCurve", "RejectOption", "coverage_at_accuracy", "coverage_curve", "fit_threshold",
     ),
     "score": ("Score",),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
+    "text_scores": ("byte_lengths", "text_scores"),
+    "two_sample": (
+        "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance",
+        "mmd_test", "nearest_training_rows",
+    ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
