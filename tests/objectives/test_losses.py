@@ -21,6 +21,7 @@ from gnomon.objectives.losses import (
     AbsoluteError,
     BinaryCrossEntropy,
     CrossEntropyLoss,
+    Focal,
     Huber,
     NegativeLogLikelihood,
     ProbabilityCrossEntropy,
@@ -362,6 +363,26 @@ def test_ignored_rows_sum_to_nothing():
 
 
 # --- in a fit -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+def test_focal_loss_by_its_formula_and_differences(gamma):
+    """-w (1 - p)^gamma log p in NumPy; gradients by differences of 1e-6; gamma 0 is the weighted cross-entropy."""
+    weights = (1.0, 2.0, 0.5, 3.0)
+    loss, scores = Focal(weights, gamma=gamma), SCORES.clone().requires_grad_()
+    p = np.exp(SCORES.numpy()) / np.exp(SCORES.numpy()).sum(1, keepdims=True)
+    own = p[np.arange(7), CLASSES]
+    expected = -np.array(weights)[CLASSES] * (1 - own) ** gamma * np.log(own)
+    np.testing.assert_allclose(loss(scores, CLASSES, reduction="none").detach(), expected, rtol=1e-12)
+    mean = (WEIGHT.numpy() * expected).sum() / (WEIGHT.numpy() * np.array(weights)[CLASSES]).sum()
+    assert loss(scores, CLASSES, weight=WEIGHT).item() == pytest.approx(mean, rel=1e-12)
+    assert torch.autograd.gradcheck(lambda x: loss(x, CLASSES), scores, eps=1e-6, atol=1e-8)
+    if gamma == 0:
+        assert mean == pytest.approx(CrossEntropyLoss(weights)(scores, CLASSES, weight=WEIGHT).item(), rel=1e-12)
+    sure = torch.tensor([[0.0, 800.0]], dtype=torch.float64, requires_grad=True)
+    Focal(gamma=gamma)(sure, torch.tensor([1])).backward()
+    assert bool(torch.isfinite(sure.grad).all())
+    assert Focal(ignore_index=9, gamma=gamma).rows(SCORES[:1], torch.tensor([9]))[0].item() == 0
 
 
 class Linear(Module):

@@ -21,7 +21,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.objectives.criterion import ClassificationLoss, Count, RegressionLoss, refuse
 
 __all__ = [
-    "AbsoluteError", "BinaryCrossEntropy", "CrossEntropyLoss", "Huber", "NegativeLogLikelihood",
+    "AbsoluteError", "BinaryCrossEntropy", "CrossEntropyLoss", "Focal", "Huber", "NegativeLogLikelihood",
     "ProbabilityCrossEntropy", "SmoothL1", "SquaredError", "cross_entropy_backward",
 ]  # fmt: skip
 
@@ -142,6 +142,49 @@ class CrossEntropyLoss(NegativeLogLikelihood):
         if targets.ndim == 2:
             return _check_distribution(targets, "target")
         return _check_classes(targets, scores.shape[1], self.ignore_index)
+
+
+@dataclass(frozen=True)
+class Focal(NegativeLogLikelihood):
+    r"""l = -w[c] (1 - p_c)^gamma log p_c of scores, p their softmax: rows that are right already count for little.
+
+    With gamma 0 the cross-entropy. The mean divides by the class weights, not by what the rows still count for.
+    Source: Lin, Goyal, Girshick, He and Dollar (2017).
+
+    Parameters
+    ----------
+    class_weight : tuple of float or None, default None
+        Weight of each class, >= 0.
+    ignore_index : int or None, default None
+        A label whose rows have loss 0 and count 0.
+    gamma : float in [0, inf), default 2
+        How fast a row is let go.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([[0.0, 3.0]])
+    >>> [round(Focal(gamma=g)(scores, torch.tensor([1])).item(), 6) for g in (0.0, 2.0)]
+    [0.048587, 0.000109]
+    """
+
+    short: ClassVar[str] = "focal"
+    gamma: Annotated[float, "[0, inf)"] = 2.0
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """The scores themselves."""
+        return outputs, targets
+
+    def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
+        """Of scores (n, k) and int64 classes (n,)."""
+        log_p = inputs[0].log_softmax(1)
+        losses, count = super().rows(log_p, inputs[1])
+        chosen = log_p.gather(1, inputs[1].clamp(0, log_p.shape[1] - 1)[:, None])[:, 0]
+        missing = -torch.expm1(chosen)  # 1 - p without loss of digits
+        return losses * missing.clamp(min=torch.finfo(missing.dtype).tiny) ** self.gamma, count
+
+    def check(self, *inputs: torch.Tensor) -> None:
+        """Classes in [0, k), or ignored."""
+        _check_classes(inputs[1], inputs[0].shape[1], self.ignore_index)
 
 
 @dataclass(frozen=True)

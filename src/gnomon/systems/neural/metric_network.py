@@ -47,7 +47,7 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> net = MetricNetwork(hidden=(16,), epochs=20, random_state=0).fit(X, y)
+    >>> net = MetricNetwork(n_components=2, hidden=(16,), epochs=20, random_state=0).fit(X, y)
     >>> net.transform(X).shape, net.score(X, y) > 0.9
     ((150, 2), True)
     """
@@ -57,7 +57,7 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": PairLoss}
     primary: ClassVar[str] = "neighbor_accuracy"
 
-    n_components: Annotated[int, "[1, inf)", Doc("Coordinates of a row.")] = 2
+    n_components: Annotated[int, "[1, inf)", Doc("Coordinates of a row.")] = 16
     loss: Annotated[str | Recipe, Doc("Of the rows of a batch; see `gnomon.objectives.pairs`.")] = "triplet"
     batch_size: int | None = 128
     learning_rate: float = 5e-3
