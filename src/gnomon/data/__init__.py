@@ -10,13 +10,15 @@ from gnomon.data.names import names
 _WHERE = {
     "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
     "Ratings": "pairs", "Rescaler": "preprocessing", "Standardizer": "preprocessing", "Triples": "pairs",
-    "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
-    "sentences": "text", "split": "dataset", "tokenize": "text", "triples": "pairs",
+    "Interactions": "interactions", "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs",
+    "read": "readers", "sentences": "text", "split": "dataset", "split_ratings": "rating_splits", "tokenize": "text",
+    "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Dataset", "Indicators", "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary",
-    "fingerprint", "load", "names", "open", "ratings", "read", "sentences", "split", "tokenize", "triples",
+    "Batch", "Batches", "Dataset", "Indicators", "Interactions", "Ratings", "Rescaler", "Standardizer", "Triples",
+    "Vocabulary", "fingerprint", "load", "names", "open", "ratings", "read", "sentences", "split", "split_ratings",
+    "tokenize", "triples",
 ]  # fmt: skip
 
 
