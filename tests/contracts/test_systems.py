@@ -67,7 +67,7 @@ def test_a_fit_that_fails_leaves_the_earlier_one_whole(name):
 @pytest.mark.parametrize("n", [-1, 1.5, "3", None, 2**40])
 def test_numbers_of_samples_that_are_none(name, n):
     X, y = case(name).X, case(name).y
-    with pytest.raises(UserError, match="n is"):
+    with pytest.raises(UserError, match="n must be"):
         made(name).fit(X, y).sample(n)
 
 

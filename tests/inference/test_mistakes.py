@@ -74,7 +74,7 @@ def uniform(n, noise):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: expectation(np.square, uniform, 10**18, NOISE), "ask for 0 to"),
+        (lambda: expectation(np.square, uniform, 10**18, NOISE), "must be from 0 to"),
         (
             lambda: expectation(np.square, uniform, 3, None),
             r"noise must be a Noise\(seed, purpose\), got None \(expectation\.noise\)",
@@ -124,9 +124,9 @@ def uniform(n, noise):
             lambda: heat_capacity(0.0, [1.0, 2.0], [0.0]),
             "log_weights must be 2 numbers below inf, one per state, got 1",
         ),
-        (lambda: sample_chain(bell, start=1, burn_in=1.5), r"burn_in is 1\.5; ask for a whole number"),
+        (lambda: sample_chain(bell, start=1, burn_in=1.5), r"burn_in must be a whole number, got 1\.5"),
         (lambda: sample_chain(bell, start=1, burn_in=0, draws=10**9), "bytes .draws"),
-        (lambda: sample_chain(bell, start=1, thin=float("nan")), "thin is nan"),
+        (lambda: sample_chain(bell, start=1, thin=float("nan")), "thin must be a whole number, got nan"),
         (
             lambda: ExactPosterior(fair, 1).posterior([]),
             r"v must have one row per observation, at least one, got an array of shape \(0,\)",
@@ -148,7 +148,7 @@ def uniform(n, noise):
         (lambda: DirectedGraph.from_edges(["abc"]), "an edge with 3 ends"),
         (lambda: UndirectedGraph("ab", [("a", [])]), "is no name of a node"),
         (lambda: UndirectedGraph("ab").neighbors([]), "unknown"),
-        (lambda: LayeredGraph({"a": 1.5}), r"units of 'a' is 1\.5"),
+        (lambda: LayeredGraph({"a": 1.5}), r"units of 'a' must be a whole number, got 1\.5"),
         (lambda: LayeredGraph({"a": 10**6, "b": 10**6}, [("a", "b")]).units(), "bytes .units"),
         (
             lambda: importance_sample(bell, Normal(0.0, 1.0), 5.5, NOISE),

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,10 +20,9 @@ import gnomon
 from gnomon.cli.options import parse_system
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.objectives.variational import ELBO, IWAE, ScoreFunction, VariationalObjective
-from gnomon.recipes import slots
 from gnomon.recipes.fields import Doc, Fields
 from gnomon.recipes.recipe import Factory, Recipe, Unsaved, check_recipe, named, replace, resolve, shorts
-from gnomon.recipes.slots import choices, where
+from gnomon.recipes.slots import GROUP, choices, where
 from gnomon.runs.codecs import decode, encode
 from gnomon.training.optimizers import Adagrad, Optimizer
 
@@ -117,7 +115,7 @@ def test_python_takes_what_the_command_line_takes_and_says_the_same_of_a_typo():
     assert "unknown optimizer 'cd'" in outputs[0][3]
 
 
-def test_recipes_of_a_plugin_fit_too_and_nothing_of_it_is_imported_before(tmp_path, monkeypatch):
+def test_recipes_of_a_plugin_fit_too_and_nothing_of_it_is_imported_before(tmp_path):
     (tmp_path / "slotplug").mkdir()
     (tmp_path / "slotplug" / "__init__.py").write_text("")
     (tmp_path / "slotplug" / "rules.py").write_text(
@@ -130,20 +128,23 @@ def test_recipes_of_a_plugin_fit_too_and_nothing_of_it_is_imported_before(tmp_pa
         '    short: ClassVar[str] = "mine"\n'
         "    inner: float = 2.5\n"
     )
-    points = [EntryPoint("mine", "slotplug", slots.GROUP)]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == slots.GROUP else [])
-    monkeypatch.syspath_prepend(tmp_path)
-    for cached in (slots.choices, slots._plugins, slots._files):
-        cached.cache_clear()
-    try:
-        assert "mine" in shorts(Optimizer) and "slotplug.rules" not in sys.modules
-        assert parse_system("softmax-regression:optimizer=mine,optimizer.inner=3")[1]["optimizer__inner"] == 3.0
-        assert "slotplug.rules" not in sys.modules
-        recipe: Any = resolve("mine", Optimizer)
-        assert recipe.inner == 2.5 and decode(encode(recipe)) == recipe
-    finally:
-        for cached in (slots.choices, slots._plugins, slots._files):
-            cached.cache_clear()
+    metadata = tmp_path / "slotplug-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: slotplug\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nmine = slotplug\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from gnomon.cli.options import parse_system\n"
+        "from gnomon.recipes.recipe import resolve, shorts\n"
+        "from gnomon.training.optimizers import Optimizer\n"
+        "assert 'mine' in shorts(Optimizer)\n"
+        "assert parse_system('softmax-regression:optimizer=mine,optimizer.inner=3')[1]['optimizer__inner'] == 3.0\n"
+        "assert 'slotplug.rules' not in sys.modules\n"
+        "assert resolve('mine', Optimizer).inner == 2.5\n"
+        "from gnomon.runs.codecs import decode, encode\n"
+        "assert decode(encode(resolve('mine', Optimizer))) == resolve('mine', Optimizer)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_one_short_name_has_one_owner():
@@ -157,6 +158,17 @@ def test_one_short_name_has_one_owner():
 def test_a_value_of_another_slot_is_refused():
     with pytest.raises(UserTypeError, match=r"optimizer must be a short name or a recipe, got ELBO.*from adadelta"):
         resolve(ELBO(), Optimizer, "optimizer")
+
+
+def test_the_command_line_reaches_the_field_of_a_recipe_in_a_recipe():
+    text = "vae:objective=iwae,objective.estimator=score,objective.estimator.baseline=none"
+    assert parse_system(text)[1] == {
+        "objective": "iwae", "objective__estimator": "score", "objective__estimator__baseline": "none",
+    }  # fmt: skip
+    with pytest.raises(UserValueError, match=r"--objective\.estimator\.baseline.*choose --objective\.estimator score"):
+        parse_system("vae:objective.estimator.baseline=none")
+    with pytest.raises(UserValueError, match=r"unknown estimator 'drag'.*did you mean dreg"):
+        parse_system("vae:objective.estimator=drag")
 
 
 # --- recipes in recipes ---------------------------------------------------------------------------------------------

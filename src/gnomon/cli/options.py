@@ -77,18 +77,13 @@ def convert(p: Parameter, text: str, where: str = "") -> Any:
     where = where or flag(p.name)
     if p.optional and text.strip().casefold() == "none":
         return None
-    outside: str = ""
     for kind in sorted(p.kinds, key=lambda kind: ORDER.index(kind.name)):
         found, value = _try(kind, text)
-        outside = outside or (_outside(kind, value) if found else "")
-        if found and not _outside(kind, value):
+        if found and not _is_outside(kind, value):
             return value
-    if outside:
-        raise UserValueError(f"{text} is not allowed", where, outside)
     close = nearest(text, [choice for kind in p.kinds for choice in kind.choices])
-    raise UserValueError(
-        f"{text!r} is not allowed", where, f"did you mean {close[0]}?" if close else f"give {values(p)}"
-    )
+    remedy = f"did you mean {close[0]}?" if close else ""
+    raise UserValueError(f"{where} must be {values(p)}, got {text!r}", "", remedy)
 
 
 def _try(kind: Kind, text: str) -> tuple[bool, Any]:
@@ -125,13 +120,11 @@ def _literal(text: str) -> Any:
         return text
 
 
-def _outside(kind: Kind, value: Any) -> str:
-    """What to do about a number outside its interval; empty when it is inside. A NaN lies in no interval."""
+def _is_outside(kind: Kind, value: Any) -> bool:
+    """Whether a number lies outside its interval. A NaN lies in no interval."""
     kinds = [kind] if kind.name != "tuple" else [kind.items[0 if kind.many else i] for i in range(len(value))]
-    for one, number in zip(kinds, value if kind.name == "tuple" else [value], strict=True):
-        if one.interval and not in_interval(number, one.interval):
-            return f"choose a value in {one.interval}"
-    return ""
+    pairs = zip(kinds, value if kind.name == "tuple" else [value], strict=True)
+    return any(one.interval and not in_interval(number, one.interval) for one, number in pairs)
 
 
 def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ __all__ = ["check_parameters", "how_many", "in_interval"]
 
 INTERVAL = re.compile(r"^([\[(])\s*(-?inf|[-+.\deE]+)\s*,\s*(-?inf|[-+.\deE]+)\s*([\])])$")
 
+NUMBERS = {int: "a whole number", float: "a number"}
 MOST_ROWS = 1 << 32
 """Rows that have a noise address of their own."""
 
@@ -49,7 +50,7 @@ def check_parameters(owner: object, values: dict[str, Any]) -> None:
     cls: Any = type(owner)
     for name, hint in _hints(cls).items():
         if name in values:
-            _check(f"{type(owner).__name__}.{name}", values[name], hint)
+            _check(type(owner).__name__, name, values[name], hint)
 
 
 @lru_cache(maxsize=256)
@@ -59,16 +60,16 @@ def _hints(cls: type) -> dict[str, Any]:
     return hints
 
 
-def _check(where: str, value: Any, hint: Any) -> None:
+def _check(owner: str, name: str, value: Any, hint: Any) -> None:
     kinds = list(_alternatives(hint))
-    if value is None and type(None) in kinds:
+    faults = [_fault(value, kind) for kind in kinds]
+    if None in faults:
         return
-    problems = [_problem(value, kind) for kind in kinds if kind is not type(None)]
-    if any(problem is None for problem in problems):
-        return
-    remedy = next((p for p in problems if p), "")
-    wrong_type = all(p and p.startswith("give ") for p in problems)
-    raise (UserTypeError if wrong_type else UserValueError)(f"{value!r} is not allowed", where, remedy)
+    error = UserValueError if "value" in faults else UserTypeError
+    options = [one for kind in kinds if get_origin(kind) is Literal for one in get_args(kind) if isinstance(one, str)]
+    close = nearest(value, options) if isinstance(value, str) else []
+    remedy = f"did you mean {close[0]!r}?" if close else ""
+    raise error.must(name, f"be {_rule(kinds)}", value, f"{owner}.{name}", remedy)
 
 
 def _alternatives(hint: Any) -> Iterator[Any]:
@@ -77,7 +78,7 @@ def _alternatives(hint: Any) -> Iterator[Any]:
         base, *stated = get_args(hint)
         intervals = [one for one in stated if type(one) is str]
         for one in _alternatives(base):
-            yield Annotated[(one, *intervals)] if intervals and one is not type(None) else one
+            yield Annotated[(one, *intervals)] if intervals and one in NUMBERS else one
     elif get_origin(hint) in (Union, types.UnionType):
         for one in get_args(hint):
             yield from _alternatives(one)
@@ -85,31 +86,39 @@ def _alternatives(hint: Any) -> Iterator[Any]:
         yield hint
 
 
-def _problem(value: Any, kind: Any) -> str | None:
-    """None when the value is of this kind, else what would be."""
+def _fault(value: Any, kind: Any) -> str | None:
+    """None when the value is of this kind, else whether its type or only its value is wrong."""
     if get_origin(kind) is Annotated:
         base, interval = get_args(kind)[:2]
-        problem = _problem(value, base)
-        if problem:
-            return problem
-        return None if in_interval(float(value), interval) else f"choose a value in {interval}"
+        return _fault(value, base) or (None if in_interval(float(value), interval) else "value")
     if get_origin(kind) is Literal:
-        options = list(get_args(kind))
-        if value in options:
-            return None
-        close = nearest(value, [o for o in options if isinstance(o, str)]) if isinstance(value, str) else []
-        return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(map(repr, options))}"
-    if kind is bool:
-        return None if isinstance(value, bool) else "give True or False"
+        return None if value in get_args(kind) else "value"
     if kind is int:
         whole = isinstance(value, numbers.Integral) and value is not True and value is not False
-        return None if whole else "give a whole number"
+        return None if whole else "type"
     if kind is float:
         real = isinstance(value, numbers.Real) and value is not True and value is not False
-        return None if real and not math.isnan(float(value)) else "give a number"
+        return None if real and not math.isnan(float(value)) else "type"
     if isinstance(kind, type) and kind is not Any:
-        return None if isinstance(value, kind) else f"give a {kind.__name__}"
+        return None if isinstance(value, kind) else "type"
     return None
+
+
+def _rule(kinds: list[Any]) -> str:
+    """What the kinds take, in words that follow "must be"."""
+    return " or ".join(dict.fromkeys(map(_words, kinds)))
+
+
+def _words(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        base, interval = get_args(kind)[:2]
+        return f"{_words(base)} in {interval}"
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(repr, get_args(kind)))
+    if kind is type(None):
+        return "None"
+    known = {bool: "True or False", **NUMBERS}
+    return known.get(kind) or f"a {getattr(kind, '__name__', kind)}"
 
 
 def how_many(n: Any, name: str = "n") -> int:
@@ -128,7 +137,7 @@ def how_many(n: Any, name: str = "n") -> int:
     try:
         number = operator.index(n)
     except TypeError:
-        raise UserTypeError(f"{name} is {n!r}", name, "ask for a whole number") from None
+        raise UserTypeError.must(name, "be a whole number", n) from None
     if not 0 <= number <= MOST_ROWS:
-        raise UserValueError(f"{name} is {number}", name, f"ask for 0 to {MOST_ROWS}")
+        raise UserValueError.must(name, f"be from 0 to {MOST_ROWS}", number)
     return number

@@ -149,7 +149,6 @@ class Library(System):
 
     model_class: ClassVar[type] = LibraryModel
     types: ClassVar[tuple[str, ...]] = ()
-    model_: Any
 
     def make_estimator(self, n_features: int) -> Any:
         """The unfitted estimator of scikit-learn."""

@@ -51,7 +51,6 @@ class Classifier(ClassifierMixin, System):
     primary: ClassVar[str] = "accuracy"
     has_probabilities: ClassVar[bool] = True
     """Whether the system has probabilities; one without them says `class_codes`."""
-    classes_: np.ndarray[Any, Any]
 
     # --- what a subclass may say --------------------------------------------------------------------------------
 

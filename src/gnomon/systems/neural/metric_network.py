@@ -61,7 +61,6 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
     loss: Annotated[str | Recipe, Doc("Of the rows of a batch; see `gnomon.objectives.pairs`.")] = "triplet"
     batch_size: int | None = 128
     learning_rate: float = 5e-3
-    classes_: np.ndarray[Any, Any]
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
