@@ -13,7 +13,7 @@ import pytest
 from gnomon.catalog import ENTRIES, Entry, card, load_class
 from gnomon.catalog.cards import REQUIRED, Kind, _documented, _kinds, read
 from gnomon.catalog.verbs import HOOKS, VERBS, allows
-from gnomon.recipes.fields import Doc, Fields
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import named
 from gnomon.recipes.slots import choices, where
 from gnomon.recipes.source import Module, locate
@@ -86,7 +86,7 @@ PARTS = '''
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gnomon.recipes.fields import Doc, Fields
+from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.recipes.recipe import named
 from gnomon.recipes.slots import choices, where
@@ -218,17 +218,6 @@ class TestEverySystem:
         signature = inspect.signature(load_class(one)).parameters
         found = [(p.name, p.default) for p in card(one).parameters]
         assert found == [(name, p.default) for name, p in signature.items()]
-
-    def test_a_type_checker_asks_the_constructor_for_parameters_alone(self, one):
-        """To it an annotation without a value is a parameter that must be given."""
-        bare = [
-            (cls.__name__, name)
-            for cls in load_class(one).__mro__
-            if issubclass(cls, Fields)
-            for name, annotation in inspect.get_annotations(cls).items()
-            if name not in vars(cls) and "ClassVar" not in str(annotation)
-        ]
-        assert bare == []
 
     def test_every_parameter_is_described_and_takes_something(self, one):
         for p in card(one).parameters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import warnings
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.base import is_classifier
 
-from gnomon.catalog import card
+from gnomon.catalog import card, load_class
 from gnomon.catalog.cards import Kind, Parameter, read_recipe
 from gnomon.errors import UserError
 from gnomon.recipes.fields import Doc, Fields
@@ -144,6 +145,19 @@ def test_what_a_class_says_of_its_fields_speaks_of_fields(name):
     known = set(system.get_params(deep=False))
     assert set(system.inert_fields) | set(system.acts_with) <= known
     assert not set(system.inert_fields) & set(system.acts_with)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_type_checker_asks_the_constructor_for_parameters_alone(name):
+    """To it an annotation without a value is a parameter that must be given."""
+    bare = [
+        (cls.__name__, annotated)
+        for cls in load_class(name).__mro__
+        if issubclass(cls, Fields)
+        for annotated, annotation in inspect.get_annotations(cls).items()
+        if annotated not in vars(cls) and "ClassVar" not in str(annotation)
+    ]
+    assert bare == []
 
 
 def test_a_field_that_is_ignored_would_be_seen():

@@ -20,8 +20,6 @@ class FromSums(System):
     The sums need not be numbers that are added: a triangular factor of the rows is pooled in its own way.
     """
 
-    n_samples_seen_: int
-
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     def chunk(self, rows: Any, y: Any, sample_weight: Any) -> Examples:
