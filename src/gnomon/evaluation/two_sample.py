@@ -264,3 +264,50 @@ def nearest_training_rows(made: ArrayLike, train: ArrayLike, held_out: ArrayLike
     nearer = np.where(distance == usual, 0.5, distance < usual)
     score = Score.from_pointwise(nearer, name="memorized", unit="fraction", higher_is_better=False)
     return score, index
+
+
+def sample_scores(
+    real: ArrayLike, made: ArrayLike, noise: Noise, *, data_space: str = "", permutations: int = 200
+) -> dict[str, Score]:
+    """How well rows that a generator made stand for real ones that it has not seen.
+
+    Parameters
+    ----------
+    real, made : arrays of shape (n, d), (m, d)
+        In units in which distances mean something. 12 real rows or more.
+    noise : Noise
+    data_space : str, default ""
+    permutations : int, default 200
+
+    Returns
+    -------
+    dict of str to Score
+        ``mmd``: squared maximum mean discrepancy, lower is better, 0 for equal distributions; ``mmd_p_value``;
+        ``told_apart``: accuracy of `classifier_test`, lower is better, 1/2 for equal distributions; ``told_p_value``;
+        ``density`` and ``coverage``. A p-value below 0.05 says that the test saw a difference.
+    """
+    x, y = _pair(real, made, least=4)
+    h = _bandwidths(x, y, None)
+    xx, yy, xy = _kernel(x, x, h), _kernel(y, y, h), _kernel(x, y, h)
+    n, m = len(x), len(y)
+    of_real = (xx.sum(1) - 1) / (n - 1) - xy.mean(1)
+    of_made = (yy.sum(1) - 1) / (m - 1) - xy.mean(0)
+    value = of_real.mean() + of_made.mean()
+    facts: dict[str, Any] = {"data_space": data_space, "higher_is_better": False}
+    mmd = Score.from_pointwise(
+        value + 2 * (of_real - of_real.mean()), name="mmd", unit="squared discrepancy", kind="estimate",
+        error=2 * float(of_made.std(ddof=1)) / math.sqrt(m), **facts,
+    )  # fmt: skip
+    first = mmd_test(x, y, noise.child("mmd"), permutations=permutations, bandwidth=h)
+    told = classifier_test(x, y, noise.child("classifier"))
+    tests = 2 * (min(n, m) - min(n, m) // 2)
+    apart = Score(
+        told.statistic, math.sqrt(told.statistic * (1 - told.statistic) / tests), unit="fraction", name="told_apart",
+        n=tests, **facts,
+    )  # fmt: skip
+    ps = {
+        name: Score(p, name=name, unit="probability", kind="estimate", data_space=data_space)
+        for name, p in (("mmd_p_value", first.p_value), ("told_p_value", told.p_value))
+    }
+    spread = density_coverage(x, y, neighbors=min(5, n - 1))
+    return {"mmd": mmd, "mmd_p_value": ps["mmd_p_value"], "told_apart": apart, "told_p_value": ps["told_p_value"], **spread}
