@@ -1,0 +1,89 @@
+"""Task generate: rows that a model makes, against rows that it has not seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gnomon.data.preprocessing import standardization
+from gnomon.errors import UserTypeError
+from gnomon.evaluation.score import Score
+from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
+from gnomon.numeric.noise import Noise
+from gnomon.tasks import pictures
+from gnomon.tasks.base import Task
+from gnomon.tasks.density import Density, DiagonalGaussian
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["GaussianRows", "Generate"]
+
+MOST = 2000
+"""Rows that are compared: the tests take the square of their number."""
+
+
+class GaussianRows(DiagonalGaussian):
+    """Independent Gaussian columns that rows are drawn from."""
+
+    def sample(self, n: int = 1, *, random_state: int = 0) -> Any:
+        """n rows."""
+        noise = Noise(random_state, "baseline").normal((n, len(self.mean)), dtype=np.float64)
+        return self.mean + np.sqrt(self.variance) * noise
+
+
+class Generate(Task):
+    """Two-sample tests of rows that a model makes, never its own loss.
+
+    Rows are compared in columns of mean 0 and standard deviation 1 over the training rows where they are real numbers,
+    as they are where they are zeros and ones. At most 2,000 rows are made, as many as there are held out.
+    """
+
+    name: ClassVar[str] = "generate"
+    title: ClassVar[str] = "Generation"
+    title_zh: ClassVar[str] = "样本生成"
+    primary: ClassVar[str] = "mmd"
+    verbs: ClassVar[tuple[str, ...]] = ("sample",)
+    example_data: ClassVar[str] = "digits"
+
+    def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
+        """Independent columns: Bernoulli ones of a probability mass, Gaussian ones of a density."""
+        title, model = Density().baseline(system, X, y)
+        return title, GaussianRows().fit(X) if isinstance(model, DiagonalGaussian) else model
+
+    def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
+        """`sample_scores`, and `nearest_training_rows` where the training rows are given.
+
+        Raises
+        ------
+        UserTypeError
+            A system that does not draw rows.
+        """
+        if not hasattr(system, "sample"):
+            what = f"{type(system).__name__} has no sample"
+            raise UserTypeError(what, "generate", "choose a system that draws rows")
+        real = _flat(X)[:MOST]
+        made = _flat(system.sample(len(real), random_state=0))
+        known = real if train is None else _flat(train[0])
+        binary = bool(((known == 0) | (known == 1)).all())
+        shift, scale = (0.0, 1.0) if binary else standardization(known, None)
+        space = f"rows of {known.shape[1]} columns" if not binary else f"rows of {known.shape[1]} zeros and ones"
+        parts = [(rows - shift) / scale for rows in (real, made, known)]
+        found = sample_scores(parts[0], parts[1], Noise(0, "task/generate"), data_space=space)
+        if train is not None:
+            found["memorized"], _ = nearest_training_rows(parts[1], parts[2], parts[0])
+        return found
+
+    def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
+        """Rows that the model makes beside given ones."""
+        drawn = np.asarray(system.sample(pictures.SHOWN, random_state=0))
+        return {
+            "samples": pictures.rows(drawn, shape, "made by the model"),
+            "data": pictures.rows(np.asarray(X)[: pictures.SHOWN], shape, "data"),
+        }
+
+
+def _flat(X: Any) -> Any:
+    rows = np.asarray(X, dtype=np.float64)
+    return rows.reshape(len(rows), -1)
