@@ -71,7 +71,7 @@ def test_other_columns_are_refused_in_one_line(name):
     X, y = case(name).X, case(name).y
     frame = pd.DataFrame(X, columns=list("abcde"))
     fitted = made(name).fit(frame, y)
-    verb = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    verb = next(getattr(fitted, one) for one in ("predict", "transform", "score") if hasattr(fitted, one))
     with pytest.raises(UserValueError, match=r"unseen at fit time: - z.*give the columns of the fit$"):
         verb(frame.rename(columns={"a": "z"}))
     with pytest.raises(UserValueError, match="expecting 5 features"):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.neighbors import KNeighborsClassifier
 
 from gnomon.errors import UserValueError
 from gnomon.evaluation.two_sample import (
@@ -41,7 +42,11 @@ def test_the_discrepancy_is_the_sum_over_pairs():
     assert median_distance([[0.0], [1.0]], [[3.0], [3.0]]) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("test", [lambda x, y, n: mmd_test(x, y, n, permutations=39), classifier_test])
+def by_neighbors(x, y, noise):
+    return classifier_test(x, y, noise, judge=KNeighborsClassifier(9))
+
+
+@pytest.mark.parametrize("test", [lambda x, y, n: mmd_test(x, y, n, permutations=39), by_neighbors])
 def test_equal_distributions_pass_and_others_do_not(test):
     """60 tests at level 0.05: more than 9 false alarms come with probability 0.001 at another seed."""
     alarms = 0
@@ -67,7 +72,7 @@ def test_the_permutations_are_those_of_the_rows():
 def test_a_classifier_that_tells_all_rows_apart():
     found = classifier_test(normal(40), normal(50, seed=1, shift=20), Noise(0, "test"))
     assert found.statistic == 1 and found.p_value == pytest.approx(0.5**40)
-    alike = classifier_test(np.zeros((8, 1)), np.zeros((8, 1)), Noise(0, "test"), neighbors=3)
+    alike = classifier_test(np.zeros((8, 1)), np.zeros((8, 1)), Noise(0, "test"), judge=KNeighborsClassifier(3))
     assert alike.statistic == 0.5
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import gnomon
 from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
+from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.matrix_factorization import SGD
@@ -74,12 +75,26 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "vae",
         {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0},
     ),
+<<<<<<< HEAD
     "matrix-factorization, stochastic gradient": (
         "matrix-factorization",
         {"learner": SGD(epochs=12, penalty="parameter"), "repeats": "mean", "dtype": "float64"},
     ),
     "matrix-factorization, singular values": ("matrix-factorization", {"learner": "svd"}),
     "pmf, mode": ("pmf", {"inference": "map", "center": False}),
+=======
+    "gan, everything on": (
+        "gan",
+        {
+            "critic": DenseEncoder((8,), batch_norm=True, dropout=0.3),
+            "generator": DenseDecoder((8,), batch_norm=True),
+            "objective": NonSaturating(critic_steps=2, critic_rate=0.5, penalty=0.1),
+            "batch_size": 7,
+            "clip": 5.0,
+            "schedule": "linear",
+        },
+    ),
+>>>>>>> 06d0128 (Add adversarial systems, and the task generate that judges by tests of two samples)
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }

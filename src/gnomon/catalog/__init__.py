@@ -24,8 +24,8 @@ GROUP = "gnomon.systems"
 """Entry points of this group name a function, or a list, that gives the entries of a plug-in."""
 
 FAMILIES = (
-    "linear", "neural", "kernel", "trees", "ensemble", "factors", "mixtures", "energy", "variational", "vision", "text",
-    "sequence", "recommend",
+    "linear", "neural", "kernel", "trees", "ensemble", "factors", "mixtures", "energy", "variational", "adversarial",
+    "vision", "text", "sequence", "recommend",
 )  # fmt: skip
 """The files of the table, in its order; each has the entries of one family of systems."""
 

@@ -9,7 +9,7 @@ __all__ = ["ENTRIES"]
 ENTRIES = (
     Entry(
         "vae", "Variational autoencoder", "变分自编码器", "model",
-        ("density", "represent"), "gnomon.systems.variational.vae:VAE",
+        ("density", "represent", "generate"), "gnomon.systems.variational.vae:VAE",
         "Kingma and Welling 2014; Rezende and others 2014",
         (
             "GEN-084", "GEN-086", "GEN-087", "GEN-088", "GEN-089", "GEN-090", "BAY-64", "BAY-65", "BAY-66", "BAY-67",

@@ -6,6 +6,8 @@ so networks are written as torch's own, ``nn.Sequential`` among them. Outside of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 
@@ -14,7 +16,7 @@ from torch import nn
 
 from gnomon.contracts import Group, Noise
 
-__all__ = ["ContextLayer", "bind", "current", "training"]
+__all__ = ["ContextLayer", "bind", "current", "predicting", "training"]
 
 _current: ContextVar[training | None] = ContextVar("gnomon_training", default=None)
 
@@ -70,6 +72,16 @@ class training:
 def current() -> training | None:
     """The forward pass under way if it trains; None in prediction."""
     return _current.get()
+
+
+@contextmanager
+def predicting() -> Iterator[None]:
+    """A forward pass that predicts within one that trains."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 class ContextLayer(nn.Module):

@@ -1,7 +1,8 @@
 """Networks from rows to a few numbers and back: the slots ``encoder`` and ``decoder`` of generative systems.
 
 Every network maps flat rows (n, inputs) to flat rows (n, outputs); the convolutional ones take or give these rows as
-images, channels last. A slot also takes any callable ``f(inputs, outputs) -> nn.Module``.
+images, channels last. A slot also takes any callable ``f(inputs, outputs, shape,
+dtype) -> nn.Module``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "EncoderNetwork", "begin_network",
-    "image_shape_of",
+    "build_network",    "image_shape_of",
 ]  # fmt: skip
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
@@ -74,6 +75,20 @@ def begin_network(network: nn.Module, initializer: Initializer, noise: Noise) ->
     """First weights of a network; one from a recipe here counts with the gain of its activation."""
     gains = getattr(network, "gains", {})
     initialize(network, initializer, noise, gain=gains)
+
+
+def build_network(
+    recipe: EncoderNetwork | DecoderNetwork, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype
+) -> nn.Module:
+    """The network of a recipe, or of a callable in its place; the global random generator is left as found.
+
+    What a callable draws from it begins at seed 0; linear and convolutional layers get their first weights by
+    `begin_network` all the same.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network: nn.Module = recipe.build(inputs, outputs, shape, dtype)
+    return network
 
 
 class _Stack(nn.Sequential):
@@ -222,7 +237,7 @@ class DenseEncoder(EncoderNetwork):
 
     Parameters
     ----------
-    hidden : tuple of int in [1, inf), default (256,)
+    hidden : tuple of int in [1, inf), default (256, 256)
         Units of the hidden layers.
     activation : str or recipe, default "relu"
     batch_norm : bool, default False
@@ -231,7 +246,7 @@ class DenseEncoder(EncoderNetwork):
 
     short: ClassVar[str] = "dense"
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
-    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
+    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256, 256)
     activation: str | Recipe = "relu"
     batch_norm: bool = False
     dropout: Annotated[float, "[0, 1)"] = 0.0
@@ -247,7 +262,7 @@ class DenseDecoder(DecoderNetwork):
 
     Parameters
     ----------
-    hidden : tuple of int in [1, inf), default (256,)
+    hidden : tuple of int in [1, inf), default (256, 256)
         Units of the hidden layers.
     activation : str or recipe, default "relu"
     batch_norm : bool, default False
@@ -256,7 +271,7 @@ class DenseDecoder(DecoderNetwork):
 
     short: ClassVar[str] = "dense"
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
-    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256,)
+    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256, 256)
     activation: str | Recipe = "relu"
     batch_norm: bool = False
     dropout: Annotated[float, "[0, 1)"] = 0.0
@@ -301,6 +316,8 @@ class ConvEncoder(EncoderNetwork):
     """
 
     short: ClassVar[str] = "conv"
+    images: ClassVar[bool] = True
+    """Whether it needs to know which image a row is."""
     channels: tuple[Annotated[int, "[1, inf)"], ...] = (32, 64)
     slope: Annotated[float, "[0, 1)"] = 0.2
     batch_norm: bool = True

@@ -20,8 +20,8 @@ from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "HeNormal", "HeUniform", "Initializer", "LeCunNormal", "LeCunUniform", "Normal", "Orthogonal", "Uniform",
-    "XavierNormal", "XavierUniform", "fans", "initialize",
+    "HeNormal", "HeUniform", "Initializer", "LeCunNormal", "LeCunUniform", "Normal", "NormalConvolutions",
+    "Orthogonal", "Uniform", "XavierNormal", "XavierUniform", "fans", "initialize",
 ]  # fmt: skip
 
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd)
@@ -110,6 +110,20 @@ class Normal(Initializer):
     def std(self, fan_in: int, fan_out: int, gain: float = 1.0) -> float:
         """The spread."""
         return self.spread
+
+
+@dataclass(frozen=True)
+class NormalConvolutions(Normal):
+    """N(0, 0.02^2), as Radford, Metz and Chintala (2016) begin convolutions with batch normalization behind them.
+
+    Parameters
+    ----------
+    spread : float in (0, inf), default 0.02
+        Standard deviation.
+    """
+
+    short: ClassVar[str] = "normal-conv"
+    spread: Annotated[float, "(0, inf)"] = 0.02
 
 
 @dataclass(frozen=True)

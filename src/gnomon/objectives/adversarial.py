@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch.nn import functional
 
 from gnomon.contracts import Group, Noise
+from gnomon.nn.context import predicting
 from gnomon.objectives.base import Loss, Objective, Phase, Term
 from gnomon.recipes.recipe import Recipe
 
@@ -98,19 +99,24 @@ class _Game(Objective):
 
     def _critic(self, model: Any, x: torch.Tensor, stream: Noise, y: Any, weight: torch.Tensor) -> Loss:
         real, total = model.scaled(x), float(weight.sum())
-        if self.recipe.penalty:
-            real.requires_grad_()
         with torch.no_grad():
             fake = model.draw(len(real), stream, y)
         of_real, of_fake = model.judge(real, y), model.judge(fake, y)  # apart: batch statistics are not mixed
         losses = self.recipe.critic_loss(of_real, of_fake)
         terms = {"critic": Term((losses * weight).sum(), total)}
         if self.recipe.penalty:
-            (slope,) = torch.autograd.grad(of_real.sum(), real, create_graph=True)
-            squares = slope.square().flatten(1).sum(1)
+            squares = self._steepness(model, real, y)
             terms["penalty"] = Term((squares * weight).sum(), total, 0.5 * self.recipe.penalty)
         right = 0.5 * ((of_real > 0).double() + (of_fake < 0).double())
         return Loss({**terms, "critic_accuracy": Term(float((right * weight).sum()), total)})
+
+    @staticmethod
+    def _steepness(model: Any, real: torch.Tensor, y: Any) -> torch.Tensor:
+        """Squared slope of the critic's logits at each row, (n,), its layers at rest: each row's is its own."""
+        rows = real.detach().requires_grad_()
+        with predicting():
+            (slope,) = torch.autograd.grad(model.judge(rows, y).sum(), rows, create_graph=True)
+        return slope.square().flatten(1).sum(1)
 
     def _generator(self, model: Any, n: int, stream: Noise, y: Any, weight: torch.Tensor) -> Loss:
         fake = model.draw(n, stream, y)
@@ -128,14 +134,15 @@ class AdversarialObjective(Recipe):
         Updates of the critic, each on a batch of its own, before one of the generator.
     critic_rate : float in (0, inf), default 1
         Factor of the learning rate for the critic.
-    penalty : float in [0, inf), default 0
-        Factor of half the squared slope of the critic's logits at the data, which damps the players' circling
-        (Mescheder, Geiger and Nowozin 2018).
+    penalty : float in [0, inf), default 0.1
+        Factor of half the squared slope of the critic's logits (without dropout, with running batch statistics) at the
+        data, which damps the players' circling
+        (Mescheder, Geiger and Nowozin 2018); 0 is the plain game.
     """
 
     critic_steps: Annotated[int, "[1, inf)"] = 1
     critic_rate: Annotated[float, "(0, inf)"] = 1.0
-    penalty: Annotated[float, "[0, inf)"] = 0.0
+    penalty: Annotated[float, "[0, inf)"] = 0.1
 
     def critic_loss(self, real: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
         """-log d(x) - log(1 - d(g(z))) from the logits of a real row and a made one, shape (n,)."""

@@ -43,7 +43,7 @@ class Generate(Task):
     name: ClassVar[str] = "generate"
     title: ClassVar[str] = "Generation"
     title_zh: ClassVar[str] = "样本生成"
-    primary: ClassVar[str] = "mmd"
+    primary: ClassVar[str] = "coverage"
     verbs: ClassVar[tuple[str, ...]] = ("sample",)
     example_data: ClassVar[str] = "digits"
 

@@ -212,7 +212,7 @@ def test_a_density_is_one_of_the_rows_and_constant_columns_do_not_explode():
     held = np.concatenate([X, np.full((150, 1), 3.0)], 1)
     vae = VAE(n_latent=2, epochs=200, learning_rate=0.01, random_state=0).fit(held)
     assert vae.score(held) < fits[0].value + -math.log(0.01 * math.sqrt(2 * math.pi)) + 1.5
-    assert np.allclose(vae.sample(100, random_state=0)[:, 5], 3.0, atol=1.0)
+    assert abs(vae.sample(100, random_state=0)[:, 5].mean() - 3.0) < 0.5
 
 
 @pytest.mark.parametrize(

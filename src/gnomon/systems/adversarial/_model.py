@@ -139,8 +139,8 @@ class GANModel(Module):
 class NoisyGenerator:
     r"""x = g(z) + deviation * e with e standard normal: :math:`p(x) = E_z N(x; g(z), deviation^2 I)`, a density.
 
-    Of a generator's rows alone almost none has a density; with noise every point has one. As the deviation goes to 0, the
-    density of whatever the generator does not make goes to 0 too.
+    Of a generator's rows alone almost none has a density; with noise every point has one. As the deviation goes to 0,
+    the density of whatever the generator does not make goes to 0 too.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,9 +18,11 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_score
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.two_sample import sample_scores
-from gnomon.nn.encoders import begin_network, image_shape_of
+from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network, image_shape_of
+from gnomon.nn.initializers import Initializer
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
+from gnomon.objectives.adversarial import AdversarialObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -30,14 +33,17 @@ from gnomon.training.gradient import Budget, Gradient
 
 __all__ = ["DCGAN", "GAN"]
 
+LABEL_WIDTH = 16
+"""Numbers that stand for a class beside noise or rows, at most."""
+
 
 class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     r"""Generative adversarial network: a generator g(z) of rows that a critic cannot tell from the data.
 
     The critic d raises :math:`v = E_{data} \log d(x) + E_z \log(1 - d(g(z)))`, the generator works against it. There is
     no likelihood: `evaluate` compares rows that it makes with given ones by tests of two samples, and never by the loss
-    of a game, which does not fall. Each update makes as many rows as the batch has; both players' layers are in training
-    in both updates, each with masks of its own, and made and real rows pass the critic apart.
+    of a game, which does not fall. Each update makes as many rows as the batch has; both players' layers are in
+    training in both updates, each with masks of its own, and made and real rows pass the critic apart.
 
     Attributes
     ----------
@@ -62,16 +68,23 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     name: ClassVar[str] = "gan"
     model_class: ClassVar[type] = GANModel
     domain = Real(largest=1e100)
-    slots: ClassVar[Any] = ("objective", "generator", "critic", "optimizer", "schedule", "initializer")
-    primary: ClassVar[str] = "mmd"
+    tasks: ClassVar[tuple[str, ...]] = ("generate",)
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"image_shape": {"generator": "conv"}}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {
+        "objective": AdversarialObjective, "generator": DecoderNetwork, "critic": EncoderNetwork,
+        "initializer": Initializer,
+    }  # fmt: skip
+    primary: ClassVar[str] = "coverage"
     resamples_rows: ClassVar[bool] = True
 
     n_latent: Annotated[int, "[1, inf)", Doc("Numbers of noise that a row is made of.")] = 16
-    objective: Annotated[
-        str | Recipe, Doc("What the generator has to lose; see `gnomon.objectives.adversarial`.")
-    ] = "non-saturating"
-    generator: Annotated[str | Recipe, Doc("Network from noise to rows; see `gnomon.nn.encoders`.")] = "dense"
-    critic: Annotated[str | Recipe, Doc("Network that tells made rows from real ones.")] = "dense"
+    objective: Annotated[str | Recipe, Doc("What the generator has to lose; see `gnomon.objectives.adversarial`.")] = (
+        "non-saturating"
+    )
+    generator: Annotated[
+        str | Recipe | Callable[..., Any], Doc("Network from noise to rows; see `gnomon.nn.encoders`.")
+    ] = "dense"
+    critic: Annotated[str | Recipe | Callable[..., Any], Doc("Network that tells made rows from real ones.")] = "dense"
     scaling: Annotated[
         Literal["standard", "range"],
         Doc(
@@ -84,9 +97,10 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         Doc("(rows, columns) or (rows, columns, channels) of rows that are images, for convolutions; None: square."),
     ] = None
     initializer: Annotated[str | Recipe, Doc("First weights; see `gnomon.nn.initializers`.")] = "he-uniform"
+    optimizer: str | Recipe = "adam-half"
     epochs: int = 200
     batch_size: int | None = 64
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-3
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
@@ -105,7 +119,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
             labels = Labels(n_classes, width, image, dtype)
             inputs += width
             shape = (*image[:2], image[2] + 1) if image else shape
-        return Player(recipe.build(inputs, outputs, shape, dtype), labels)
+        return Player(build_network(recipe, inputs, outputs, shape, dtype), labels)
 
     def initialize(self, model: GANModel, examples: Examples, noise: Noise) -> None:
         initializer = self.recipe("initializer")
@@ -209,10 +223,6 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         return -float(self.evaluate(X)["mmd"].value)
 
 
-LABEL_WIDTH = 16
-"""Numbers that stand for a class beside noise or rows, at most."""
-
-
 class DCGAN(GAN):
     """Deep convolutional GAN: convolutions of stride 2 in both players, for rows that are images.
 
@@ -234,7 +244,8 @@ class DCGAN(GAN):
 
     name: ClassVar[str] = "dcgan"
 
-    generator: str | Recipe = "conv"
-    critic: str | Recipe = "conv"
+    generator: str | Recipe | Callable[..., Any] = "conv"
+    critic: str | Recipe | Callable[..., Any] = "conv"
     scaling: Literal["standard", "range"] = "range"
+    initializer: str | Recipe = "normal-conv"
     learning_rate: float = 2e-4

@@ -18,7 +18,7 @@ from gnomon.distributions.latents import Latents
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.latent_likelihood import latent_score
 from gnomon.evaluation.score import Score
-from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network
+from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Likelihood
 from gnomon.numeric.noise import Noise as Stream
@@ -78,7 +78,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         "likelihood": Likelihood, "initializer": Initializer,
     }  # fmt: skip
 
-    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent", "generate")
     resamples_rows: ClassVar[bool] = True
 
     n_latent: Annotated[int, "[1, inf)", Doc("Latent variables.")] = 10
@@ -114,8 +114,9 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         precision = getattr(torch, dtype)
         latents, likelihood = self.recipe("latents"), self.recipe("likelihood")
         head = likelihood.build(n_features, precision)
-        encoder = self.recipe("encoder").build(n_features, self.n_latent * latents.width, self.image_shape, precision)
-        decoder = self.recipe("decoder").build(self.n_latent, n_features * head.width, self.image_shape, precision)
+        codes, numbers, shape = self.n_latent * latents.width, n_features * head.width, self.image_shape
+        encoder = build_network(self.recipe("encoder"), n_features, codes, shape, precision)
+        decoder = build_network(self.recipe("decoder"), self.n_latent, numbers, shape, precision)
         return VAEModel(n_features, self.n_latent, encoder, decoder, latents, head, likelihood.scales, precision)
 
     def initialize(self, model: VAEModel, examples: Examples, noise: Noise) -> None:
