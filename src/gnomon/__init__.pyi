@@ -11,6 +11,8 @@ from gnomon.distributions import conjugate as conjugate
 from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
 from gnomon.system.saving import load as load
+from gnomon.systems.adversarial.gan import DCGAN as DCGAN
+from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost

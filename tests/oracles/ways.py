@@ -75,14 +75,12 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "vae",
         {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0},
     ),
-<<<<<<< HEAD
     "matrix-factorization, stochastic gradient": (
         "matrix-factorization",
         {"learner": SGD(epochs=12, penalty="parameter"), "repeats": "mean", "dtype": "float64"},
     ),
     "matrix-factorization, singular values": ("matrix-factorization", {"learner": "svd"}),
     "pmf, mode": ("pmf", {"inference": "map", "center": False}),
-=======
     "gan, everything on": (
         "gan",
         {
@@ -92,9 +90,9 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "batch_size": 7,
             "clip": 5.0,
             "schedule": "linear",
+            "epochs": 6,
         },
     ),
->>>>>>> 06d0128 (Add adversarial systems, and the task generate that judges by tests of two samples)
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }

@@ -112,7 +112,7 @@ def test_dropout_in_the_critic_is_on_for_the_generators_step_too():
     gan = GAN(n_latent=2, critic=DenseEncoder((32,), dropout=0.5), epochs=1, random_state=0, dtype="float64").fit(
         ring(64)
     )
-    model, objective = gan.model_, NonSaturating().build()
+    model, objective = gan.model_, NonSaturating(penalty=0.0).build()
     bind(model)
     batch = batch_of(ring(64))
 
@@ -167,7 +167,7 @@ def test_convolutions_on_digits():
 def test_batch_statistics_of_real_and_made_rows_are_apart():
     critic = DenseEncoder((4,), batch_norm=True)
     gan = GAN(n_latent=2, critic=critic, epochs=1, random_state=0, dtype="float64").fit(ring(64))
-    model, objective, seen = gan.model_, NonSaturating().build(), []
+    model, objective, seen = gan.model_, NonSaturating(penalty=0.0).build(), []
     bind(model)
     layer = next(m for m in model.critic.modules() if isinstance(m, BatchNorm))
     layer.register_forward_hook(lambda module, given, out: seen.append(out.detach()))
