@@ -215,8 +215,9 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         """Rows that are made against as many given ones: `gnomon.evaluation.two_sample.sample_scores`."""
         rows = self._rows(X)
         made = self.sample(len(rows), random_state=seed_of(self.seed_))
-        scaled = [self.model_.ask("scaled", one) for one in (rows, made)]
-        return sample_scores(*scaled, Stream(self.seed_, "evaluate"), data_space=self.domain.space(rows.shape[1]))
+        real, ours = (self.model_.ask("scaled", one) for one in (rows, made))
+        space = self.domain.space(rows.shape[1])
+        return sample_scores(real, ours, Stream(self.seed_, "evaluate"), data_space=space)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the squared maximum mean discrepancy from the rows, so that higher is better."""
