@@ -30,6 +30,10 @@ FIELDS = [(name, p.name) for name in NAMES for p in card(name).parameters]
 CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-regression", "regression-tree")
 
 
+OWN_DATA = ("image_shape", "unlabeled_weight", "max_iter", "tol", "unknown", "repeats")
+"""Fields that the example of some system has nothing for."""
+
+
 def settings(name: str, field: str) -> dict[str, Any]:
     """Under which a field of a system acts: few steps, and what the class says of it."""
     system = made(name)
@@ -42,6 +46,11 @@ def data(name: str, field: str) -> tuple[Any, Any]:
     X, y = case(name).X, case(name).y
     if name == "gaussian-classifier" and field in ("unlabeled_weight", "max_iter", "tol"):
         y = np.where(np.arange(len(y)) % 3, y, -1)
+    if field == "unknown":
+        X = ["qvx zj Q§", *X]
+    if field == "repeats":
+        pick = np.r_[: len(X), :5]  # five pairs are rated twice, and not alike
+        X, y = np.column_stack([X.users[pick], X.items[pick]]), X.values[pick] + 0.5 * (np.arange(len(pick)) % 2)
     if field == "image_shape":
         X = np.random.default_rng(0).random((40, 64))
     return X, y
@@ -53,7 +62,9 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
     X, y = data(name, field)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        system, y = made(name, **dict(changes)).fit(X, y), case(name).y
+        system = made(name, **dict(changes)).fit(X, y)
+        if field != "image_shape":
+            X, y = case(name).X, case(name).y
         answers = {"score": float(system.score(X, y))}
         for verb in ("predict", "predict_proba", "transform", "log_prob"):
             if hasattr(system, verb):
@@ -124,7 +135,7 @@ def test_another_value_reaches_what_it_speaks_of(name, field):
         return
     under = settings(name, field)
     system.set_params(**under)
-    example = field if field in ("image_shape", "unlabeled_weight", "max_iter", "tol") else ""
+    example = field if field in OWN_DATA else ""
     before = trace(name, example, *under.items())
     p = next(p for p in card(name).parameters if p.name == field)
     tried = []
