@@ -84,7 +84,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "gan, everything on": (
         "gan",
         {
-            "critic": DenseEncoder((8,), batch_norm=True, dropout=0.3),
+            "critic": DenseEncoder((8,), dropout=0.3),
             "generator": DenseDecoder((8,), batch_norm=True),
             "objective": NonSaturating(critic_steps=2, critic_rate=0.5, penalty=0.1),
             "batch_size": 7,
