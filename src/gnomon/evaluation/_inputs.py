@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, shown
 
 __all__ = ["Array", "Floats", "codes_of", "hits", "numbers", "pair", "probabilities", "weights"]
 
@@ -43,11 +43,13 @@ def pair(y: Any, predicted: Any) -> tuple[Array, NDArray[np.int64], NDArray[np.i
             return _counted(left - low, right - low, int(low), int(high - low) + 1)
     known, codes = Labels().encode(y)
     if not len(codes):
-        raise UserValueError("no labels to compare", "y", "give at least one row")
+        raise UserValueError("y must have at least one row", "y")
     found, others = Labels().encode(predicted, n=len(codes), name="predicted")
     if (known.dtype.kind in "UO") != (found.dtype.kind in "UO"):
         kinds = f"labels {known.tolist()[0]!r} and predictions {found.tolist()[0]!r}"
-        raise UserValueError(f"{kinds} are of two kinds", "predicted", "give both as text or both as numbers")
+        raise UserValueError(
+            f"y and predicted must be of one kind, got {kinds}", "predicted", "give both as text or both as numbers"
+        )
     classes = np.unique(np.concatenate([known, found]))
     return classes, np.searchsorted(classes, known)[codes], np.searchsorted(classes, found)[others]
 
@@ -84,7 +86,7 @@ def codes_of(y: Any, classes: Array, *, n: int | None = None, name: str = "y") -
         return codes
     row = int(np.argmin(known))
     label = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)[row : row + 1].tolist()[0]
-    raise UserValueError(f"label {label!r} is none of the classes", f"{name}, row {row}", "name it among the classes")
+    raise UserValueError(f"unknown label {label!r}", f"{name}, row {row}", "add it to classes")
 
 
 def _looked_up(y: Any, classes: Array, n: int | None) -> tuple[Any, Any]:
@@ -117,11 +119,11 @@ def numbers(values: Any, name: str, *, n: int | None = None) -> Floats:
     """
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
-        raise UserValueError(f"{name} has shape {array.shape} and dtype {array.dtype}", name, "give one number per row")
+        raise UserValueError(f"{name} must be one number per row, got {array.dtype} of shape {array.shape}", name)
     if n is not None and len(array) != n:
-        raise UserValueError(f"{len(array)} numbers for {n} rows", name, "give one number per row")
+        raise UserValueError(f"{name} must be {n} numbers, one per row, got {len(array)}", name)
     if not len(array):
-        raise UserValueError("no rows to score", name, "give at least one row")
+        raise UserValueError(f"{name} must have at least one row", name)
     return _finite(array if array.dtype.kind == "f" and array.itemsize <= 8 else array.astype(np.float64), name)
 
 
@@ -130,7 +132,7 @@ def _finite(array: Array, name: str) -> Array:
         bad = ~np.isfinite(array)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1) if array.ndim == 2 else bad))
-            raise UserValueError(f"{name} is {array[row]}", f"row {row}", "give finite numbers")
+            raise UserValueError.must(name, "be finite", array[row], f"row {row}")
     return array
 
 
@@ -144,14 +146,18 @@ def probabilities(proba: Any, *, n: int | None = None, name: str = "proba") -> F
     """
     table = np.asarray(proba, dtype=np.float64)
     if table.ndim != 2 or not table.size:
-        raise UserValueError(f"{name} has shape {table.shape}", name, "give one row per example, one column per class")
+        raise UserValueError.must(name, "have one row per example and one column per class", table)
     if n is not None and len(table) != n:
-        raise UserValueError(f"{len(table)} rows of probabilities for {n} labels", name, "give one row per label")
+        raise UserValueError(f"{name} must have {n} rows, one per label, got {len(table)}", name)
     _finite(table, name)
     wrong = (table.min(axis=1) < 0) | (np.abs(table.sum(axis=1) - 1) > ROUNDING)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise UserValueError(f"{table[row]} is no distribution", f"{name}, row {row}", "give probabilities, not scores")
+        raise UserValueError(
+            f"{name} must be probabilities that sum to 1, got {shown(table[row].tolist())}",
+            f"{name}, row {row}",
+            "give probabilities, not scores",
+        )
     return table
 
 

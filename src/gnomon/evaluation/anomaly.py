@@ -42,13 +42,13 @@ def threshold(scores: Any, share: float) -> float:
     """
     values = np.asarray(scores, dtype=np.float64).ravel()
     if not 0 < share < 1:
-        raise UserValueError(f"{share} is not allowed", "share", "choose a value in (0, 1)")
+        raise UserValueError.must("share", "be in (0, 1)", share)
     if np.isnan(values).any():
-        raise UserValueError("a score is NaN", f"row {int(np.isnan(values).argmax())}", "give numbers")
+        raise UserValueError("scores must be numbers, got NaN", f"row {int(np.isnan(values).argmax())}")
     n = len(values)
     k = math.ceil((1 - share) * (n + 1) - 1e-9)  # (1 - share) (n + 1) may be a whole number but for rounding
     if k > n:
         raise UserValueError(
-            f"{n} scores cannot show a share of {share:g}", "scores", f"give at least {math.ceil(1 / share) - 1}"
+            f"scores must be at least {math.ceil(1 / share) - 1} for a share of {share:g}, got {n}", "scores"
         )
     return float(np.sort(values)[k - 1])

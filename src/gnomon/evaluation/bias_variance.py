@@ -84,9 +84,9 @@ def decompose(
     True
     """
     if repeats < 2:
-        raise UserValueError(f"{repeats} repeats", "repeats", "give at least 2")
+        raise UserValueError.must("repeats", "be at least 2", repeats)
     if noise_variance is not None and not 0 <= noise_variance < math.inf:
-        raise UserValueError(f"noise_variance is {noise_variance}", "noise_variance", "give a number in [0, inf)")
+        raise UserValueError.must("noise_variance", "be finite and at least 0", noise_variance)
     points = np.asarray(X)
     target = _column(truth(points) if callable(truth) else truth, len(points), "truth")
     stream = Stream(seed_of(random_state), "decompose")
@@ -101,9 +101,9 @@ def decompose(
 def _column(values: Any, m: int, where: str) -> Floats:
     column = np.asarray(values, dtype=np.float64)
     if column.shape not in ((m,), (m, 1)) or not m:
-        raise UserValueError(f"shape {column.shape} for {m} test points", where, "give one number per point")
+        raise UserValueError.must("predictions", f"be {m} numbers, one per test point", column, where)
     if not np.isfinite(column).all():
-        raise UserValueError("a value is not finite", where, "give finite numbers")
+        raise UserValueError("predictions must be finite", where)
     return column.reshape(m)
 
 

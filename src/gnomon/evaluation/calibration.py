@@ -62,9 +62,9 @@ class Reliability:
 
     def __init__(self, bins: int = 10) -> None:
         if not isinstance(bins, int | np.integer) or isinstance(bins, bool):
-            raise UserTypeError(f"bins is {bins!r}", "bins", "give a whole number")
+            raise UserTypeError.must("bins", "be a whole number", bins)
         if bins < 1:
-            raise UserValueError(f"{bins} bins", "bins", "give at least 1")
+            raise UserValueError.must("bins", "be at least 1", bins)
         self.edges = np.linspace(0.0, 1.0, int(bins) + 1)
         self.sums, self.n = np.zeros((7, int(bins))), 0
 
@@ -73,10 +73,10 @@ class Reliability:
         p = numbers(stated, "probability").astype(np.float64, copy=False)
         hit = np.asarray(hit)
         if hit.dtype != bool or hit.shape != p.shape:
-            raise UserValueError(f"{hit.size} outcomes of dtype {hit.dtype}", "hit", "give True or False per row")
+            raise UserValueError(f"hit must be True or False per row, got {hit.dtype} of shape {hit.shape}", "hit")
         if p.min() < 0 or p.max() > 1:
             row = int(np.argmax((p < 0) | (p > 1)))
-            raise UserValueError(f"{p[row]} is no probability", f"row {row}", "give numbers in [0, 1]")
+            raise UserValueError.must("probabilities", "be in [0, 1]", p[row], f"row {row}")
         given = weights(sample_weight, len(p))
         w = np.ones(len(p)) if given is None else given
         place = np.searchsorted(self.edges[1:-1], p)
@@ -90,7 +90,9 @@ class Reliability:
     def merge(self, other: Reliability) -> Self:
         """Add the rows of another meter with the same bins."""
         if self.sums.shape != other.sums.shape:
-            raise UserValueError(f"{len(other.edges) - 1} bins and {len(self.edges) - 1}", "merge", "use the same bins")
+            raise UserValueError(
+                f"both must have the same bins, got {len(other.edges) - 1} and {len(self.edges) - 1}", "merge"
+            )
         self.sums, self.n = self.sums + other.sums, self.n + other.n
         return self
 
@@ -176,14 +178,14 @@ def reliability(
     table = probabilities(table)
     known = np.arange(table.shape[1]) if classes is None else np.asarray(classes)
     if len(known) != table.shape[1]:
-        raise UserValueError(f"{len(known)} classes for {table.shape[1]} columns", "classes", "give one per column")
+        raise UserValueError(f"classes must be {table.shape[1]}, one per column, got {len(known)}", "classes")
     right = codes_of(y, known, n=len(table)) == table.argmax(axis=1)
     return Reliability(bins).update(np.minimum(table.max(axis=1), 1.0), right, sample_weight)
 
 
 def _same_length(hit: Array, n: int) -> Array:
     if len(hit) != n:
-        raise UserValueError(f"{len(hit)} labels for {n} probabilities", "y", "give one label per row")
+        raise UserValueError(f"y must be {n} labels, one per row, got {len(hit)}", "y")
     return hit
 
 
@@ -241,11 +243,13 @@ class TemperatureScaler:
         low, high = -12.0, 12.0
         if slope(low) >= 0:
             raise UserValueError(
-                "the scores of the right classes are no higher than others", "logits", "check the labels"
+                "the scores of the correct classes are no higher than others", "logits", "check the labels"
             )
         if slope(high) <= 0:
             raise UserValueError(
-                "every answer is right, so the likelihood rises without end", "y", "give rows that were not learned"
+                "every prediction is correct, so the likelihood has no maximum",
+                "y",
+                "give rows that were not trained on",
             )
         self.temperature_ = math.exp(-brentq(slope, low, high, xtol=1e-12))
         return self
@@ -253,7 +257,7 @@ class TemperatureScaler:
     def transform(self, logits: ArrayLike) -> Floats:
         """Calibrated probabilities, shape (n, k)."""
         if not hasattr(self, "temperature_"):
-            raise UserValueError("no temperature yet", "TemperatureScaler", "call fit first")
+            raise UserValueError("the temperature is not fitted", "TemperatureScaler", "call fit first")
         z = self._table(logits) / self.temperature_
         return np.exp(z - logsumexp(z, axis=1, keepdims=True))
 
@@ -261,5 +265,5 @@ class TemperatureScaler:
     def _table(logits: ArrayLike) -> Floats:
         z = np.asarray(logits, dtype=np.float64)
         if z.ndim != 2 or not z.size or not np.isfinite(z).all():
-            raise UserValueError(f"logits of shape {z.shape}", "logits", "give finite numbers, one row per example")
+            raise UserValueError.must("logits", "be finite numbers, one row per example", z)
         return z - z.max(axis=1, keepdims=True)

@@ -55,9 +55,9 @@ class ConfusionMatrix:
     def __init__(self, classes: ArrayLike) -> None:
         self.classes = np.asarray(classes)
         if self.classes.ndim != 1 or not len(self.classes):
-            raise UserValueError(f"classes of shape {self.classes.shape}", "classes", "give a list of labels")
+            raise UserValueError.must("classes", "be a list of labels", self.classes)
         if len(set(self.classes.tolist())) < len(self.classes):
-            raise UserValueError("a class comes twice", "classes", "give every label once")
+            raise UserValueError("classes must be different from each other", "classes")
         k = len(self.classes)
         self.weight, self.squares, self.n = np.zeros((k, k)), np.zeros((k, k)), 0
 
@@ -94,7 +94,7 @@ class ConfusionMatrix:
     def merge(self, other: ConfusionMatrix) -> Self:
         """Add the rows of another matrix of the same classes."""
         if not np.array_equal(self.classes, other.classes):
-            raise UserValueError("two matrices have other classes", "merge", "make both with the same classes")
+            raise UserValueError("both matrices must have the same classes", "merge")
         self.weight, self.squares = self.weight + other.weight, self.squares + other.squares
         self.n += other.n
         return self
@@ -152,7 +152,7 @@ class ConfusionMatrix:
     ) -> Score:
         """(1 + b^2) TP / ((1 + b^2) TP + b^2 FN + FP); see `gnomon.evaluation.decisions.f_score`."""
         if not 0 <= beta < math.inf:
-            raise UserValueError(f"beta is {beta}", "beta", "give a number in [0, inf)")
+            raise UserValueError.must("beta", "be finite and at least 0", beta)
         square = float(beta) ** 2
         return self._ratio(f"f{beta:g}", (1 + square, square, 1.0), positive, average, zero_division)
 
@@ -167,7 +167,7 @@ class ConfusionMatrix:
         table = np.asarray(cost, dtype=np.float64)
         if table.shape != self.weight.shape or not np.isfinite(table).all():
             shape = self.weight.shape
-            raise UserValueError(f"costs of shape {table.shape}", "cost", f"give finite numbers of shape {shape}")
+            raise UserValueError(f"cost must be finite numbers of shape {shape}, got shape {table.shape}", "cost")
         total = self._total()
         value = float((table * self.weight).sum()) / total
         score = self._score("mean_cost", value, (table - value) / total, unit="cost per row", higher_is_better=False)
@@ -199,11 +199,11 @@ class ConfusionMatrix:
         """Scores a TP / (r true + c predicted), of one class or averaged over all."""
         self._total()
         if math.isfinite(zero) and not 0 <= zero <= 1:
-            raise UserValueError(f"zero_division is {zero}", "zero_division", "give 0, 1 or nan")
+            raise UserValueError.must("zero_division", "be 0, 1 or nan", zero)
         if average is None:
             return self._of_one(name, form, self._place(positive), zero)
         if positive is not None:
-            raise UserValueError("an average has no positive class", "positive", "leave out positive or average")
+            raise UserValueError("positive and average exclude each other", "positive", "leave out one of them")
         if average == "micro":
             return self._micro(name, form)
         if average in ("macro", "weighted"):
@@ -219,7 +219,7 @@ class ConfusionMatrix:
             if set(labels) <= {0, 1} or set(labels) <= {-1, 1}:
                 return labels.index(1) if 1 in labels else -1
             listed = ", ".join(map(repr, labels[:6]))
-            raise UserValueError(f"which of the classes {listed}?", "positive", "name positive, or an average")
+            raise UserValueError(f"positive or average is required for the classes {listed}", "positive")
         if positive in labels:
             return labels.index(positive)
         return -1

@@ -76,7 +76,7 @@ def decide(proba: ArrayLike, cost: ArrayLike) -> NDArray[np.int64]:
     table = probabilities(proba)
     costs = _costs(cost)
     if len(costs) != table.shape[1]:
-        raise UserValueError(f"{len(costs)} rows of costs for {table.shape[1]} classes", "cost", "give one per class")
+        raise UserValueError(f"cost must have {table.shape[1]} rows, one per class, got {len(costs)}", "cost")
     return np.argmin(np.matmul(table, costs), axis=1)
 
 
@@ -103,17 +103,17 @@ def optimal_threshold(cost: ArrayLike) -> float:
     """
     costs = _costs(cost)
     if costs.shape != (2, 2):
-        raise UserValueError(f"costs of shape {costs.shape}", "cost", "a threshold needs shape (2, 2)")
+        raise UserValueError.must("cost", "have shape (2, 2) for a threshold", costs)
     false_positive, false_negative = costs[0, 1] - costs[0, 0], costs[1, 0] - costs[1, 1]
     if not (false_positive > 0 and false_negative > 0):
-        raise UserValueError("an error costs no more than the right answer", "cost", "decide without a threshold")
+        raise UserValueError("an error must cost more than the correct decision", "cost", "decide without a threshold")
     return float(false_positive / (false_positive + false_negative))
 
 
 def _costs(cost: ArrayLike) -> NDArray[np.float64]:
     costs = np.asarray(cost, dtype=np.float64)
     if costs.ndim != 2 or not costs.size or not np.isfinite(costs).all():
-        raise UserValueError(f"costs of shape {costs.shape}", "cost", "give a table of finite numbers")
+        raise UserValueError.must("cost", "be a table of finite numbers", costs)
     return costs
 
 
@@ -142,7 +142,7 @@ def bayes_error(joint: ArrayLike) -> float:
     p = np.asarray(joint, dtype=np.float64)
     if p.ndim < 1 or not p.size or not (p >= 0).all() or abs(float(p.sum()) - 1) > 1e-6:
         total = float(p.sum()) if p.size else 0.0
-        raise UserValueError(f"no distribution: its sum is {total:g}", "joint", "give probabilities that sum to 1")
+        raise UserValueError(f"joint must be probabilities that sum to 1, got the sum {total:g}", "joint")
     return float(np.clip(p.sum() - p.max(axis=-1).sum(), 0.0, 1.0))
 
 
@@ -179,7 +179,7 @@ def bayes_error_gaussians(
     from scipy.special import ndtr
 
     if not 0 < prior1 < 1:
-        raise UserValueError(f"prior1 is {prior1}", "prior1", "give a number in (0, 1)")
+        raise UserValueError.must("prior1", "be in (0, 1)", prior1)
     difference = np.atleast_1d(np.asarray(mean1, np.float64) - np.asarray(mean0, np.float64))
     distance = math.sqrt(_mahalanobis(difference, np.asarray(covariance, np.float64)))
     if distance == 0:
@@ -192,11 +192,11 @@ def _mahalanobis(difference: NDArray[np.float64], covariance: NDArray[np.float64
     d = len(difference)
     matrix = covariance * np.eye(d) if covariance.ndim == 0 else covariance
     if matrix.shape != (d, d) or not np.allclose(matrix, matrix.T):
-        raise UserValueError(f"a covariance of shape {matrix.shape}", "covariance", f"give a symmetric one, {(d, d)}")
+        raise UserValueError.must("covariance", f"be symmetric of shape {(d, d)}", matrix)
     try:
         root = np.linalg.solve(np.linalg.cholesky(matrix), difference)
     except np.linalg.LinAlgError:
-        raise UserValueError("it is not positive definite", "covariance", "give a covariance") from None
+        raise UserValueError("covariance must be positive definite", "covariance") from None
     return float(root @ root)
 
 

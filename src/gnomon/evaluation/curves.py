@@ -47,16 +47,16 @@ class PRCurve:
             A precision that no threshold reaches (the best one is named), both or neither requirement.
         """
         if (precision is None) == (recall is None):
-            raise UserValueError("exactly one requirement is needed", "threshold_for", "give precision or recall")
+            raise UserValueError("exactly one of precision and recall must be given", "threshold_for")
         required, given, best = (
             (precision, self.precision, self.recall) if recall is None else (recall, self.recall, self.precision)
         )
         name = "recall" if precision is None else "precision"
         if required is None or not 0 <= required <= 1:
-            raise UserValueError(f"{name} {required} is outside [0, 1]", name, "give a share")
+            raise UserValueError.must(name, "be in [0, 1]", required)
         enough = given >= required
         if not enough.any():
-            raise UserValueError(f"no threshold has {name} {required}", name, f"the highest is {given.max():.6g}")
+            raise UserValueError(f"no threshold reaches {name} {required}", name, f"the highest is {given.max():g}")
         return float(self.threshold[np.argmax(np.where(enough, best, -1.0))])
 
 
@@ -70,7 +70,7 @@ def flags(y: Any, positive: Any = None) -> NDArray[np.bool_]:
     """
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if labels.ndim != 1 or not labels.size:
-        raise UserValueError(f"y has shape {labels.shape}", "y", "give one label per row")
+        raise UserValueError.must("y", "be one label per row", labels)
     if positive is not None:
         return np.asarray(labels == positive, dtype=bool)
     if labels.dtype == bool:
@@ -79,7 +79,7 @@ def flags(y: Any, positive: Any = None) -> NDArray[np.bool_]:
         ones = labels == 1
         if (ones | (labels == 0)).all() or (ones | (labels == -1)).all():
             return ones
-    raise UserValueError("which class is positive?", "y", "give labels 0 and 1, or name positive")
+    raise UserValueError("the positive class is not known", "y", "give labels 0 and 1, or name positive")
 
 
 def pr_curve(y: Any, score: Any, *, positive: Any = None, sample_weight: Any = None) -> PRCurve:
@@ -123,7 +123,7 @@ def pr_curve(y: Any, score: Any, *, positive: Any = None, sample_weight: Any = N
 def _curve(ranking: Ranking) -> PRCurve:
     right, wrong = ranking.cumulative()
     if not len(right) or not right[-1] > 0:
-        raise UserValueError("no positive row", "y", "recall needs at least one")
+        raise UserValueError("y must have at least one positive row", "y", "recall needs it")
     return PRCurve(ranking.levels, right / right[-1], right / (right + wrong))
 
 

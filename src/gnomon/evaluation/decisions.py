@@ -101,9 +101,11 @@ def share_interval(score: Score, level: float = 0.95) -> tuple[float, float]:
     from scipy.special import ndtri
 
     if not 0 < level < 1:
-        raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
+        raise UserValueError.must("level", "be in (0, 1)", level)
     if not (0 <= score.value <= 1 and score.n > 0 and score.unit == "share"):
-        raise UserValueError(f"{score.name} is no share of rows", "score", "pass an accuracy or an error rate")
+        raise UserValueError(
+            f"score must be a fraction of rows, such as an accuracy or an error rate, got {score.name}", "score"
+        )
     n, z = float(score.n), float(ndtri((1 + level) / 2))
     if score.weight is not None:
         n = float(score.weight.sum() ** 2 / (score.weight**2).sum())

@@ -158,20 +158,22 @@ def _compare(
     """Move the arrays of `point` in place, entry by entry, and put them back."""
     for name, value in (("eps", eps), ("tol", tol), ("entries", entries)):
         if not 0 < value < math.inf:
-            raise UserValueError(f"{name} is {value}", name, "give a number above 0")
+            raise UserValueError.must(name, "be positive", value)
     base = loss()
     if not math.isfinite(base):
-        raise UserValueError(f"the loss is {base}", "gradient check", "choose another point")
+        raise UserValueError(f"the loss must be finite, got {base}", "gradient check", "choose another point")
     if loss() != base:
         raise UserValueError("the loss changes from call to call", "gradient check", "give what is random a fixed seed")
     if not point:
-        raise UserValueError("there are no parameters", "gradient check", "give something that learns")
+        raise UserValueError("there are no parameters", "gradient check", "give a model that has some")
     noise = Noise(seed, "gradient-check")
     checks = []
     for name, array in point.items():
         own = analytic.get(name, np.zeros_like(array))
         if own.shape != array.shape:
-            raise UserValueError(f"gradient of shape {own.shape}", name, f"the parameter has {array.shape}")
+            raise UserValueError(
+                f"a gradient must have the shape of its parameter, {array.shape}, got {own.shape}", name
+            )
         places = np.arange(array.size)
         if array.size > entries:
             places = np.sort(np.asarray(noise.child(name).order(array.size))[: int(entries)])
@@ -374,9 +376,10 @@ def _closed_form(answer: Callable[..., Any], named: Mapping[str, Any]) -> dict[s
         return None
     if any(not np.array_equal(loss.gradients[name], other.gradients[name]) for name in loss.gradients):
         raise UserTypeError(
-            "the objective's gradient is made of samples and is no derivative of its loss", "model",
+            "the objective's gradient is estimated from samples, so it is not the derivative of its loss",
+            "model",
             "check an objective that is exact",
-        )  # fmt: skip
+        )
     weight = loss.terms[loss.per or next(iter(loss.terms))].weight
     return {name: np.asarray(value) / weight for name, value in loss.gradients.items() if name in named}
 
@@ -397,7 +400,7 @@ def _of_module(module: Any, X: Any, y: Any, objective: Any, jitter: float | None
     import torch
 
     if not isinstance(module, torch.nn.Module):
-        raise UserTypeError(f"{type(module).__name__} is no System and no torch module", "model", "give one of these")
+        raise UserTypeError(f"model must be a System or a torch module, got a {type(module).__name__}", "model")
     if not callable(objective):
         raise UserTypeError("a module alone has no loss", "objective", "give objective(output, y) -> scalar tensor")
     own = copy.deepcopy(module).double()
@@ -418,7 +421,7 @@ def _of_module(module: Any, X: Any, y: Any, objective: Any, jitter: float | None
 
 def _move(model: Any, jitter: float, noise: Noise) -> None:
     if not jitter >= 0:
-        raise UserValueError(f"jitter is {jitter}", "jitter", "give a number >= 0")
+        raise UserValueError.must("jitter", "be at least 0", jitter)
     for name, parameter in model.named_parameters():
         array = parameter.detach().numpy()
         array += jitter * np.reshape(noise.child(f"jitter/{name}").normal((array.size,), like=np.zeros(1)), array.shape)

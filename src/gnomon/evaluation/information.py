@@ -117,7 +117,7 @@ def largest_entropy(k: float, base: float = math.e) -> float:
     1.386294
     """
     if not k > 0:
-        raise UserValueError(f"{k} outcomes", "k", "give a positive number, or the length of the interval")
+        raise UserValueError.must("k", "be positive: the number of outcomes, or the length of the interval", k)
     return math.log(k) / _log(base)
 
 
@@ -219,7 +219,7 @@ def kl_samples(log_q: ArrayLike, log_p: ArrayLike, *, positive: bool = False) ->
     """
     log_r = np.asarray(log_p, np.float64) - np.asarray(log_q, np.float64)
     if log_r.ndim != 1 or log_r.size < 2:
-        raise UserValueError(f"shape {log_r.shape}", "log_q", "give one log density for each of two draws or more")
+        raise UserValueError.must("log_q", "be one log density for each of two or more draws", log_r)
     if np.isneginf(log_r).any():
         return math.inf, math.inf
     values = np.expm1(log_r) - log_r if positive else -log_r
@@ -343,11 +343,11 @@ def differential_entropy(x: Any, *, k: int = 3, base: float = math.e) -> float:
     rows = rows[:, None] if rows.ndim == 1 else rows
     n, d = rows.shape
     if not 1 <= k < n:
-        raise UserValueError(f"{k} neighbors among {n} rows", "k", f"choose from 1 to {n - 1}")
+        raise UserValueError.must("k", f"be in [1, {n - 1}], fewer than the {n} rows", k)
     distance = cKDTree(rows).query(rows, k + 1)[0][:, -1]
     if not distance.all():
         row = int(np.flatnonzero(distance == 0)[0])
-        raise UserValueError(f"{k + 1} equal rows: no density", f"row {row} of x", "drop repeats, or use entropy")
+        raise UserValueError(f"{k + 1} equal rows have no density", f"row {row} of x", "drop repeats, or use entropy")
     ball = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
     value = special.digamma(n) - special.digamma(k) + ball + d * np.log(distance).mean()
     return float(value) / _log(base)
@@ -355,7 +355,7 @@ def differential_entropy(x: Any, *, k: int = 3, base: float = math.e) -> float:
 
 def _log(base: float) -> float:
     if not (base > 0 and base != 1):
-        raise UserValueError(f"base {base}", "base", "choose e for nats, 2 for bits")
+        raise UserValueError.must("base", "be above 0 and not 1: e for nats, 2 for bits", base)
     return math.log(base)
 
 
@@ -365,15 +365,15 @@ def _within(p: ArrayLike, name: str) -> Floats:
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f"{name}[{', '.join(map(str, at))}]" if at else name
-        raise UserValueError(f"{values[bad].flat[0]} is no probability", where, "give numbers in [0, 1]")
+        raise UserValueError.must("probabilities", "be in [0, 1]", values[bad].flat[0], where)
     return values
 
 
 def _both(p: ArrayLike, q: ArrayLike, axis: int, normalize: bool) -> tuple[Floats, Floats]:
     first, second = _simplex(p, axis, normalize, "p"), _simplex(q, axis, normalize, "q")
     if first.shape[axis] != second.shape[axis]:
-        what = f"{first.shape[axis]} and {second.shape[axis]} outcomes"
-        raise UserValueError(what, "p, q", "give two laws of the same outcomes")
+        what = f"p and q must have the same outcomes, got {first.shape[axis]} and {second.shape[axis]}"
+        raise UserValueError(what, "p, q")
     return first, second
 
 
@@ -381,7 +381,7 @@ def _numbers(p: ArrayLike, name: str) -> Floats:
     try:
         return np.asarray(p, np.float64)
     except (TypeError, ValueError):
-        raise UserTypeError("these are no numbers", name, "give an array of numbers") from None
+        raise UserTypeError(f"{name} must be an array of numbers", name) from None
 
 
 def _simplex(p: ArrayLike, axis: int, normalize: bool, name: str) -> Floats:
@@ -389,29 +389,33 @@ def _simplex(p: ArrayLike, axis: int, normalize: bool, name: str) -> Floats:
     if normalize:
         total = values.sum(axis, keepdims=True)
         if (values < 0).any() or not (total > 0).all() or not np.isfinite(total).all():
-            raise UserValueError("weights have no positive finite sum", name, "give weights >= 0, not all 0")
+            raise UserValueError(f"{name} must be at least 0 with a finite positive sum", name)
         return values / total
     values = _within(values, name)
     total = values.sum(axis)
     bad = ~(abs(total - 1) <= _SUM)
     if bad.any():
-        what = f"probabilities sum to {total[bad].flat[0] if total.ndim else float(total)!s}, not to 1"
+        what = f"{name} must sum to 1, got {total[bad].flat[0] if total.ndim else float(total)!s}"
         raise UserValueError(what, name, "normalize them, or pass normalize=True")
     return values
 
 
 def _table(pxy: ArrayLike | None, labels: tuple[ArrayLike, ArrayLike] | None) -> Floats:
     if (pxy is None) == (labels is None):
-        raise UserValueError("give a joint table or two labelings", "pxy", "one of pxy and labels")
+        raise UserValueError(
+            "exactly one of pxy and labels must be given", "pxy", "give a joint table or two labelings"
+        )
     if labels is not None:
         codes = [np.unique(np.asarray(one), return_inverse=True)[1].reshape(-1) for one in labels]
         if codes[0].size != codes[1].size or not codes[0].size:
-            raise UserValueError(f"{codes[0].size} and {codes[1].size} labels", "labels", "give two of the same rows")
+            raise UserValueError(
+                f"labels must be two of the same rows, got {codes[0].size} and {codes[1].size}", "labels"
+            )
         shape = tuple(int(code.max()) + 1 for code in codes)
         counts = np.bincount(np.ravel_multi_index(tuple(codes), shape), minlength=math.prod(shape))
         return counts.reshape(shape) / codes[0].size
     table = np.asarray(pxy, np.float64)
     _simplex(table.ravel(), -1, False, "pxy")
     if table.ndim < 2:
-        raise UserValueError(f"a table of {table.ndim} axes", "pxy", "give one axis per variable")
+        raise UserValueError(f"pxy must have one axis per variable, got {table.ndim} axes", "pxy")
     return table

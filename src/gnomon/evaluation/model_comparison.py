@@ -55,7 +55,7 @@ class ModelComparison:
         from scipy.special import ndtri
 
         if not 0 < level < 1:
-            raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
+            raise UserValueError.must("level", "be in (0, 1)", level)
         half = float(ndtri((1 + level) / 2)) * self.difference.error
         return self.difference.value - half, self.difference.value + half
 
@@ -160,7 +160,7 @@ def compare_models(
 def _number(log_ratio: Any) -> float:
     found = floats(log_ratio, "log_ratio")
     if found.ndim or not np.isfinite(found):
-        raise UserValueError(f"a log ratio of {log_ratio}", "log_ratio", "give a Score or one finite number")
+        raise UserValueError.must("log_ratio", "be a Score or one finite number", log_ratio)
     return float(found)
 
 
@@ -213,12 +213,12 @@ def _direct(
 def _pair(samples: Any, columns: int) -> Pair:
     """Draws of A and of B, each with the columns of the data."""
     if not isinstance(samples, Sequence) or len(samples) != 2:
-        raise UserTypeError(f"samples are a {type(samples).__name__}", "samples", "give (draws of A, draws of B)")
+        raise UserTypeError(f"samples must be (draws of A, draws of B), got a {type(samples).__name__}", "samples")
     for x, which in zip(samples, "AB", strict=True):
         if not hasattr(x, "shape") or len(x.shape) not in (2, 3) or x.shape[-1] != columns:
-            told = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else f"kind {type(x).__name__}"
-            what = f"draws of {which} of {told} for rows of {columns} columns"
-            raise UserValueError(what, "samples", "give arrays (n, d) or (chains, n, d)")
+            given = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else f"a {type(x).__name__}"
+            what = f"draws of {which} must be (n, {columns}) or (chains, n, {columns}), got {given}"
+            raise UserValueError(what, "samples")
     return samples[0], samples[1]
 
 
@@ -271,32 +271,31 @@ def _answer(found: Any, rows: Array, name: str) -> Floats:
 def _log_density_of(b: Any, rows: Array, a: Any) -> Floats:
     """That of B, after the two were found to allow the same rows."""
     value, other = _log_density(b, rows), _log_density(a, rows)
-    odd = np.flatnonzero(~(np.isfinite(value) & np.isfinite(other)))
-    if odd.size:
-        i = int(odd[0])
+    differing = np.flatnonzero(~(np.isfinite(value) & np.isfinite(other)))
+    if differing.size:
+        i = int(differing[0])
         what = (
             f"log densities {other[i]:g} under A and {value[i]:g} under B: the supports differ, or no model allows it"
         )
-        raise UserValueError(what, f"row {i}", "compare models on rows that both hold for possible")
+        raise UserValueError(what, f"row {i}", "compare models on rows that are possible under both")
     return value
 
 
 def _rows(a: Any, b: Any, X: Array) -> Array:
     rows = to_numpy(X, "X")
     if rows.ndim != 2 or 0 in rows.shape:
-        raise UserValueError(f"data of shape {rows.shape}", "X", "pass at least one row and one column")
+        raise UserValueError.must("X", "have at least one row and one column", rows)
     bad = np.argwhere(~np.isfinite(rows))
     for model, which in ((a, "A"), (b, "B")):
         if supports(model, HasBlocks):
             if rows.shape[1] not in model.sizes.values():
-                what = f"{rows.shape[1]} columns; the blocks of model {which} have {dict(model.sizes)} units"
+                what = f"X must have the columns of a block of model {which}, {dict(model.sizes)}, got {rows.shape[1]}"
                 raise UserValueError(what, "X", "compare models over the columns of X")
             bad = np.argwhere((rows != 0) & (rows != 1))
     if bad.size:
         i, j = bad[0]
-        raise UserValueError(
-            f"value {rows[i, j]} is no outcome", f"row {i}, column {j}", "give rows that have a density"
-        )
+        what = f"X must be possible under the models, got {rows[i, j]}"
+        raise UserValueError(what, f"row {i}, column {j}", "give rows that have a density")
     return rows
 
 
@@ -311,4 +310,6 @@ def _check_systems(a: Any, b: Any) -> None:
     for tell in told:
         mine, theirs = tell(a), tell(b)
         if mine != theirs:
-            raise UserValueError(f"{mine} against {theirs}", "model_a, model_b", "compare models of the same variables")
+            raise UserValueError(
+                f"the models must have the same variables, got {mine} and {theirs}", "model_a, model_b"
+            )

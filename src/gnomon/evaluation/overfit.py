@@ -95,10 +95,10 @@ def overfit_tiny(
     from sklearn.base import clone
 
     if not hasattr(system, "predict"):
-        raise UserTypeError(f"{type(system).__name__} predicts nothing", "system", "give a classifier or a regressor")
+        raise UserTypeError(f"system must be a classifier or a regressor, got a {type(system).__name__}", "system")
     X, y = np.asarray(X), np.asarray(y)
     if len(X) != len(y):
-        raise UserValueError(f"{len(y)} values of y for {len(X)} rows", "y", "give one per row")
+        raise UserValueError(f"y must have {len(X)} values, one per row, got {len(y)}", "y")
     classifies = hasattr(system, "predict_proba")
     chosen = _choose(y, rows, classifies)
     X, y = X[chosen], y[chosen]
@@ -122,7 +122,7 @@ def overfit_tiny(
 def _choose(y: Any, rows: int, classifies: bool) -> Any:
     """Rows of all classes in turn, each in order of the data; the first rows of a numeric target."""
     if not 2 <= rows <= len(y):
-        raise UserValueError(f"{rows} of {len(y)} rows", "rows", "take from 2 to all rows")
+        raise UserValueError.must("rows", f"be from 2 to {len(y)}", rows)
     if not classifies:
         return np.arange(rows)
     _, codes = np.unique(y, return_inverse=True)
@@ -134,13 +134,13 @@ def _choose(y: Any, rows: int, classifies: bool) -> Any:
 
 def _refuse_contradictions(X: Any, y: Any, chosen: Any) -> None:
     if len(np.unique(y, axis=0)) < 2:
-        raise UserValueError("all rows have the same y", "y", "give data with something to learn")
+        raise UserValueError("y must differ between rows", "y", "give data with something to learn")
     flat = X.reshape(len(X), -1)
     for i in range(len(X)):
         for j in range(i):
             if np.array_equal(flat[i], flat[j]) and not np.array_equal(y[i], y[j]):
                 raise UserValueError(
-                    f"rows {chosen[j]} and {chosen[i]} are equal but have unlike y", "X", "no model can learn both"
+                    f"rows {chosen[j]} and {chosen[i]} are equal but have different y", "X", "no model can learn both"
                 )
 
 

@@ -60,14 +60,14 @@ class Perplexity:
         values = np.asarray(log_probs, np.float64)
         kept = np.ones(values.shape, np.bool_) if mask is None else np.asarray(mask, np.bool_)
         if kept.shape != values.shape:
-            raise UserValueError(
-                f"mask of shape {kept.shape} for values of shape {values.shape}", "mask", "use one per token"
-            )
+            raise UserValueError(f"mask must be one per token, {values.shape}, got {kept.shape}", "mask")
         wrong = np.argwhere(kept & ~(values <= _ROUNDING))
         if wrong.size:
             at = tuple(wrong[0].tolist())
-            raise UserValueError(
-                f"log probability {values[at]} is not in [-inf, 0]",
+            raise UserValueError.must(
+                "log_probs",
+                "be in [-inf, 0]",
+                values[at],
                 f"token {', '.join(map(str, at))}",
                 "pass nats, not probabilities",
             )
@@ -88,7 +88,7 @@ class Perplexity:
     def cross_entropy(self) -> float:
         """-(1/T) sum log p, in nats per token."""
         if not self.tokens:
-            raise UserValueError("no tokens to average", "log_probs", "score at least one token")
+            raise UserValueError("log_probs must have at least one token", "log_probs")
         return -self.total / self.tokens
 
     @property
@@ -142,7 +142,9 @@ def bits_per_byte(log_prob: float, n_bytes: int) -> float:
     2.0
     """
     if n_bytes < 1:
-        raise UserValueError(f"{n_bytes} bytes", "n_bytes", "pass the length of a text that is not empty")
+        raise UserValueError.must(
+            "n_bytes", "be positive", n_bytes, remedy="pass the length of a text that is not empty"
+        )
     return -log_prob / math.log(2) / n_bytes
 
 

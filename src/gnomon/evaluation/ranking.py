@@ -63,9 +63,9 @@ class Ranking:
         flags = np.asarray(positive)
         if flags.dtype != bool or flags.shape != values.shape:
             raise UserValueError(
-                f"{flags.size} flags of dtype {flags.dtype} for {len(values)} scores", "positive",
-                "give True or False per row",
-            )  # fmt: skip
+                f"positive must be {len(values)} truth values, one per score, got {flags.dtype} of shape {flags.shape}",
+                "positive",
+            )
         weight = weights(sample_weight, len(values))
         if weight is None:
             self._join(*_counted(values, flags))

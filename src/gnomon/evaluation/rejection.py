@@ -83,7 +83,7 @@ class CoverageCurve:
             A target or level outside its range.
         """
         if not 0 <= target <= 1:
-            raise UserValueError(f"target {target} is outside [0, 1]", "target", "give a share, for example 0.98")
+            raise UserValueError.must("target", "be in [0, 1]", target)
         reached = self.accuracy if level is None else _lower(self.counts, level)
         enough = np.flatnonzero(reached >= target)
         return self._point(int(enough[-1]) if len(enough) else 0, 0.95 if level is None else level)
@@ -99,7 +99,7 @@ def _lower(counts: Floats, level: float) -> Floats:
     from scipy.special import betaincinv
 
     if not 0 < level < 1:
-        raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
+        raise UserValueError.must("level", "be in (0, 1)", level)
     total, right = counts.T
     some = right > 0
     bound = np.zeros(len(counts))
@@ -143,7 +143,7 @@ def curve_of(ranking: Ranking) -> CoverageCurve:
     """The curve of a `Ranking` of right (positive) and wrong answers by confidence, merged or not."""
     right, wrong = ranking.cumulative()
     if not len(right):
-        raise UserValueError("no rows of positive weight", "sample_weight", "give at least one")
+        raise UserValueError("sample_weight must have at least one positive entry", "sample_weight")
     answered = right + wrong
     squares = ranking.sums[:, 2:].sum(axis=1).cumsum()
     effective = answered**2 / squares  # Kish's number of rows; the number itself for equal weights
@@ -207,12 +207,12 @@ class RejectOption:
     def __init__(self, model: Any, threshold: float = 0.0, *, reject: Any = None) -> None:
         if not (hasattr(model, "predict_proba") and hasattr(model, "classes_")):
             raise UserTypeError(
-                f"{type(model).__name__} gives no class probabilities", "model", "give a fitted classifier"
+                f"model must be a fitted classifier with probabilities, got a {type(model).__name__}", "model"
             )
         if not threshold >= 0:
-            raise UserValueError(f"threshold {threshold}", "threshold", "give a number >= 0")
+            raise UserValueError.must("threshold", "be at least 0", threshold)
         if reject is not None and reject in np.asarray(model.classes_).tolist():
-            raise UserValueError(f"{reject!r} is a class", "reject", "choose another label for a refusal")
+            raise UserValueError(f"reject must be a label that is not a class, got {reject!r}", "reject")
         self.model, self.threshold, self.reject = model, float(threshold), reject
 
     def fit(self, X: Any, y: Any, *, accuracy: float, level: float | None = None) -> Self:

@@ -84,7 +84,7 @@ class Score:
             raise UserValueError(f"kind {self.kind!r} is unknown", "kind", "use one of " + ", ".join(get_args(Kind)))
         for label in ("stderr", "error"):
             if getattr(self, label) < 0:
-                raise UserValueError(f"{label} {getattr(self, label)} is negative", label, "pass its absolute value")
+                raise UserValueError(f"{label} must be at least 0, got {getattr(self, label)}", label)
 
     @classmethod
     def from_pointwise(
@@ -124,11 +124,11 @@ class Score:
         w = None if weight is None else np.array(weight, dtype=np.float64).ravel()
         index = np.arange(x.size) if rows is None else np.array(rows, dtype=np.int64).ravel()
         if index.size != x.size:
-            raise UserValueError(f"{index.size} row numbers for {x.size} values", "rows", "pass one per value")
+            raise UserValueError(f"rows must be one number for each of the {x.size} values, got {index.size}", "rows")
         if w is not None:
             x, w, index = _drop_weightless(x, w, index)
         if x.size == 0:
-            raise UserValueError("no values to average", "values", "score at least one example")
+            raise UserValueError("values must have at least one entry", "values", "score at least one example")
         value, stderr = _mean(x, w)
         if not math.isfinite(value) and not note:
             first = int(np.flatnonzero(~np.isfinite(x))[0])
@@ -163,7 +163,7 @@ class Score:
         """
         self._check_comparable(other)
         if not 0 < level < 1:
-            raise UserValueError(f"level {level} is outside (0, 1)", "level", "use for example 0.95")
+            raise UserValueError.must("level", "be in (0, 1)", level)
         difference, margin = _difference(self, other, level)
         if math.isnan(difference) or not abs(difference) > margin:
             return "undecided"
@@ -218,13 +218,13 @@ def _drop_weightless(
     x: NDArray[np.float64], w: NDArray[np.float64], index: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     if w.shape != x.shape:
-        raise UserValueError(f"{w.size} weights for {x.size} values", "weight", "pass one weight per value")
+        raise UserValueError(f"weight must be one number for each of the {x.size} values, got {w.size}", "weight")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if bad.size:
-        raise UserValueError(f"weight {w[bad[0]]} is not in [0, inf)", f"row {bad[0]}", "use weights of at least 0")
+        raise UserValueError.must("weight", "be finite and at least 0", w[bad[0]], f"row {bad[0]}")
     keep = w > 0
     if not keep.any():
-        raise UserValueError("all weights are 0", "weight", "give at least one example a positive weight")
+        raise UserValueError("weight must be positive for at least one example", "weight")
     return x[keep], w[keep], index[keep]
 
 

@@ -47,11 +47,11 @@ def cosine_similarity(X: ArrayLike, Y: ArrayLike | None = None, *, zero: Zero = 
     [1.0, 0.0]
     """
     if zero not in ("zero", "nan", "raise"):
-        raise UserValueError(f"zero is {zero!r}", "zero", "choose zero, nan or raise")
+        raise UserValueError.must("zero", "be 'zero', 'nan' or 'raise'", zero)
     left, flat = _unit(X, "X", zero)
     right, level = (left, flat) if Y is None else _unit(Y, "Y", zero)
     if left.shape[1] != right.shape[1]:
-        raise UserValueError(f"widths {left.shape[1]} and {right.shape[1]}", "Y", "give vectors of one length")
+        raise UserValueError(f"X and Y must have vectors of one length, got {left.shape[1]} and {right.shape[1]}", "Y")
     cosine = np.clip(np.matmul(left, right.T), -1.0, 1.0)
     if level:
         cosine = cosine[:, 0]
@@ -92,11 +92,11 @@ def _unit(X: ArrayLike, name: str, zero: str) -> tuple[Floats, bool]:
     if flat:
         table = table[None]
     if table.ndim != 2 or not table.shape[1]:
-        raise UserValueError(f"{name} has shape {table.shape}", name, "give vectors as rows")
+        raise UserValueError.must(name, "have vectors as rows", table)
     largest = np.abs(table).max(axis=1, keepdims=True)
     if not np.isfinite(largest).all():
         row = int(np.argmin(np.isfinite(largest[:, 0])))
-        raise UserValueError(f"{name} holds a value that is not finite", f"row {row}", "give finite vectors")
+        raise UserValueError(f"{name} must be finite", f"{name}, row {row}")
     none = largest[:, 0] == 0
     if zero == "raise" and none.any():
         raise UserValueError("a zero vector has no direction", f"{name}, row {int(none.argmax())}", "leave it out")
@@ -140,16 +140,16 @@ def neighbors(
     ([0, 1], [1.0, 0.7071068])
     """
     if k < 0:
-        raise UserValueError(f"k is {k}", "k", "ask for 0 or more")
+        raise UserValueError.must("k", "be at least 0", k)
     table = np.asarray(vectors, dtype=np.float64)
     if table.ndim == 1:
-        raise UserValueError(f"vectors has shape {table.shape}", "vectors", "give vectors as rows")
+        raise UserValueError.must("vectors", "have vectors as rows", table)
     if not len(table):
         return np.zeros(0, np.int64), np.zeros(0)
     similarity = np.asarray(cosine_similarity(table, np.asarray(query, np.float64).reshape(-1), zero="nan"))
     left_out = np.asarray(exclude, dtype=np.int64).reshape(-1)
     if left_out.size and not (left_out.min() >= 0 and left_out.max() < len(table)):
-        raise UserValueError(f"rows {left_out.tolist()} of {len(table)}", "exclude", "name rows of vectors")
+        raise UserValueError(f"exclude must name rows in [0, {len(table)}), got {left_out.tolist()}", "exclude")
     similarity[left_out] = np.nan
     rows = np.flatnonzero(~np.isnan(similarity))
     best = rows[np.argsort(-similarity[rows], kind="stable")[:k]]

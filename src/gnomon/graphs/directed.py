@@ -40,7 +40,7 @@ class DirectedGraph:
 
     def __init__(self, parents: Mapping[Hashable, Sequence[Hashable]]) -> None:
         if not isinstance(parents, Mapping):
-            raise UserTypeError(f"parents are a {type(parents).__name__}", "parents", "give {node: (its parents)}")
+            raise UserTypeError(f"parents must be {{node: (its parents)}}, got a {type(parents).__name__}", "parents")
         self._parents = {node: names_of(above, f"parents of {node!r}") for node, above in parents.items()}
         self._children: dict[Hashable, list[Hashable]] = {node: [] for node in self._parents}
         for node, above in self._parents.items():
@@ -139,12 +139,14 @@ class DirectedGraph:
         """An order of all nodes in which parents come first; another is refused with the first node too early."""
         names = names_of(order, "order")
         if len(names) != len(self._parents) or set(names) != set(self._parents):
-            raise UserValueError(f"an order of {len(names)} nodes", "order", "name every node of the graph once")
+            raise UserValueError(f"order must name every node of the graph once, got {len(names)} names", "order")
         seen: set[Hashable] = set()
         for node in names:
             late = [parent for parent in self._parents[node] if parent not in seen]
             if late:
-                raise UserValueError(f"{node!r} comes before its parent {late[0]!r}", "order", "put parents first")
+                raise UserValueError(
+                    f"order must put parents first, got {node!r} before its parent {late[0]!r}", "order"
+                )
             seen.add(node)
         return names
 

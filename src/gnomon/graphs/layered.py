@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.graphs.undirected import UndirectedGraph, names_of, pairs_of
 from gnomon.numeric.given import affordable
@@ -37,11 +37,11 @@ class LayeredGraph:
 
     def __init__(self, sizes: Mapping[str, int], edges: Iterable[Sequence[str]] = ()) -> None:
         if not isinstance(sizes, Mapping):
-            raise UserTypeError(f"sizes are a {type(sizes).__name__}", "sizes", "give {layer: units}")
+            raise UserTypeError(f"sizes must be {{layer: units}}, got a {type(sizes).__name__}", "sizes")
         self.sizes = dict(sizes)
         for layer, size in self.sizes.items():
             if how_many(size, f"units of {layer!r}") < 1:
-                raise UserValueError(f"layer {layer!r} has {size} units", "sizes", "give at least 1")
+                raise UserValueError(f"layer {layer!r} must have at least 1 unit, got {shown(size)}", "sizes")
         pairs = pairs_of(edges)
         self.between = UndirectedGraph(self.sizes, [pair for pair in pairs if pair[0] != pair[1]])
         """Layers that interact with each other."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.graphs.undirected import UndirectedGraph, names_of
 
 __all__ = ["OrderCost", "best_order", "greedy_orders", "min_degree", "min_fill", "order_cost", "width_at_least"]
@@ -105,7 +105,7 @@ def order_cost(
     adjacent = _adjacency(graph)
     names, last = names_of(order, "order"), names_of(kept, "kept")
     if len(names) + len(last) != len(graph.nodes) or {*names, *last} != set(graph.nodes):
-        raise UserValueError(f"an order of {len(names)} nodes", "order", "name every variable to eliminate once")
+        raise UserValueError(f"order must name every variable to eliminate once, got {len(names)} names", "order")
     bits = _bits(adjacent, sizes)
     tables = [sum(bits[node] for node in last)] if last else []
     width = max(len(last) - 1, 0)
@@ -159,7 +159,7 @@ def width_at_least(graph: UndirectedGraph) -> int:
 def _adjacency(graph: Any) -> Adjacency:
     if not isinstance(graph, UndirectedGraph):
         remedy = "join the parents first: graph.moral()" if hasattr(graph, "moral") else "give an UndirectedGraph"
-        raise UserTypeError(f"a {type(graph).__name__} is no undirected graph", "graph", remedy)
+        raise UserTypeError(f"graph must be undirected, got a {type(graph).__name__}", "graph", remedy)
     return graph.adjacency()
 
 
@@ -168,13 +168,14 @@ def _bits(nodes: Iterable[Hashable], sizes: Any) -> dict[Hashable, float]:
     if sizes is None:
         return dict.fromkeys(nodes, 1.0)
     if not isinstance(sizes, Mapping):
-        raise UserTypeError(f"sizes are a {type(sizes).__name__}", "sizes", "give {node: number of values}")
+        raise UserTypeError(f"sizes must be {{node: number of values}}, got a {type(sizes).__name__}", "sizes")
     found = {}
     for node in nodes:
         size = sizes.get(node, 0)
         if not isinstance(size, Integral) or size < 1:
-            what = f"{node!r} has {size!r} values" if node in sizes else f"{node!r} has no size"
-            raise UserValueError(what, "sizes", "give every node a whole number of at least 1")
+            given = shown(size) if node in sizes else "none"
+            what = f"the size of {node!r} must be a whole number of at least 1, got {given}"
+            raise UserValueError(what, "sizes")
         found[node] = math.log2(size)
     return found
 

@@ -75,7 +75,7 @@ def posterior_graph(
     asked = None if latents is None else tuple(dict.fromkeys(names_of(latents, "latents")))
     both = [node for node in asked or () if node in known]
     if both:
-        raise UserValueError(f"{both[0]!r} is observed and a latent", "latents", "leave it out of one of them")
+        raise UserValueError(f"{both[0]!r} is both observed and latent", "latents", "leave it out of one of them")
     if isinstance(graph, DirectedGraph):
         graph = (graph if asked is None else graph.ancestral((*known, *asked))).moral()
     if isinstance(graph, LayeredGraph):
@@ -117,5 +117,5 @@ def treewidth_bound(graph: DirectedGraph | UndirectedGraph | LayeredGraph) -> in
 
 def _check_graph(graph: object) -> None:
     if not isinstance(graph, DirectedGraph | UndirectedGraph | LayeredGraph):
-        what = f"a {type(graph).__name__} is no graph"
-        raise UserTypeError(what, "graph", "give a DirectedGraph, UndirectedGraph or LayeredGraph")
+        what = f"graph must be a DirectedGraph, UndirectedGraph or LayeredGraph, got a {type(graph).__name__}"
+        raise UserTypeError(what, "graph")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 
 __all__ = ["UndirectedGraph"]
 
@@ -19,11 +19,11 @@ def names_of(nodes: Any, where: str, *, hashable: bool = True) -> tuple[Any, ...
         No iterable, or a name that cannot be one.
     """
     if not isinstance(nodes, Iterable):
-        raise UserTypeError(f"{nodes!r} is no list of names", where, "give a list or tuple of names")
+        raise UserTypeError.must(where, "be a list or tuple of names", nodes)
     names = tuple(nodes)
     bad = [node for node in names if hashable and not isinstance(node, Hashable)]
     if bad:
-        raise UserTypeError(f"{bad[0]!r} is no name of a node", where, "give a text or a number")
+        raise UserTypeError(f"a node's name must be text or a number, got {shown(bad[0])}", where)
     return names
 
 
@@ -38,7 +38,7 @@ def pairs_of(edges: Any) -> list[tuple[Any, Any]]:
     pairs = [names_of(edge, "edges") for edge in names_of(edges, "edges", hashable=False)]
     for pair in pairs:
         if len(pair) != 2:
-            raise UserValueError(f"an edge with {len(pair)} ends: {pair!r}", "edges", "give pairs of nodes")
+            raise UserValueError(f"edges must be pairs of nodes, got {shown(pair)}", "edges")
     return pairs
 
 
@@ -70,7 +70,7 @@ class UndirectedGraph:
         adjacent: dict[Hashable, set[Hashable]] = {node: set() for node in names_of(nodes, "nodes")}
         for a, b in pairs_of(edges):
             if a == b:
-                raise UserValueError(f"an edge from {a!r} to itself", "edges", "leave it out")
+                raise UserValueError(f"edges must join different nodes, got {a!r} with itself", "edges")
             adjacent.setdefault(a, set()).add(b)
             adjacent.setdefault(b, set()).add(a)
         self._adjacent = adjacent

@@ -90,7 +90,9 @@ class Activation(Recipe):
         UserTypeError
             The output does not fix the slope: the unit is not monotone, or two inputs of other slopes share an output.
         """
-        raise UserTypeError(f"the output of {self.short} does not fix its slope", "activation", "use derivative(x)")
+        raise UserTypeError(
+            f"the output of {self.short} does not determine its slope", "activation", "use derivative(x)"
+        )
 
 
 @dataclass(frozen=True)
@@ -316,7 +318,7 @@ class SELU(Activation):
         from scipy.special import log_ndtr, ndtr
 
         if not variance > 0:
-            raise UserValueError(f"a variance of {variance}", "variance", "give a number above 0")
+            raise UserValueError.must("variance", "be positive", variance)
         spread = math.sqrt(variance)
         above, density = ndtr(mean / spread), math.exp(-0.5 * mean * mean / variance) / math.sqrt(2 * math.pi)
         tilted = [math.exp(k * mean + k * k * variance / 2 + log_ndtr(-(mean + k * variance) / spread)) for k in (1, 2)]
@@ -436,7 +438,7 @@ def derivative(activation: Activation | nn.Module, x: torch.Tensor) -> torch.Ten
     tensor([0.2500])
     """
     if isinstance(activation, Activation) and activation.widening > 1:
-        raise UserTypeError("maxout has a gradient for each of its pieces", "activation", "differentiate its module")
+        raise UserTypeError("maxout has one gradient per piece", "activation", "differentiate its module")
     module = activation.build(dtype=x.dtype) if isinstance(activation, Activation) else activation
     point = x.detach().clone().requires_grad_()
     return torch.autograd.grad(module(point).sum(), point)[0]
@@ -457,7 +459,7 @@ def dead_fraction(outputs: Any) -> float:
     """
     values = torch.as_tensor(outputs)
     if values.ndim < 2 or not values.numel():
-        raise UserValueError(f"outputs of shape {tuple(values.shape)}", "outputs", "give (rows, units), not empty")
+        raise UserValueError.must("outputs", "be (rows, units) and not empty", values)
     units = values.movedim(1, 0).reshape(values.shape[1], -1)
     return float((units <= 0).all(1).double().mean())
 

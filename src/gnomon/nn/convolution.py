@@ -52,11 +52,13 @@ def output_size(n: int, k: int, s: int = 1, p: int = 0, d: int = 1, *, ceil_mode
     """
     for name, value, least in (("n", n, 1), ("k", k, 1), ("s", s, 1), ("d", d, 1), ("p", p, 0)):
         if value < least:
-            raise UserValueError(f"{name} is {value}", name, f"give {least} or more")
+            raise UserValueError.must(name, f"be at least {least}", value)
     room = n + 2 * p - d * (k - 1) - 1
     if room < 0:
         raise UserValueError(
-            f"a window of {d * (k - 1) + 1} does not fit into {n + 2 * p}", "k", "give a larger input or more padding"
+            f"a window of {d * (k - 1) + 1} does not fit into {n + 2 * p} values",
+            "k",
+            "give a larger input or more padding",
         )
     if not ceil_mode:
         return room // s + 1
@@ -106,13 +108,15 @@ def pad(x: torch.Tensor, p: int | Sequence[int | tuple[int, int]], mode: PadMode
     axes = x.ndim - 2
     given = [p] * axes if isinstance(p, int) else list(p)
     if axes < 1 or len(given) != axes:
-        raise UserValueError(f"{len(given)} paddings for {axes} axes", "p", "give one for each axis after the channels")
+        raise UserValueError(
+            f"p must be one padding for each of the {axes} axes after the channels, got {len(given)}", "p"
+        )
     pairs = [(one, one) if isinstance(one, int) else tuple(one) for one in given]
     for axis, pair in enumerate(pairs):
         size = x.shape[2 + axis]
         most = {"reflect": size - 1, "circular": size}.get(mode, math.inf)
         if min(pair) < 0 or max(pair) > most:
-            raise UserValueError(f"{mode} padding {pair} of {size} values", f"axis {axis}", f"give 0 to {most}")
+            raise UserValueError(f"{mode} padding of {size} values must be 0 to {most}, got {pair}", f"axis {axis}")
     flat = [amount for pair in reversed(pairs) for amount in pair]
     padded: torch.Tensor = functional.pad(x, flat, _MODES[mode])
     return padded
@@ -162,7 +166,7 @@ def convolution(
     [216, 108]
     """
     if axes not in (1, 2, 3):
-        raise UserValueError(f"{axes} axes", "axes", "choose 1, 2 or 3")
+        raise UserValueError.must("axes", "be 1, 2 or 3", axes)
     _check_groups(inputs, outputs, groups)
     made: nn.Conv1d | nn.Conv2d | nn.Conv3d = quiet(
         _CONVOLUTIONS[axes - 1], inputs, outputs, kernel, stride=stride, padding=padding, dilation=dilation,
@@ -174,7 +178,7 @@ def convolution(
 def _check_groups(inputs: int, outputs: int, groups: int) -> None:
     for name, channels in (("inputs", inputs), ("outputs", outputs)):
         if groups < 1 or channels % groups:
-            raise UserValueError(f"{groups} groups do not divide {channels} {name}", "groups", "choose a divisor")
+            raise UserValueError(f"groups must divide the {channels} {name}, got {groups}", "groups")
 
 
 class Window(NamedTuple):
@@ -264,7 +268,7 @@ def _windows(layers: Iterable[Window | nn.Module], axis: int) -> Iterable[Window
             yield from _windows(layer, axis)
         elif isinstance(layer, _POOLINGS + _CONVOLUTIONS):
             if isinstance(layer.padding, str):
-                raise UserValueError(f"padding {layer.padding!r}", "receptive_field", "give the padding as a number")
+                raise UserValueError(f"padding must be a number here, got {layer.padding!r}", "receptive_field")
             values = (layer.kernel_size, layer.stride, layer.padding, getattr(layer, "dilation", 1))
             yield Window(*(value[axis] if isinstance(value, tuple) else value for value in values))
         elif isinstance(layer, (*_WHOLE, nn.modules.conv._ConvTransposeNd)):
@@ -303,7 +307,7 @@ class _LastConv(nn.Module):
     def _each(self, value: Any, name: str, least: int = 1) -> tuple[int, ...]:
         values = (value,) * self.axes if isinstance(value, int) else tuple(value)
         if len(values) != self.axes or min(values) < least:
-            raise UserValueError(f"{name} {value}", name, f"give {self.axes} whole number(s) >= {least}")
+            raise UserValueError.must(name, f"be {self.axes} whole number(s) >= {least}", value)
         return values
 
     def _paddings(self, padding: Any) -> list[tuple[int, int]]:
@@ -312,7 +316,7 @@ class _LastConv(nn.Module):
         if padding == "same":
             return [same_padding(k, d) for k, d in zip(self.kernel, self.dilation, strict=True)]
         if isinstance(padding, str):
-            raise UserValueError(f"padding {padding!r} is unknown", "padding", "give a number, 'same' or 'causal'")
+            raise UserValueError.must("padding", "be a number, 'same' or 'causal'", padding)
         return [(p, p) for p in self._each(padding, "padding", 0)]
 
     def output_sizes(self, *sizes: int) -> tuple[int, ...]:
@@ -335,9 +339,9 @@ class _LastConv(nn.Module):
         inputs = self.weight.shape[-2] * self.groups
         if x.ndim != self.axes + 2 or x.shape[-1] != inputs:
             raise UserValueError(
-                f"input of shape {tuple(x.shape)}", type(self).__name__,
-                f"give {self.axes + 2} axes, the last one with {inputs} channels",
-            )  # fmt: skip
+                f"x must have {self.axes + 2} axes, the last with {inputs} channels, got shape {tuple(x.shape)}",
+                type(self).__name__,
+            )
         self.output_sizes(*x.shape[1:-1])
         function = functional.conv1d if self.axes == 1 else functional.conv2d
         first = pad(x.movedim(-1, 1), self.padding)

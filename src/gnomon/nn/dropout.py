@@ -31,7 +31,7 @@ def dropout_mask(like: torch.Tensor, p: float, noise: Noise, draw: int = 0) -> t
         A p outside [0, 1].
     """
     if not 0 <= p <= 1:
-        raise UserValueError(f"{p} is no probability to drop", "dropout", "choose a value in [0, 1]")
+        raise UserValueError.must("dropout", "be in [0, 1]", p)
     if p == 1:
         return torch.zeros_like(like)
     kept: torch.Tensor = noise.uniform(tuple(like.shape), draw, like=like.detach())
@@ -69,7 +69,7 @@ class Dropout(ContextLayer):
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise UserValueError(f"{p} is no probability to drop", "dropout", "choose a value in [0, 1]")
+            raise UserValueError.must("dropout", "be in [0, 1]", p)
         self.p = p
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -43,7 +43,7 @@ def fans(shape: tuple[int, ...], *, columns: bool = False) -> tuple[int, int]:
     (75, 200)
     """
     if len(shape) < 2:
-        raise UserValueError(f"weights of shape {tuple(shape)} have no fans", "shape", "give (outputs, inputs, ...)")
+        raise UserValueError(f"shape must be (outputs, inputs, ...) to have fans, got {tuple(shape)}", "shape")
     area = math.prod(shape[2:])
     first, second = shape[0] * area, shape[1] * area
     return (first, second) if columns else (second, first)

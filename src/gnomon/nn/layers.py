@@ -114,7 +114,9 @@ def merge_affine(first: nn.Linear, second: nn.Linear) -> nn.Linear:
     """
     if first.out_features != second.in_features:
         raise UserValueError(
-            f"{first.out_features} outputs into {second.in_features} inputs", "merge_affine", "give layers that follow"
+            f"the second layer must take {first.out_features} inputs, got {second.in_features}",
+            "merge_affine",
+            "give layers that follow each other",
         )
     biases: list[torch.Tensor | None] = [first.bias, second.bias]
     bias = any(one is not None for one in biases)
@@ -164,7 +166,7 @@ class PHM(nn.Module):
         super().__init__()
         for name, size in (("inputs", inputs), ("outputs", outputs)):
             if n < 1 or size % n:
-                raise UserValueError(f"n = {n} does not divide {size}", name, "give a multiple of n")
+                raise UserValueError(f"{name} must be a multiple of {n}, got {size}", name)
         self.rules = nn.Parameter(torch.zeros(n, n, n, dtype=dtype))
         self.parts = nn.Parameter(torch.zeros(n, outputs // n, inputs // n, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(outputs, dtype=dtype)) if bias else None

@@ -138,7 +138,7 @@ def normalize(weights: Array, axis: int) -> Array:
 
 def _prepared(x: Array, mask: Array | None, temperature: float) -> Array:
     if not temperature > 0:
-        raise UserValueError(f"a temperature of {temperature}", "temperature", "give a number above 0")
+        raise UserValueError.must("temperature", "be positive", temperature)
     scaled = x if temperature == 1 else x / temperature
     if mask is None:
         return scaled

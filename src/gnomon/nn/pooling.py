@@ -38,7 +38,7 @@ class Pooling(Recipe):
             Padding of more than half a window: some windows would hold nothing else.
         """
         if not 0 <= padding <= size // 2:
-            raise UserValueError(f"padding {padding} of windows of {size}", "padding", f"give 0 to {size // 2}")
+            raise UserValueError(f"padding must be 0 to {size // 2} for windows of {size}, got {padding}", "padding")
         return self._module(size, stride or size, padding)
 
     def _module(self, size: int, stride: int, padding: int) -> nn.Module:

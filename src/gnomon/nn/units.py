@@ -54,10 +54,7 @@ class Max(nn.Module):
         """
         features = x.shape[self.axis]
         if features % self.pieces:
-            raise UserValueError(
-                f"{features} features do not divide into groups of {self.pieces}", "maxout",
-                f"give a multiple of {self.pieces}",
-            )  # fmt: skip
+            raise UserValueError(f"maxout needs a multiple of {self.pieces} features, got {features}", "maxout")
         axis = self.axis % x.ndim
         return (
             x.reshape(*x.shape[:axis], features // self.pieces, self.pieces, *x.shape[axis + 1 :]).max(axis + 1).values

@@ -200,8 +200,8 @@ class MaskedBinaryCrossEntropy(PairLoss):
 def _alike(first: torch.Tensor, *others: torch.Tensor) -> None:
     for other in others:
         if other.shape != first.shape:
-            what = f"shapes {tuple(first.shape)} and {tuple(other.shape)} differ"
-            raise UserValueError(what, "inputs", "give tensors of one shape: nothing is broadcast")
+            what = f"inputs must have one shape, got {tuple(first.shape)} and {tuple(other.shape)}"
+            raise UserValueError(what, "inputs")
 
 
 def _check_sign(sign: torch.Tensor) -> None:

@@ -89,12 +89,12 @@ def sampled_softmax(
     True
     """
     if n_samples < 1:
-        raise UserValueError(f"{n_samples} words cannot be drawn", "n_samples", "use 1 or more")
+        raise UserValueError.must("n_samples", "be at least 1", n_samples)
     _check(hidden, target, weight, bias)
     affordable(n_samples * max(len(hidden), hidden.shape[1]), "n_samples", "draw fewer words")
     if not hasattr(proposal, "sample") or not hasattr(proposal, "log_prob"):
-        what = f"a {type(proposal).__name__} is no proposal"
-        raise UserTypeError(what, "proposal", "pass a law of words with sample(k, noise) and log_prob(words)")
+        what = f"proposal must have sample(k, noise) and log_prob(words), got a {type(proposal).__name__}"
+        raise UserTypeError(what, "proposal")
     codes = np.asarray(proposal.sample(n_samples, noise))
     words = torch.as_tensor(codes.reshape(-1), dtype=torch.int64, device=hidden.device)
     log_q = _log_prob(proposal, codes, hidden)
@@ -106,8 +106,8 @@ def sampled_softmax(
         return Term(losses.sum(), float(len(losses)))
     _tensor(row_weight, "row_weight")
     if row_weight.shape != losses.shape:
-        what = f"weights of shape {tuple(row_weight.shape)} for {len(losses)} rows"
-        raise UserValueError(what, "row_weight", "give one per row")
+        what = f"row_weight must be {len(losses)} numbers, one per row, got shape {tuple(row_weight.shape)}"
+        raise UserValueError(what, "row_weight")
     return Term((losses * row_weight).sum(), float(row_weight.sum()))
 
 
@@ -173,10 +173,12 @@ def sampled_softmax_losses(
         return torch.logsumexp(scores, dim=1) - mine
     if own == "expected":
         if log_q_target is None or _tensor(log_q_target, "log_q_target").shape != target.shape:
-            raise UserValueError("the targets' log probabilities are missing", "log_q_target", "give one per row")
+            raise UserValueError("log_q_target is required, one per row", "log_q_target")
         if not bool(torch.isfinite(log_q_target).all()):
             row = int((~torch.isfinite(log_q_target)).nonzero()[0])
-            raise UserValueError("the proposal never draws the target", f"row {row}", "make it positive everywhere")
+            raise UserValueError(
+                "the proposal gives the target probability 0", f"row {row}", "make it positive everywhere"
+            )
         mine = mine - log_q_target - math.log(len(words))
     scores = scores.masked_fill(words == target[:, None], -math.inf)
     return torch.logsumexp(torch.cat([mine[:, None], scores], dim=1), dim=1) - mine
@@ -220,7 +222,7 @@ def _log_prob(proposal: Any, codes: Any, like: torch.Tensor) -> torch.Tensor:
 def _tensor(x: Any, name: str) -> torch.Tensor:
     if not isinstance(x, torch.Tensor):
         remedy = "use torch.as_tensor" if isinstance(x, np.ndarray | list | tuple) else "give a torch tensor"
-        raise UserTypeError(f"a {type(x).__name__} is no tensor", name, remedy)
+        raise UserTypeError(f"{name} must be a tensor, got a {type(x).__name__}", name, remedy)
     return x
 
 
@@ -228,38 +230,40 @@ def _check_scores(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     parts = {"hidden": hidden, "weight": weight} | ({} if bias is None else {"bias": bias})
     for name, part in parts.items():
         if not _tensor(part, name).is_floating_point() or part.dtype != hidden.dtype:
-            what = f"{name} of type {part.dtype} with hidden of type {hidden.dtype}"
-            raise UserTypeError(what, name, "give floating-point tensors of one type")
+            what = f"{name} and hidden must be of one floating-point type, got {part.dtype} and {hidden.dtype}"
+            raise UserTypeError(what, name)
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1]:
-        what = f"hidden of shape {tuple(hidden.shape)}, weight of shape {tuple(weight.shape)}"
-        raise UserValueError(what, "hidden, weight", "give (n, d) and (V, d)")
+        what = f"hidden and weight must be (n, d) and (V, d), got {tuple(hidden.shape)} and {tuple(weight.shape)}"
+        raise UserValueError(what, "hidden, weight")
     if bias is not None and bias.shape != weight.shape[:1]:
-        raise UserValueError(f"bias of shape {tuple(bias.shape)} for {len(weight)} words", "bias", "give (V,)")
+        raise UserValueError(f"bias must have one entry per word, ({len(weight)},), got {tuple(bias.shape)}", "bias")
 
 
 def _check(hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
     _check_scores(hidden, weight, bias)
     _tensor(target, "target")
     if target.shape != hidden.shape[:1] or target.dtype != torch.int64:
-        what = f"target of shape {tuple(target.shape)} and type {target.dtype} for {len(hidden)} rows"
-        raise UserValueError(what, "target", "give one int64 word per row")
+        what = (
+            f"target must be {len(hidden)} int64 words, one per row, got {target.dtype} of shape {tuple(target.shape)}"
+        )
+        raise UserValueError(what, "target")
     outside = ((target < 0) | (target >= len(weight))).nonzero()
     if len(outside):
         row = int(outside[0])
-        raise UserValueError(
-            f"word {int(target[row])} is outside [0, {len(weight)})", f"row {row}", "encode as 0, 1 ..."
+        raise UserValueError.must(
+            "target", f"be in [0, {len(weight)})", int(target[row]), f"row {row}", "encode words as 0, 1, ..."
         )
 
 
 def _check_words(words: torch.Tensor, log_q: torch.Tensor, size: int) -> None:
     if _tensor(words, "words").dtype != torch.int64 or not _tensor(log_q, "log_q").is_floating_point():
-        what = f"words of type {words.dtype}, log_q of type {log_q.dtype}"
-        raise UserTypeError(what, "words, log_q", "give int64 words and floating-point log probabilities")
+        what = f"words must be int64 and log_q floating-point, got {words.dtype} and {log_q.dtype}"
+        raise UserTypeError(what, "words, log_q")
     if words.ndim != 1 or words.shape != log_q.shape or not len(words):
-        what = f"words of shape {tuple(words.shape)}, log_q of shape {tuple(log_q.shape)}"
-        raise UserValueError(what, "words, log_q", "give one log probability per drawn word")
+        what = f"words and log_q must be one each per draw, got {tuple(words.shape)} and {tuple(log_q.shape)}"
+        raise UserValueError(what, "words, log_q")
     bad = ((words < 0) | (words >= size) | ~torch.isfinite(log_q)).nonzero()
     if len(bad):
         k = int(bad[0])
-        what = f"word {int(words[k])} with log probability {float(log_q[k])}"
-        raise UserValueError(what, f"draw {k}", f"draw words of [0, {size}) from the proposal itself")
+        what = f"a word must be in [0, {size}) with finite log_q, got {int(words[k])} and {float(log_q[k])}"
+        raise UserValueError(what, f"draw {k}", "draw words from the proposal itself")

@@ -32,7 +32,7 @@ MEMBERS = "members"
 
 def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-        raise UserTypeError(f"{path!r} is no path", "folder", "give the path of a folder")
+        raise UserTypeError.must("folder", "be the path of a folder", path)
     return Path(path)
 
 
@@ -110,7 +110,7 @@ class RunFolder:
         """
         folder = _path(path)
         if not os.path.isdir(folder):  # unlike Path.is_dir, false for a name that no file system takes
-            raise UserValueError(f"no run at {folder}", "there is no such folder", "check the path")
+            raise UserValueError(f"{folder} does not exist", "run", "check the path")
         file = folder / CONFIG
         if not file.is_file():
             raise UserValueError(f"{folder} is not a run", f"it has no {CONFIG}", "name a folder that gnomon fit wrote")

@@ -59,7 +59,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         if self.visible not in self.model.blocks:
-            raise UserValueError(f"there is no block {self.visible!r}", "visible", ", ".join(self.model.blocks))
+            raise UserValueError(
+                f"unknown block {self.visible!r}", "visible", f"choose from {', '.join(self.model.blocks)}"
+            )
 
     @cached_property
     def chains(self) -> NDArray[np.float64]:
