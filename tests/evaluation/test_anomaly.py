@@ -34,7 +34,7 @@ def test_false_alarms_of_a_density():
 
 def test_too_few_scores_and_shares_that_are_none():
     assert threshold(np.arange(19.0), 0.05) == 18
-    with pytest.raises(UserValueError, match=r"18 scores.*at least 19"):
+    with pytest.raises(UserValueError, match=r"scores must be at least 19 for a share of 0\.05, got 18"):
         threshold(np.arange(18.0), 0.05)
     with pytest.raises(UserValueError, match="share"):
         threshold(np.arange(18.0), 1.0)

@@ -118,10 +118,14 @@ def test_scores_without_information_give_the_prevalence():
 
 @pytest.mark.spec("PRA-051", "PRA-053")
 def test_one_class():
-    with pytest.raises(UserError, match="no positive row"):
+    with pytest.raises(UserError, match="y must have at least one positive row; recall needs it"):
         pr_curve([0, 0], [0.1, 0.2])
     area = average_precision([0, 0], [0.1, 0.2])
-    assert math.isnan(area.value) and "no positive row" in area.note and area.to_json()["value"] is None
+    assert (
+        math.isnan(area.value)
+        and "y must have at least one positive row; recall needs it" in area.note
+        and area.to_json()["value"] is None
+    )
     assert average_precision([1, 1], [0.1, 0.2]).value == 1.0
 
 
@@ -146,11 +150,11 @@ def test_labels_of_any_kind():
         (lambda: pr_curve(["a", "b"], [0.1, 0.2]), "name positive"),
         (lambda: pr_curve([0, 1], [0.1, math.nan]), "row 1"),
         (lambda: pr_curve([0, 1], [0.1, math.inf]), "row 1"),
-        (lambda: pr_curve([0, 1], [0.1]), "2 flags"),
-        (lambda: pr_curve([], []), "y has shape"),
+        (lambda: pr_curve([0, 1], [0.1]), r"positive must be 1 truth values, one per score, got bool of shape \(2,\)"),
+        (lambda: pr_curve([], []), r"y must be one label per row, got an array of shape \(0,\)"),
         (lambda: auprc(Y, SCORE, method="linear"), "step or trapezoid"),
         (lambda: threshold_for(Y, SCORE), "exactly one"),
-        (lambda: threshold_for(Y, SCORE, precision=1.5), "outside"),
+        (lambda: threshold_for(Y, SCORE, precision=1.5), r"precision must be in \[0, 1\], got 1\.5"),
         (lambda: threshold_for([0, 1], [0.9, 0.1], precision=0.9), "the highest is 0.5"),
     ],
 )

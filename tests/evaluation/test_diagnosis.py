@@ -325,5 +325,5 @@ def test_large_machines_are_drawn_from_less(monkeypatch):
 
 
 def test_an_unknown_block_is_refused():
-    with pytest.raises(UserValueError, match="no block 'pixels'"):
+    with pytest.raises(UserValueError, match=r"unknown block 'pixels' \(visible\); choose from hidden, visible"):
         Machine(machine().model, "pixels", Noise(0, "a"))

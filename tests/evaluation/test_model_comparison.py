@@ -165,14 +165,24 @@ def half_line(x):
             r"-inf under A.*\(row 1\)",
         ),
         ((bell(1), half_line, np.array([[-2.0]])), {"log_ratio": 0.0}, UserValueError, r"-inf under B.*support.*row 0"),
-        ((tiny_rbm(), ToyRBM.random(4, 2, 0), all_states(3)), {}, UserValueError, "3 columns; the blocks of model B"),
+        (
+            (tiny_rbm(), ToyRBM.random(4, 2, 0), all_states(3)),
+            {},
+            UserValueError,
+            r"X must have the columns of a block of model B, \{'visible': .*over the columns of X",
+        ),
         (
             (tiny_rbm(), tiny_rbm(), 0.5 * all_states(3)),
             {},
             UserValueError,
-            r"value 0.5 is no outcome \(row 1, column 2",
+            r"X must be possible under the models, got 0\.5 \(row 1, column .*rows that have a density",
         ),
-        ((bell(1), bell(2), np.array([[np.nan]])), {}, UserValueError, "value nan is no outcome"),
+        (
+            (bell(1), bell(2), np.array([[np.nan]])),
+            {},
+            UserValueError,
+            r"X must be possible under the models, got nan \(row 0, column 0\); give rows that have a density",
+        ),
         ((bell(1), bell(2), np.zeros(3)), {}, UserValueError, r"shape \(3,\)"),
         ((bell(1), 7, np.zeros((2, 1))), {}, UserTypeError, "int has no energy"),
         ((bell(1), bell(2), np.zeros((2, 1)), "bridge"), {}, UserTypeError, "pass samples="),
@@ -184,7 +194,7 @@ def test_wrong_use_is_named(arguments, options, error, match):
         compare_models(*arguments, **options)
     found = compare_models(bell(1), bell(2), np.zeros((2, 1)), log_ratio=0.0)
     for level in (0, 1, 2):
-        with pytest.raises(UserValueError, match=f"level {level}"):
+        with pytest.raises(UserValueError, match=rf"level must be in \(0, 1\), got {level}"):
             found.interval(level)
 
 

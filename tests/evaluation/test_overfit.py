@@ -104,11 +104,15 @@ def test_a_fit_that_diverges_is_a_failure_with_its_reason():
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        ((gnomon.PPCA(), X, y), {}, "predicts nothing"),
-        ((gnomon.SoftmaxRegression(), X, y), {"rows": 1}, "1 of 150 rows"),
-        ((gnomon.SoftmaxRegression(), X, y), {"rows": 151}, "151 of 150 rows"),
-        ((gnomon.SoftmaxRegression(), X[:50], y[:50]), {}, "same y"),
-        ((gnomon.SoftmaxRegression(), X[:50], y), {}, "150 values of y for 50 rows"),
+        ((gnomon.PPCA(), X, y), {}, "system must be a classifier or a regressor, got a PPCA"),
+        ((gnomon.SoftmaxRegression(), X, y), {"rows": 1}, "rows must be from 2 to 150, got 1"),
+        ((gnomon.SoftmaxRegression(), X, y), {"rows": 151}, "rows must be from 2 to 150, got 151"),
+        (
+            (gnomon.SoftmaxRegression(), X[:50], y[:50]),
+            {},
+            "y must differ between rows; give data with something to learn",
+        ),
+        ((gnomon.SoftmaxRegression(), X[:50], y), {}, "y must have 50 values, one per row, got 150"),
         ((gnomon.SoftmaxRegression(), X[[0, 60, 0]], np.array([0, 1, 2])), {"rows": 3}, "rows 0 and 2 are equal"),
     ],
 )

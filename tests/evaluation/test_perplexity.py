@@ -68,9 +68,9 @@ def test_a_far_too_small_probability_overflows_to_inf_not_to_an_error() -> None:
     [
         ([-1.0, 0.5], None, "token 1"),
         ([-1.0, math.nan], None, "token 1"),
-        ([-1.0, -1.0], [True], "shape"),
-        ([], None, "no tokens"),
-        ([-1.0], [False], "no tokens"),
+        ([-1.0, -1.0], [True], r"mask must be one per token, \(2,\), got \(1,\)"),
+        ([], None, "log_probs must have at least one token"),
+        ([-1.0], [False], "log_probs must have at least one token"),
     ],
 )
 def test_refusals(values: list[float], mask: list[bool] | None, told: str) -> None:
@@ -80,5 +80,7 @@ def test_refusals(values: list[float], mask: list[bool] | None, told: str) -> No
 
 def test_bits_per_byte_is_the_same_for_any_unit() -> None:
     assert bits_per_byte(3 * math.log(1 / 16), 6) == pytest.approx(2.0)
-    with pytest.raises(UserValueError, match="0 bytes"):
+    with pytest.raises(
+        UserValueError, match="n_bytes must be positive, got 0; pass the length of a text that is not empty"
+    ):
         bits_per_byte(-1.0, 0)

@@ -133,11 +133,14 @@ def test_the_threshold_is_fitted_on_rows_that_are_given(iris):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: coverage_at_accuracy(*EXAMPLE, 98), "target 98 is outside"),
-        (lambda: coverage_at_accuracy(*EXAMPLE, 0.9, level=1), "level 1 is outside"),
+        (lambda: coverage_at_accuracy(*EXAMPLE, 98), r"target must be in \[0, 1\], got 98"),
+        (lambda: coverage_at_accuracy(*EXAMPLE, 0.9, level=1), r"level must be in \(0, 1\), got 1"),
         (lambda: coverage_curve([1, 1], [1, 0], [0.5, math.nan]), "row 1"),
-        (lambda: coverage_curve([1, 1], [1, 0], [0.5]), "flags"),
-        (lambda: RejectOption(object()), "no class probabilities"),
+        (
+            lambda: coverage_curve([1, 1], [1, 0], [0.5]),
+            r"positive must be 1 truth values, one per score, got bool of shape \(2,\)",
+        ),
+        (lambda: RejectOption(object()), "model must be a fitted classifier with probabilities, got a object"),
     ],
 )
 def test_what_cannot_be(call, words):
@@ -146,5 +149,5 @@ def test_what_cannot_be(call, words):
 
 
 def test_a_refusal_is_no_class(iris):
-    with pytest.raises(UserError, match="is a class"):
+    with pytest.raises(UserError, match="reject must be a label that is not a class, got 2"):
         RejectOption(iris[0], 0.5, reject=2)

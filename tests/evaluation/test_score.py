@@ -66,11 +66,11 @@ def test_the_input_is_copied():
 @pytest.mark.parametrize(
     ("values", "weight", "match"),
     [
-        ([], None, "no values"),
-        ([1, 2], [1], "1 weights for 2 values"),
+        ([], None, "values must have at least one entry; score at least one example"),
+        ([1, 2], [1], "weight must be one number for each of the 2 values, got 1"),
         ([1, 2], [1, -1], "row 1"),
         ([1, 2], [math.nan, 1], "row 0"),
-        ([1, 2], [0, 0], "all weights are 0"),
+        ([1, 2], [0, 0], "weight must be positive for at least one example"),
     ],
 )
 def test_wrong_values_and_weights(values, weight, match):
@@ -81,9 +81,9 @@ def test_wrong_values_and_weights(values, weight, match):
 def test_wrong_fields():
     with pytest.raises(UserValueError, match="'guess' is unknown"):
         Score(1.0, kind="guess")
-    with pytest.raises(UserValueError, match="stderr -1"):
+    with pytest.raises(UserValueError, match="stderr must be at least 0, got -1"):
         Score(1.0, stderr=-1)
-    with pytest.raises(UserValueError, match="3 row numbers for 2 values"):
+    with pytest.raises(UserValueError, match="rows must be one number for each of the 2 values, got 3"):
         Score.from_pointwise([1, 2], rows=[1, 2, 3])
 
 
@@ -121,7 +121,7 @@ def test_level(rng):
     assert 1.3 < t < 4
     assert a.against(b, level=0.5) == "better"
     assert a.against(b, level=0.99999) == "undecided"
-    with pytest.raises(UserValueError, match="outside"):
+    with pytest.raises(UserValueError, match=r"level must be in \(0, 1\), got 95"):
         a.against(b, level=95)
 
 

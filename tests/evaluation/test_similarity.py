@@ -70,12 +70,12 @@ def test_a_zero_vector_is_nobodys_neighbour():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: cosine_similarity([1, 2], [1, 2, 3]), "widths 2 and 3"),
+        (lambda: cosine_similarity([1, 2], [1, 2, 3]), r"X and Y must have vectors of one length, got 2 and 3 \(Y\)"),
         (lambda: cosine_similarity([[1, 2], [math.nan, 1]]), "row 1"),
         (lambda: cosine_similarity([[math.inf, 2]]), "row 0"),
         (lambda: cosine_similarity([]), "shape"),
-        (lambda: cosine_similarity([1], [1], zero="one"), "choose"),
-        (lambda: neighbors(Q, E, -1), "k is -1"),
+        (lambda: cosine_similarity([1], [1], zero="one"), "zero must be 'zero', 'nan' or 'raise', got 'one'"),
+        (lambda: neighbors(Q, E, -1), "k must be at least 0, got -1"),
         (lambda: neighbors(Q, E, exclude=[3]), "name rows"),
         (lambda: neighbors(Q, Q), "as rows"),
     ],

@@ -83,9 +83,9 @@ def test_the_order_is_that_of_the_names_where_it_is_free():
     assert UndirectedGraph("dcab", ["ac"]).components() == (("d",), ("c", "a"), ("b",))
     listed = DirectedGraph.from_edges(["ab", "cb"], nodes="xcb")
     assert listed.nodes == ("x", "c", "b", "a") and listed.parents("b") == ("a", "c") and listed.parents("x") == ()
-    with pytest.raises(UserValueError, match="'b' comes before its parent 'a'"):
+    with pytest.raises(UserValueError, match="order must put parents first, got 'b' before its parent 'a'"):
         graph.check_order("cba")
-    with pytest.raises(UserValueError, match="order of 2 nodes"):
+    with pytest.raises(UserValueError, match="order must name every node of the graph once, got 2 names"):
         graph.check_order("ca")
 
 
@@ -100,9 +100,9 @@ def test_wrong_names_are_told():
         UndirectedGraph(["rain", "wet"]).neighbors("rian")
     with pytest.raises(UserValueError, match="node 7 is unknown"):
         UndirectedGraph([1, 2], [(1, 2)]).neighbors(7)
-    with pytest.raises(UserValueError, match="from 'a' to itself"):
+    with pytest.raises(UserValueError, match="edges must join different nodes, got 'a' with itself"):
         UndirectedGraph("abc", ["aa"])
-    with pytest.raises(UserValueError, match="layer 'h' has 0 units"):
+    with pytest.raises(UserValueError, match=r"layer 'h' must have at least 1 unit, got 0 \(sizes\)"):
         LayeredGraph({"h": 0})
     with pytest.raises(UserValueError, match="layer 'x' is unknown"):
         LayeredGraph({"h": 1}, [("h", "x")])

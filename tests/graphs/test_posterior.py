@@ -101,7 +101,9 @@ def test_undirected_models_lose_their_observed_nodes():
     numbered = UndirectedGraph(range(4), [(0, 1), (1, 2), (2, 3), (3, 0)])
     assert posterior_graph(numbered, [0], [1, 3]).edges == ((1, 3),)
     assert posterior_graph(numbered, [0]).edges == ((1, 2), (2, 3))
-    with pytest.raises(UserValueError, match="'a' is observed and a latent"):
+    with pytest.raises(
+        UserValueError, match=r"'a' is both observed and latent \(latents\); leave it out of one of them"
+    ):
         posterior_graph(square, "a", "ab")
     with pytest.raises(UserValueError, match="unknown"):
         posterior_graph(square, "x")

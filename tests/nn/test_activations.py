@@ -149,7 +149,7 @@ def test_the_output_of_a_monotone_unit_fixes_its_slope(recipe):
 @pytest.mark.spec("DLN-63")
 @pytest.mark.parametrize("recipe", [GELU(), Abs(), LeakyReLU(-1.0), PReLU(), Maxout(), Threshold()], ids=repr)
 def test_the_output_of_other_units_does_not(recipe):
-    with pytest.raises(UserTypeError, match="does not fix its slope"):
+    with pytest.raises(UserTypeError, match="does not determine its slope"):
         recipe.slope_from_output(double(0.5))
 
 
@@ -317,7 +317,7 @@ def test_the_fixed_point_attracts():
 
 
 def test_a_moment_map_needs_a_variance():
-    with pytest.raises(UserValueError, match="a variance of 0"):
+    with pytest.raises(UserValueError, match=r"variance must be positive, got 0\.0"):
         SELU().moment_map(1.0, 0.0)
 
 
@@ -383,7 +383,7 @@ def test_the_gradient_of_maxout_goes_to_the_first_of_the_largest():
 
 @pytest.mark.spec("DLN-15")
 def test_features_that_do_not_divide_are_refused():
-    with pytest.raises(UserValueError, match="5 features do not divide into groups of 2"):
+    with pytest.raises(UserValueError, match="maxout needs a multiple of 2 features, got 5"):
         Maxout().build()(torch.ones(1, 5))
 
 
@@ -413,7 +413,9 @@ def test_units_off_in_every_row_are_dead():
     images = torch.zeros(2, 4, 3, 3)
     images[1, 2, 0, 0] = 1
     assert dead_fraction(images) == 0.75
-    with pytest.raises(UserValueError, match="give"):
+    with pytest.raises(
+        UserValueError, match=r"outputs must be \(rows, units\) and not empty, got an array of shape \(3,\)"
+    ):
         dead_fraction(np.ones(3))
 
 

@@ -378,19 +378,28 @@ def test_channels_last_in_the_plane(kernel, stride, padding, groups):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: convolution(4, 6, 3, groups=4), "4 groups do not divide 6 outputs"),
-        (lambda: convolution(3, 6, 3, groups=2), "2 groups do not divide 3 inputs"),
-        (lambda: convolution(1, 1, 3, axes=4), "4 axes"),
+        (lambda: convolution(4, 6, 3, groups=4), "groups must divide the 6 outputs, got 4"),
+        (lambda: convolution(3, 6, 3, groups=2), "groups must divide the 3 inputs, got 2"),
+        (lambda: convolution(1, 1, 3, axes=4), "axes must be 1, 2 or 3, got 4"),
         (lambda: output_size(3, 5), "a window of 5 does not fit into 3"),
-        (lambda: output_size(3, 1, 0), "s is 0"),
-        (lambda: pad(torch.zeros(1, 1, 3), 3, "reflect"), "reflect padding .* of 3 values .axis 0.; give 0 to 2"),
+        (lambda: output_size(3, 1, 0), "s must be at least 1, got 0"),
+        (
+            lambda: pad(torch.zeros(1, 1, 3), 3, "reflect"),
+            r"reflect padding of 3 values must be 0 to 2, got \(3, 3\) \(axis 0\)",
+        ),
         (lambda: pad(torch.zeros(1, 1, 3), 1, "symmetric"), "'symmetric' is unknown.*reflect"),
-        (lambda: pad(torch.zeros(1, 1, 3), [1, 2]), "2 paddings for 1 axes"),
-        (lambda: Conv1d(1, 1, 3, padding="full"), "'full' is unknown"),
+        (
+            lambda: pad(torch.zeros(1, 1, 3), [1, 2]),
+            "p must be one padding for each of the 1 axes after the channels, got 2",
+        ),
+        (lambda: Conv1d(1, 1, 3, padding="full"), "padding must be a number, 'same' or 'causal', got 'full'"),
         (lambda: Conv2d(1, 1, (3, 3, 3)), "kernel"),
-        (lambda: Conv2d(1, 1, 3)(torch.zeros(1, 1, 5, 5)), "last one with 1 channels"),
+        (
+            lambda: Conv2d(1, 1, 3)(torch.zeros(1, 1, 5, 5)),
+            r"x must have 4 axes, the last with 1 channels, got shape \(1, 1, 5, 5\) \(Conv2d\)",
+        ),
         (lambda: Conv2d(1, 1, 3)(torch.zeros(1, 2, 5, 1)), "does not fit"),
-        (lambda: Conv2d(3, 4, 3, groups=2), "2 groups"),
+        (lambda: Conv2d(3, 4, 3, groups=2), "groups must divide the 3 inputs, got 2"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_in_one_line(call, words):

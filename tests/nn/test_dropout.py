@@ -63,7 +63,7 @@ def test_limits() -> None:
     assert Dropout(0.7)(x) is x
     assert bool((thinned(Dropout(1.0), x) == 0).all())
     for p in (-0.1, 1.1, float("nan")):
-        with pytest.raises(UserValueError, match="choose a value in"):
+        with pytest.raises(UserValueError, match=rf"dropout must be in \[0, 1\], got {p}"):
             Dropout(p)
 
 

@@ -94,7 +94,7 @@ def test_fans_count_the_kernels_area_as_torch_does(shape):
 
 
 def test_a_vector_has_no_fans():
-    with pytest.raises(UserValueError, match="have no fans"):
+    with pytest.raises(UserValueError, match=r"shape must be \(outputs, inputs, \.\.\.\) to have fans, got \(3,\)"):
         fans((3,))
 
 

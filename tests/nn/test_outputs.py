@@ -95,7 +95,7 @@ def test_temperature_between_arg_max_and_uniform(temperature, limit):
 
 
 def test_a_temperature_of_zero_is_refused():
-    with pytest.raises(UserValueError, match="temperature of 0"):
+    with pytest.raises(UserValueError, match="temperature must be positive, got 0"):
         softmax(THREE, 0, temperature=0)
 
 

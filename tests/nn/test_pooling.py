@@ -123,7 +123,7 @@ def test_global_pooling_is_one_window_and_does_not_notice_a_circular_shift(kind)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: MaxPooling().build(2, padding=2), "padding 2 of windows of 2.*give 0 to 1"),
+        (lambda: MaxPooling().build(2, padding=2), "padding must be 0 to 1 for windows of 2, got 2"),
         (lambda: GlobalPool("mean"), "kind 'mean' is unknown"),
     ],
 )

@@ -185,28 +185,52 @@ def test_what_cannot_be_scored_is_refused():
         return sampled_softmax_losses(h, y, w, b, k, q, **options)
 
     cases = [
-        (lambda: run(y=torch.tensor([0, 1, 6, 2])), r"word 6 is outside \[0, 6\) \(row 2\)"),
-        (lambda: run(y=torch.tensor([0, 1])), "one int64 word per row"),
-        (lambda: run(y=TARGET.double()), "one int64 word per row"),
-        (lambda: run(h=hidden[:, :2]), "hidden of shape"),
-        (lambda: run(b=bias[:2]), "bias of shape"),
-        (lambda: run(q=log_q[:1]), "one log probability per drawn word"),
-        (lambda: run(k=torch.tensor([0, 9])), "word 9 .*draw 1"),
+        (
+            lambda: run(y=torch.tensor([0, 1, 6, 2])),
+            r"target must be in \[0, 6\), got 6 \(row 2\); encode words as 0, 1, \.\.\.",
+        ),
+        (
+            lambda: run(y=torch.tensor([0, 1])),
+            r"target must be 4 int64 words, one per row, got torch\.int64 of shape \(2,\)",
+        ),
+        (
+            lambda: run(y=TARGET.double()),
+            r"target must be 4 int64 words, one per row, got torch\.float64 of shape \(4,\)",
+        ),
+        (
+            lambda: run(h=hidden[:, :2]),
+            r"hidden and weight must be \(n, d\) and \(V, d\), got \(4, 2\) and \(6, 3\) \(hidden, weight\)",
+        ),
+        (lambda: run(b=bias[:2]), r"bias must have one entry per word, \(6,\), got \(2,\)"),
+        (
+            lambda: run(q=log_q[:1]),
+            r"words and log_q must be one each per draw, got \(2,\) and \(1,\) \(words, log_q\)",
+        ),
+        (
+            lambda: run(k=torch.tensor([0, 9])),
+            r"a word must be in \[0, 6\) with finite log_q, got 9 and -1\.0 .*from the proposal itself",
+        ),
         (lambda: run(q=torch.tensor([-1.0, -math.inf])), "draw 1"),
         (lambda: run(own="none"), "own 'none' is unknown"),
         (lambda: run(own="expected"), "log_q_target"),
-        (lambda: run(own="expected", log_q_target=torch.full((4,), -math.inf)), "never draws the target.*row 0"),
-        (lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 0, Noise(0, "bad")), "0 words"),
+        (
+            lambda: run(own="expected", log_q_target=torch.full((4,), -math.inf)),
+            r"the proposal gives the target probability 0 \(row 0\); make it positive everywhere",
+        ),
+        (
+            lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 0, Noise(0, "bad")),
+            "n_samples must be at least 1, got 0",
+        ),
         (
             lambda: sampled_softmax(
                 hidden, TARGET, weight, bias, Table(Q), 3, Noise(0, "bad"), row_weight=torch.ones(2)
             ),
             "row_weight",
         ),
-        (lambda: run(h=hidden.detach().numpy()), r"a ndarray is no tensor \(hidden\); use torch.as_tensor"),
-        (lambda: run(h=None), r"a NoneType is no tensor \(hidden\)"),
-        (lambda: run(y=TARGET.numpy()), r"no tensor \(target\)"),
-        (lambda: run(y=None), r"no tensor \(target\)"),
+        (lambda: run(h=hidden.detach().numpy()), r"hidden must be a tensor, got a ndarray; use torch\.as_tensor"),
+        (lambda: run(h=None), "hidden must be a tensor, got a NoneType; give a torch tensor"),
+        (lambda: run(y=TARGET.numpy()), "target must be a tensor, got a NoneType; give a torch tensor"),
+        (lambda: run(y=None), "target must be a tensor, got a NoneType; give a torch tensor"),
         (lambda: run(w=weight.float()), "weight of type torch.float32 with hidden of type torch.float64"),
         (lambda: run(b=bias.float()), "bias of type torch.float32"),
         (lambda: run(h=hidden.long(), w=weight.long()), "hidden of type torch.int64"),
@@ -215,7 +239,10 @@ def test_what_cannot_be_scored_is_refused():
         (lambda: run(q=None), r"no tensor \(log_q\)"),
         (lambda: run(own="expected", log_q_target=np.zeros(4)), r"no tensor \(log_q_target\)"),
         (lambda: effective_words(None, weight, bias, words, log_q), r"no tensor \(hidden\)"),
-        (lambda: effective_words(hidden[:, :2], weight, bias, words, log_q), "hidden of shape"),
+        (
+            lambda: effective_words(hidden[:, :2], weight, bias, words, log_q),
+            r"hidden and weight must be \(n, d\) and \(V, d\), got \(4, 2\) and \(6, 3\) \(hidden, weight\)",
+        ),
         (lambda: sampled_softmax(hidden, TARGET, weight, bias, None, 3, Noise(0, "bad")), "is no proposal"),
         (
             lambda: sampled_softmax(hidden, TARGET, weight, bias, Table(Q), 2.5, Noise(0, "bad")),

@@ -259,7 +259,7 @@ def test_a_checkpoint_can_be_taken_home(place: Path) -> None:
 
 @pytest.mark.parametrize("path", [None, 3, "a\0b"])
 def test_paths_that_are_none(path: Any) -> None:
-    with pytest.raises(UserError, match="no path"):
+    with pytest.raises(UserError, match="folder must be the path of a folder, got "):
         gnomon.load(path)
-    with pytest.raises(UserError, match="no path"):
+    with pytest.raises(UserError, match="folder must be the path of a folder, got "):
         RunFolder.create(path, {"system": "rbm"})

@@ -221,7 +221,10 @@ def _edit(path, **changes):
         (lambda f: sample_chain(bell, run=f, resume=True, draws=-1), "below 0"),
         (lambda f: gnomon.load(f), "holds draws of chains, not a system"),
         (lambda f: gnomon.resume(f), "holds draws of chains, not a system"),
-        (lambda f: load_draws(f / "b"), "no run at"),
+        (
+            lambda f: load_draws(f / "b"),
+            r"/b does not exist \(run\); check the path",
+        ),
         (lambda f: ((f / "draws.safetensors").write_bytes(b"12345678no"), load_draws(f)), "cannot be read"),
         (lambda f: ((f / "draws.safetensors").unlink(), load_draws(f)), "holds no draws"),
         (lambda f: (_edit(f, format=99), load_draws(f)), "format 99"),
