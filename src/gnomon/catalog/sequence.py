@@ -19,4 +19,11 @@ ENTRIES = (
         ("DLN-182",),
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
+    Entry(
+        "seq2seq", "sequence to sequence", "序列到序列", "model",
+        ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
+        "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",
+        ("DLN-230", "DLN-231", "DLN-235", "NLP-32", "PRA-175", "PRA-180"),
+        {"n_hidden": 8, "n_embedding": 6, "epochs": 12, "batch_size": 8, "learning_rate": 0.03},
+    ),
 )  # fmt: skip

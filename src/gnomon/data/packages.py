@@ -208,9 +208,16 @@ def _knowledge_graph(name: str) -> Dataset:
     return Dataset(name, triples=Triples(heads, relations, tails, rows, name), source={"name": name})
 
 
+def _interface_strings(name: str) -> Dataset:
+    from gnomon.data.translations import interface_strings
+
+    return interface_strings(name)
+
+
 _READERS: dict[str, Callable[[str], Dataset]] = {
     "20newsgroups": lambda name: _labeled_texts(name, "20newsgroups", 18821),
     "chinese-reviews": _chinese_reviews,
+    "django-zh": _interface_strings,
     "kinships": _knowledge_graph,
     "mnist-5k": _mnist,
     "movielens-100k": _movielens,

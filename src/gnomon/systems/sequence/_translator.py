@@ -1,0 +1,298 @@
+"""The mathematics of sequence to sequence: an encoder, a decoder that may attend to it; token ids alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gnomon.contracts import Array, Noise, State
+from gnomon.data.text import Vocabulary
+from gnomon.inference.counting import BOS, EOS, UNKNOWN
+from gnomon.nn.attention import AttentionRecipe, weights
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.embedding import Embedding
+from gnomon.nn.initializers import XavierUniform, initialize
+from gnomon.nn.layers import dense
+from gnomon.nn.module import Module
+from gnomon.nn.recurrent import GRU, Bidirectional
+from gnomon.numeric.ragged import Ragged
+from gnomon.systems.sequence._model import outcome
+
+__all__ = ["Memory", "Seq2SeqModel", "Translation"]
+
+ROWS = 256
+"""Pairs that are looked at together in prediction."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder has read of a batch of sources.
+
+    Parameters
+    ----------
+    states : tensor of shape (n, T, units)
+        0 at padding.
+    mask : bool tensor of shape (n, T)
+    context : tensor of shape (n, units)
+        The last state; of two directions both.
+    prepared : tensor of shape (n, T, ...)
+        The states as the attention scores them; the states themselves without attention.
+    """
+
+    states: torch.Tensor
+    mask: torch.Tensor
+    context: torch.Tensor
+    prepared: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> Memory:
+        """What was read of some sources."""
+        return Memory(self.states[rows], self.mask[rows], self.context[rows], self.prepared[rows])
+
+
+class Seq2SeqModel(Module):
+    r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
+
+    The encoder is a `GRU`, or one in each direction, with states h_1 ... h_T. The decoder begins in
+    :math:`s_0 = \tanh(W c)`, c the encoder's last state, and :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where
+    c_t is c or, with attention, the mean of the h weighted by their scores against s_{t-1}. An affine layer of
+    [s_t, c_t] scores the next token. Targets end with ``</s>``.
+
+    Parameters
+    ----------
+    source_size, target_size : int, at least 3
+        Ids of both vocabularies; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
+    width, units : int, at least 1
+        Of the embeddings, and of each recurrent layer.
+    attention : AttentionRecipe
+    bidirectional : bool
+        Whether the source is read from both ends.
+    reset : {"after", "before"}
+        See `GRU`.
+    dropout : float in [0, 1), default 0
+        Probability to drop an element of the embeddings or of what is scored, in training.
+    dtype : torch.dtype
+    """
+
+    def __init__(
+        self,
+        source_size: int,
+        target_size: int,
+        width: int,
+        units: int,
+        attention: AttentionRecipe,
+        bidirectional: bool = True,
+        reset: Literal["after", "before"] = "after",
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.source_vocabulary: Vocabulary | None = None
+        self.target_vocabulary: Vocabulary | None = None
+        self.target_size, self.units = target_size, units
+        self.source_embedding = Embedding(source_size, width, dtype=dtype)
+        self.target_embedding = Embedding(target_size, width, dtype=dtype)
+        ahead = GRU(width, units, reset=reset, dtype=dtype)
+        back = GRU(width, units, reset=reset, dtype=dtype)
+        self.encoder: GRU | Bidirectional = Bidirectional(ahead, back) if bidirectional else ahead
+        self.bridge = dense(self.encoder.units, units, dtype=dtype)
+        self.decoder = GRU(width + self.encoder.units, units, reset=reset, dtype=dtype)
+        self.attention = attention.build(units, self.encoder.units, dtype)
+        self.head = dense(units + self.encoder.units, target_size - 1, dtype=dtype)
+        self.drop_source, self.drop_target, self.drop_out = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+
+    def initialize(self, noise: Noise) -> None:
+        """First values of all parameters."""
+        for name in ("source_embedding", "target_embedding", "encoder", "decoder", "attention"):
+            part: Any = getattr(self, name)
+            if part is not None:
+                part.initialize(noise.child(name))
+        for name in ("bridge", "head"):
+            initialize(getattr(self, name), XavierUniform(), noise.child(name))
+
+    # --- the network --------------------------------------------------------------------------------------------
+
+    def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Memory:
+        """Read sources (n, T) of these lengths."""
+        states, context = self.encoder(self.drop_source(self.source_embedding(source)), None, lengths)
+        mask = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
+        prepared = states if self.attention is None else self.attention.prepare(states)
+        return Memory(states, mask, context, prepared)
+
+    def first(self, memory: Memory) -> torch.Tensor:
+        """s_0, (n, units)."""
+        return torch.tanh(self.bridge(memory.context))
+
+    def alignment(self, s: torch.Tensor, memory: Memory) -> torch.Tensor:
+        """Weights (n, T) of the encoder's states for the step after s."""
+        assert self.attention is not None
+        return weights(self.attention.scores(s[:, None], memory.prepared)[:, 0], memory.mask)
+
+    def context(self, s: torch.Tensor, memory: Memory) -> torch.Tensor:
+        """c_t for the step after s."""
+        if self.attention is None:
+            return memory.context
+        return (self.alignment(s, memory)[:, None] @ memory.states)[:, 0]
+
+    def advance(self, y: torch.Tensor, s: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
+        """s_t and [s_t, c_t] from embedded y_{t-1} (n, width) and s_{t-1}."""
+        c = self.context(s, memory)
+        s = self.decoder.step(torch.cat([y, c], 1), s)
+        return s, torch.cat([s, c], 1)
+
+    def scores(self, memory: Memory, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
+        """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T).
+
+        Parameters
+        ----------
+        memory : Memory
+        given : int64 tensor of shape (n, T)
+            ``<s>`` and the true tokens: teacher forcing.
+        forced : bool tensor of shape (n, T), optional
+            Where False the decoder reads the token that it would have said instead; all True where left out.
+        """
+        s = self.first(memory)
+        if self.attention is None and forced is None:
+            y = self.drop_target(self.target_embedding(given))
+            c = memory.context[:, None].expand(-1, given.shape[1], -1)
+            outputs, _ = self.decoder(torch.cat([y, c], 2), s)
+            return self.head(self.drop_out(torch.cat([outputs, c], 2)))
+        if forced is None:
+            y, rows = self.drop_target(self.target_embedding(given)), []
+            for t in range(given.shape[1]):
+                s, row = self.advance(y[:, t], s, memory)
+                rows.append(row)
+            return self.head(self.drop_out(torch.stack(rows, 1)))
+        return self._guided(memory, given, forced, s)
+
+    def _guided(self, memory: Memory, given: torch.Tensor, forced: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        found: list[torch.Tensor] = []
+        token = given[:, 0]
+        for t in range(given.shape[1]):
+            if t:
+                said = found[-1].detach().argmax(1)
+                token = torch.where(forced[:, t], given[:, t], said + (said > 0).to(said.dtype) * (EOS - 1))
+            s, row = self.advance(self.drop_target(self.target_embedding(token)), s, memory)
+            found.append(self.head(self.drop_out(row)))
+        return torch.stack(found, 1)
+
+    # --- probabilities ------------------------------------------------------------------------------------------
+
+    def read(self, sources: Ragged) -> Memory:
+        """The memory of sources, for prediction."""
+        with torch.no_grad():
+            ids, lengths = (torch.from_numpy(one).to(self.device) for one in (sources.padded(), sources.lengths))
+            return self.encode(ids, lengths)
+
+    def log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        """log P(y | x) of each pair in nats, ends included, (n,)."""
+        values = np.zeros(len(sources))
+        order = np.argsort(sources.lengths + targets.lengths, kind="stable")
+        for begin in range(0, len(order), ROWS):
+            rows = order[begin : begin + ROWS]
+            values[rows] = self._log_prob(sources.take(rows), targets.take(rows))
+        return values
+
+    def _log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        given, wanted, inside = (
+            torch.from_numpy(one).to(self.device) for one in shifted(targets.padded(), targets.lengths)
+        )
+        with torch.no_grad():
+            scores = self.scores(self.read(sources), given)
+            found = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
+            return (found.double() * inside).sum(1).cpu().numpy()
+
+    def given(self, sources: Ragged) -> Translation:
+        """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
+        return Translation(self, self.read(sources))
+
+    def align(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
+        """For each pair the weights (target tokens and the end, source tokens) that its decoder gave the source."""
+        memory = self.read(sources)
+        given = torch.from_numpy(shifted(targets.padded(), targets.lengths)[0]).to(self.device)
+        s, found = self.first(memory), []
+        with torch.no_grad():
+            for t in range(given.shape[1]):
+                found.append(self.alignment(s, memory))
+                s, _ = self.advance(self.target_embedding(given[:, t]), s, memory)
+        stacked = torch.stack(found, 1).double().cpu().numpy()
+        sizes = zip(stacked, targets.lengths + 1, sources.lengths, strict=True)
+        return [one[:rows, :columns] for one, rows, columns in sizes]
+
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and both vocabularies."""
+        names = {"source": self.source_vocabulary, "target": self.target_vocabulary}
+        kept = {
+            f"token_{side}_{name}": value
+            for side, one in names.items() if one is not None for name, value in one.state().items()
+        }  # fmt: skip
+        return super().state() | kept
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` described."""
+        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
+        sides = []
+        for side in ("token_source_", "token_target_"):
+            names = {name.removeprefix(side): np.asarray(v) for name, v in state.items() if name.startswith(side)}
+            sides.append(Vocabulary.from_state(names) if names else None)
+        self.source_vocabulary, self.target_vocabulary = sides
+
+
+class Translation:
+    """The decoder of some sources, one token at a time.
+
+    Parameters
+    ----------
+    model : Seq2SeqModel
+    memory : Memory
+        Of as many sources as there are contexts.
+    """
+
+    def __init__(self, model: Seq2SeqModel, memory: Memory) -> None:
+        self.model, self.memory = model, memory
+
+    def start(self, contexts: Sequence[Sequence[int]]) -> State:
+        """State after each context, that of the source with the same number."""
+        with torch.no_grad():
+            s = self.model.first(self.memory)
+            state: State = {"s": s, "source": torch.arange(len(s), device=s.device)}
+        length = max((len(one) for one in contexts), default=0)
+        for t in range(length):
+            tokens = np.array([one[t] if t < len(one) else UNKNOWN for one in contexts])
+            _, after = self.step(tokens, state)
+            goes_on = torch.tensor([t < len(one) for one in contexts], device=s.device)
+            state = after | {"s": torch.where(goes_on[:, None], after["s"], state["s"])}
+        return state
+
+    def step(self, tokens: Array, state: State) -> tuple[Array, dict[str, Any]]:
+        """Log probabilities of the next token in nats, (n, V), after `tokens`; and the new state."""
+        model = self.model
+        with torch.no_grad():
+            y = model.target_embedding(torch.as_tensor(tokens, device=model.device))
+            s, row = model.advance(y, state["s"], self.memory.take(state["source"]))
+            known = torch.log_softmax(model.head(row), 1)
+            log_probs = known.new_full((len(known), model.target_size), -torch.inf)
+            log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
+        answer = log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy()
+        return answer, {"s": s, "source": state["source"]}
+
+    def select(self, state: State, index: Array) -> dict[str, Any]:
+        """The state of the sequences in `index`."""
+        rows = torch.as_tensor(index, device=state["s"].device)
+        return {name: value[rows] for name, value in state.items()}
+
+
+def shifted(targets: Any, lengths: Any) -> tuple[Any, Any, Any]:
+    """What the decoder is given, what it has to say, and which of these count: <s> y_1 ... y_T, y_1 ... y_T </s>."""
+    n, longest = targets.shape
+    given, wanted = np.full((n, longest + 1), EOS), np.full((n, longest + 1), EOS)
+    given[:, 0], given[:, 1:] = BOS, targets
+    inside = np.arange(longest + 1) <= lengths[:, None]
+    wanted[:, :-1][inside[:, 1:]] = targets[inside[:, 1:]]
+    return given, wanted, inside

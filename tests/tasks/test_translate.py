@@ -1,0 +1,51 @@
+"""Task translate: pairs by name and from files, the baseline, the board."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnomon
+from gnomon.data import load
+from gnomon.errors import UserValueError
+from gnomon.tasks.base import task
+from gnomon.tasks.translate import Commonest
+
+
+def test_sets_by_name():
+    dates, strings, interface = load("dates"), load("reversed"), load("django-zh")
+    assert len(dates) == len(strings) == 4000 and len(set(dates.pairs)) == len(set(strings.pairs)) == 4000
+    assert all(source[::-1] == target and 3 <= len(source) <= 8 for source, target in strings.pairs)
+    assert all(np.datetime64(target) for _, target in dates.pairs)
+    assert 750 < len(interface) < 1000 and ("Monday", "星期一") in interface.pairs
+    for data in (dates, strings):
+        assert load(data.name).fingerprint == data.fingerprint
+
+
+def test_files_of_two_columns(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("one two\tzwei eins\n\nthree\tdrei\n", "utf-8")
+    assert task("translate").read(file).pairs == (("one two", "zwei eins"), ("three", "drei"))
+    file.write_text("one two\tzwei\nthree\n", "utf-8")
+    with pytest.raises(UserValueError, match=r"must have 2 columns, got 1 \(pairs.tsv, line 2\)"):
+        task("translate").read(file)
+
+
+def test_the_baseline_says_the_most_frequent_target():
+    pairs = [("a", "xy"), ("b", "z"), ("c", "xy")]
+    fitted = Commonest("char").fit(pairs)
+    assert fitted.translate(["q", "r"]) == ["xy", "xy"]
+    assert fitted.evaluate(pairs)["exact"].value == pytest.approx(2 / 3)
+
+
+def test_a_board_of_translations():
+    data = load("reversed")
+    small = data.take(np.arange(400), "small")
+    system = gnomon.Seq2Seq(n_hidden=24, n_embedding=12, epochs=6, learning_rate=0.02, random_state=0)
+    rule = task("translate")
+    train, test = rule.split(small, test=0.25)
+    X, y = rule.examples(train, system)
+    scores = rule.scores(system.fit(X, y), *rule.examples(test, system))
+    title, blind = rule.baseline(system, X, y)
+    assert title == "most frequent target"
+    assert scores["bleu"].against(rule.scores(blind, *rule.examples(test, system))["bleu"]) == "better"
