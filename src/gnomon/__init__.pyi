@@ -46,6 +46,7 @@ from gnomon.systems.recommend.matrix_factorization import MatrixFactorization as
 from gnomon.systems.recommend.pmf import PMF as PMF
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
+from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
