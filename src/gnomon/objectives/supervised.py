@@ -51,8 +51,9 @@ class Supervised(Objective):
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
-        device, given = model.device, (batch.data["X"], batch.data["y"], batch.weight)
-        X, y, weight = (torch.as_tensor(values, device=device) for values in given)
+        device = model.device
+        X, y = torch.as_tensor(batch.data["X"], device=device), torch.as_tensor(batch.data["y"], device=device)
+        weight = None if (batch.weight == 1).all() else torch.as_tensor(batch.weight, device=device)
         outputs = getattr(model, self.outputs)(X)
         targets = getattr(model, self.targets)(y) if self.targets else y
         (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
@@ -62,8 +63,9 @@ class Supervised(Objective):
         if not self.watch:
             return Loss(terms, watch=self.name)
         with torch.no_grad():
-            measured = (getattr(model, self.watch)(outputs, targets) * weight).sum()
-        terms[self.watch] = Term(float(measured), float(weight.sum()))
+            measured = getattr(model, self.watch)(outputs, targets)
+            total = measured.sum() if weight is None else (measured * weight).sum()
+        terms[self.watch] = Term(float(total), float(batch.weight.sum()))
         return Loss(terms, watch=self.watch)
 
     def _penalize(self, terms: dict[str, Term], model: Any) -> None:

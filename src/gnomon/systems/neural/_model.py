@@ -65,7 +65,7 @@ class MLPModel(Module):
         self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, bias=last_bias, dtype=dtype)])
         self.norms = torch.nn.ModuleList([BatchNorm(units, dtype=dtype) for units in wide] if batch_norm else [])
         self.units = torch.nn.ModuleList([activation.build(units, dtype) for units in wide])
-        self.drops = torch.nn.ModuleList([Dropout(dropout) for _ in wide])
+        self.drops = torch.nn.ModuleList([Dropout(dropout) if dropout else torch.nn.Identity() for _ in wide])
         self.shift: torch.Tensor
         self.scale: torch.Tensor
         self.out_shift: torch.Tensor

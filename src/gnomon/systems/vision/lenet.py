@@ -90,7 +90,7 @@ class LeNetModel(ImageModel):
         widths = [*(units * unit.widening for units in hidden), n_classes]
         self.dense = nn.ModuleList([dense(a, b, dtype=dtype) for a, b in zip(sizes, widths, strict=True)])
         self.units = nn.ModuleList([unit.build(units, dtype) for units in hidden])
-        self.drops = nn.ModuleList([Dropout(dropout) for _ in hidden])
+        self.drops = nn.ModuleList([Dropout(dropout) if dropout else nn.Identity() for _ in hidden])
         self.gain = unit.gain
 
     def initialize(self, initializer: Initializer, noise: Noise) -> None:
