@@ -6,215 +6,23 @@ rows that a fit with fractional memberships needs. Rows are taken in blocks, so 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array
 from gnomon.distributions import gaussian_kernels as kernels
 from gnomon.distributions.definite import cholesky, floored, precision_factor, smallest
-from gnomon.errors import UserValueError
+from gnomon.distributions.gaussian_base import Buffers, Floats, Normals, constant, reused
 
 __all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals"]
-
-Floats = NDArray[np.float64]
-Buffers = dict[str, Floats]
-"""Arrays of a pass over blocks that every block uses again: fresh ones would cost more than what is done in them."""
-
-BLOCK_NUMBERS = 1 << 18
-"""Numbers that a block of rows takes in each of its arrays: 2 MB, which stay in the second-level cache."""
 
 DENSE = 0.4
 """Share of the memberships above which all components' scatters are taken in one product."""
 
 SAFE = 1e5
 """Scaled squares up to which their difference keeps its digits: an error of 1e-11 nats or so."""
-
-ALIVE = 1e-12
-"""A component that holds a smaller part of all rows keeps its parameters."""
-
-
-class Normals:
-    """K normal distributions; a subclass says what form the covariances take.
-
-    Parameters
-    ----------
-    means : array of shape (k, d)
-    covariances : array
-        (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical; positive definite.
-
-    Raises
-    ------
-    UserValueError
-        Shapes that do not agree, numbers that are not finite, a covariance that is not positive definite.
-
-    Examples
-    --------
-    >>> two = DiagNormals([[0.0], [1.0]], [[1.0], [4.0]])
-    >>> two.log_prob([[0.0]]).round(6)
-    array([[-0.918939, -1.737086]])
-    """
-
-    form: ClassVar[str] = ""
-    constant: Floats
-    """Log densities at the means, shape (k,)."""
-
-    def __init__(self, means: Array, covariances: Array) -> None:
-        self.means = np.array(means, dtype=np.float64)
-        if self.means.ndim != 2 or not np.isfinite(self.means).all():
-            raise UserValueError.must("means", "be k rows of d finite numbers", self.means)
-        self.covariances = np.array(covariances, dtype=np.float64)
-        wanted = self.shape(*self.means.shape)
-        if self.covariances.shape != wanted or not np.isfinite(self.covariances).all():
-            raise UserValueError(
-                f"{self.form} covariances must be finite numbers of shape {wanted}, got shape {self.covariances.shape}",
-                "covariances",
-            )
-        self._prepare()
-
-    # --- what a form says -----------------------------------------------------------------------------------------
-
-    @staticmethod
-    def shape(k: int, d: int) -> tuple[int, ...]:
-        """Shape of the covariances."""
-        raise NotImplementedError
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters of means and covariances."""
-        raise NotImplementedError
-
-    def dense(self) -> Floats:
-        """The covariances as matrices, shape (k, d, d)."""
-        raise NotImplementedError
-
-    def at_floor(self, floor: Array) -> NDArray[np.bool_]:
-        """Which components have a variance at the floor in some direction, shape (k,)."""
-        raise NotImplementedError
-
-    def _prepare(self) -> None:
-        """What the densities need, from means and covariances alone."""
-        raise NotImplementedError
-
-    def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
-        """Rows minus the pivot: their coordinates, and squared Mahalanobis distances (n, k)."""
-        raise NotImplementedError
-
-    def _sums(self) -> dict[str, Any]:
-        """Zeros: the sums over no rows."""
-        raise NotImplementedError
-
-    def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
-        """Add a block's first and second moments in place."""
-        raise NotImplementedError
-
-    def _close(self, sums: dict[str, Any]) -> dict[str, Any]:
-        """The sums in the form that `maximize` takes."""
-        return sums
-
-    def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
-        """Means and covariances from the sums of all rows."""
-        raise NotImplementedError
-
-    def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
-        """Standard normal rows to rows of covariance `which`."""
-        raise NotImplementedError
-
-    # --- what they all do -----------------------------------------------------------------------------------------
-
-    def log_prob(self, x: Array) -> Floats:
-        """Log density of each row under each distribution in nats, shape (n, k)."""
-        x = np.asarray(x)
-        out, buffers = np.empty((len(x), len(self.means))), Buffers()
-        for start, rows in self._blocks(x, buffers):
-            out[start : start + len(rows)] = self.constant - 0.5 * self._coordinates(rows, buffers)[1]
-        return out
-
-    def expect(self, x: Array, log_weights: Array, weight: Array) -> dict[str, Any]:
-        """Sums for `maximize` over rows that belong to component c with probability p(c | x), and the log-likelihood.
-
-        Parameters
-        ----------
-        x : array of shape (n, d)
-        log_weights : array of shape (k,)
-            Log of the components' probabilities.
-        weight : array of shape (n,)
-            Weights of the rows.
-        """
-        sums, likelihood, buffers = self._sums(), 0.0, Buffers()
-        x, weight = np.asarray(x), np.asarray(weight, dtype=np.float64)
-        constant = self.constant + log_weights
-        for start, rows in self._blocks(x, buffers):
-            coordinates, part = self._coordinates(rows, buffers)
-            part *= -0.5
-            part += constant
-            w, total = weight[start : start + len(rows)], np.empty(len(rows))
-            kernels.responsibilities(part, w, total)
-            sums["rows"] += part.sum(0)
-            likelihood += float(np.matmul(w, total))
-            self._collect(coordinates, part, sums, buffers)
-        return self._close(sums) | {"log_likelihood": np.float64(likelihood), "weight": weight.sum()}
-
-    def collect(self, x: Array, part: Array) -> dict[str, Any]:
-        """Sums for `maximize` over rows of which component c has the given part, shape (n, k)."""
-        sums, buffers = self._sums(), Buffers()
-        part = np.ascontiguousarray(part, dtype=np.float64)
-        for start, rows in self._blocks(np.asarray(x), buffers):
-            block = part[start : start + len(rows)]
-            sums["rows"] += block.sum(0)
-            self._collect(self._coordinates(rows, buffers)[0], block, sums, buffers)
-        return self._close(sums)
-
-    def maximize(self, sums: dict[str, Any], floor: Array | float = 0.0) -> None:
-        """The most likely means and covariances, among those with no variance below the floor.
-
-        Parameters
-        ----------
-        sums : dict
-            Of `expect` or `collect`, over all rows; taken with the very parameters that stand now.
-        floor : float or array of shape (d,), default 0
-            Smallest variances, all 0 or none: full and tied covariances C keep C - diag(floor) positive semi-definite,
-            spherical ones keep the floor's mean. This is the constrained maximum, so that EM never falls.
-
-        Raises
-        ------
-        UserValueError
-            A covariance that is not positive definite; only with floor 0.
-        """
-        self._solve(sums, np.broadcast_to(np.asarray(floor, dtype=np.float64), self.means.shape[1:]))
-        self._prepare()
-
-    def sample(self, which: Array, noise: Noise) -> Floats:
-        """One row from distribution ``which[i]`` each, shape (n, d)."""
-        which = np.asarray(which)
-        white = noise.normal((len(which), self.means.shape[1]), like=self.means)
-        return self.means[which] + self._color(white, which)
-
-    @property
-    def pivot(self) -> Floats:
-        """Rows are taken relative to this point, so that a common offset costs no digits."""
-        center: Floats = self.means.mean(0)
-        return center
-
-    def _blocks(self, x: Array, buffers: Buffers) -> Iterator[tuple[int, Floats]]:
-        size = min(max(BLOCK_NUMBERS // self._numbers_per_row(), 256), 4096)
-        for start in range(0, len(x), size):
-            yield start, self._shifted(x[start : start + size], buffers)
-
-    def _shifted(self, rows: Array, buffers: Buffers) -> Floats:
-        """Rows relative to the pivot."""
-        return np.subtract(rows, self.pivot, out=_reused(buffers, "rows", *rows.shape))
-
-    def _numbers_per_row(self) -> int:
-        """Length of a row of the largest array of a block."""
-        return max(self.means.shape)
-
-    def _alive(self, sums: dict[str, Any]) -> NDArray[np.bool_]:
-        rows = sums["rows"]
-        return np.asarray(rows > ALIVE * rows.sum())
 
 
 class FullNormals(Normals):
@@ -255,11 +63,11 @@ class FullNormals(Normals):
         self.lower, upper = precision_factor(self.covariances)
         self.upper = np.ascontiguousarray(upper.transpose(1, 0, 2)).reshape(d, k * d)
         self.shift = np.matmul((self.means - self.pivot)[:, None], upper)[:, 0]
-        self.constant = _constant(np.log(np.diagonal(self.lower, axis1=1, axis2=2)).sum(1), d)
+        self.constant = constant(np.log(np.diagonal(self.lower, axis1=1, axis2=2)).sum(1), d)
 
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         k, d = self.means.shape
-        y = _reused(buffers, "y", len(rows), k * d)
+        y = reused(buffers, "y", len(rows), k * d)
         np.matmul(rows, self.upper, out=y)
         y = y.reshape(len(rows), k, d)
         out = np.empty((len(rows), k))
@@ -276,10 +84,10 @@ class FullNormals(Normals):
         n, k, d = y.shape
         if np.count_nonzero(part >= kernels.NEGLIGIBLE) > DENSE * part.size:
             kernels.scale(y, part, sums["crossed"])
-            product = _reused(buffers, "product", d, k * d)
+            product = reused(buffers, "product", d, k * d)
             sums["cross"] += np.matmul(rows.T, y.reshape(n, k * d), out=product)
             return
-        buffer = _reused(buffers, "buffer", n, d)
+        buffer = reused(buffers, "buffer", n, d)
         for c in range(k):
             near = buffer[: kernels.gather(y, c, part, buffer)]
             sums["second"][c] += np.matmul(near.T, near)
@@ -342,7 +150,7 @@ class TiedNormals(Normals):
         self.lower, self.upper = lower[0], upper[0]
         self.center = np.matmul(self.means - self.pivot, self.upper)
         self.precision = np.ones((k, d))
-        self.constant = _constant(np.repeat(np.log(self.lower.diagonal()).sum(), k), d)
+        self.constant = constant(np.repeat(np.log(self.lower.diagonal()).sum(), k), d)
 
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         out = np.empty((len(rows), len(self.means)))
@@ -410,12 +218,12 @@ class DiagNormals(Normals):
         self.precision = 1 / variances
         self.offset = (self.center**2 * self.precision).sum(1)
         self.factors = np.hstack([-2 * self.center * self.precision, self.precision, self.offset[:, None]]).T
-        self.constant = _constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
+        self.constant = constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
 
     def _shifted(self, rows: Array, buffers: Buffers) -> Floats:
         n, d = rows.shape
         kernels.with_squares(
-            rows, self.pivot, _reused(buffers, "powers", n, 2 * d + 1), _reused(buffers, "largest", 1, d)[0]
+            rows, self.pivot, reused(buffers, "powers", n, 2 * d + 1), reused(buffers, "largest", 1, d)[0]
         )
         return buffers["powers"][:n, :d]
 
@@ -492,14 +300,3 @@ FORMS: dict[str, type[Normals]] = {
     kind.form: kind for kind in (FullNormals, TiedNormals, DiagNormals, SphericalNormals)
 }
 """The forms by name."""
-
-
-def _reused(buffers: Buffers, name: str, n: int, width: int) -> Floats:
-    """n rows of the buffer of this name; no block is larger than the first."""
-    if name not in buffers:
-        buffers[name] = np.empty((n, width))
-    return buffers[name][:n]
-
-
-def _constant(half_log_determinant: Floats, d: int) -> Floats:
-    return -half_log_determinant - 0.5 * d * math.log(2 * math.pi)
