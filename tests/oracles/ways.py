@@ -84,13 +84,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "gan, everything on": (
         "gan",
         {
-            "critic": DenseEncoder((8,), dropout=0.3),
-            "generator": DenseDecoder((8,), batch_norm=True),
-            "objective": NonSaturating(critic_steps=2, critic_rate=0.5, penalty=0.1),
+            "critic": DenseEncoder((32, 32), dropout=0.1),
+            "generator": DenseDecoder((32,), batch_norm=True),
+            "objective": NonSaturating(critic_steps=2, critic_rate=2.0, penalty=0.1),
             "batch_size": 7,
             "clip": 5.0,
             "schedule": "linear",
-            "epochs": 6,
+            "epochs": 40,
+            "learning_rate": 5e-3,
         },
     ),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),

@@ -60,9 +60,9 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 2)) * [3, 1] + [5, 0]
-    >>> gan = GAN(n_latent=2, epochs=40, random_state=0).fit(X)
-    >>> gan.sample(1000, random_state=0).mean(0).round().tolist()
-    [5.0, 0.0]
+    >>> gan = GAN(n_latent=2, epochs=100, random_state=0).fit(X)
+    >>> bool(np.abs(gan.sample(1000, random_state=0).mean(0) - [5, 0]).max() < 1)
+    True
     """
 
     name: ClassVar[str] = "gan"
