@@ -98,7 +98,7 @@ def test_both_readmes_list_every_system():
     for page in (README, CHINESE):
         assert page.read_text(encoding="utf-8") == tool.render(page.name), "run python tools/write_readme.py"
         rows = re.findall(r"^\|.*`.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        names = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+        names = {name for row in rows for name in re.findall(r"`([a-z0-9-]+)`", row)}
         assert names == {entry.name for entry in catalog.ENTRIES}
 
 
