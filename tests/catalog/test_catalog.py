@@ -200,5 +200,5 @@ def test_the_catalog_is_a_module_and_a_function_whatever_the_order_of_imports(or
 def test_make_of_what_is_no_name() -> None:
     from gnomon.errors import UserTypeError
 
-    with pytest.raises(UserTypeError, match="3 is no name"):
+    with pytest.raises(UserTypeError, match="name must be the name of a system, got 3"):
         catalog.make(3)  # type: ignore[arg-type]

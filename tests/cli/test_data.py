@@ -18,7 +18,7 @@ def call(capsys, *words):
     assert run([*words, "--json"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    return json.loads(captured.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return json.loads(captured.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_what_is_shown_fits_a_terminal(capsys, mixed, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("t.csv", "a,b\n1\n", "line 2"), ("t.jsonl", "{", "line 1"), ("t.parquet", "x", "no readable Parquet")],
+    [("t.csv", "a,b\n1\n", "line 2"), ("t.jsonl", "{", "line 1"), ("t.parquet", "x", "not readable as Parquet")],
 )
 def test_files_that_cannot_be_read(capsys, tmp_path, name, content, said):
     (tmp_path / name).write_text(content)

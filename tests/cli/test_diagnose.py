@@ -221,7 +221,11 @@ def test_other_kinds_of_systems_are_looked_at(capsys, tmp_path, name):
             [],
             "names no kernel",
         ),
-        (lambda f: gnomon.sample_chain(bell, start=1, draws=9, burn_in=5, run=f), ["--out", "a.gif"], "end it in .png"),
+        (
+            lambda f: gnomon.sample_chain(bell, start=1, draws=9, burn_in=5, run=f),
+            ["--out", "a.gif"],
+            "must end in .png",
+        ),
         (lambda f: gnomon.sample_chain(bell, start=1, draws=2, burn_in=5, run=f), ["--out", "a.png"], "no picture"),
     ],
 )

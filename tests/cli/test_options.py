@@ -82,7 +82,7 @@ def test_system_with_parameters(text: str, params: dict[str, Any]) -> None:
     [
         ("rmb", "did you mean rbm?"),
         ("rbm:n_hiden=3", "did you mean n_hidden?"),
-        ("rbm:n_hidden", "'n_hidden' is no key=value"),
+        ("rbm:n_hidden", "an option must be key=value, got 'n_hidden'"),
         ("rbm:n_hidden=1,n_hidden=2", "n_hidden is given twice"),
         ("rbm:objective.kk=2", "--objective.k"),
         ("rbm:objective=exact,objective.k=2", "choose --objective cd or pcd"),

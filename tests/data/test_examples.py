@@ -63,7 +63,7 @@ def test_weights_are_1_in_the_dtype_of_the_rows():
 
 
 def test_lengths_must_agree():
-    with pytest.raises(UserValueError, match="3 values for 4 rows"):
+    with pytest.raises(UserValueError, match="must hold one value per row, got 3 for 4 rows"):
         Examples({"X": ragged(), "y": np.zeros(3)})
     with pytest.raises(UserValueError, match="weight"):
         Examples({"X": ragged()}, np.ones(3))

@@ -72,7 +72,7 @@ def test_blocks_make_no_difference(write, monkeypatch, size, end, quote):
     ):
         assert np.array_equal(load(write(data, name)).X, X)
     broken = write(text.replace(repr(X[40, 1].item()), "oops"), "v.csv")
-    with pytest.raises(UserError, match=r"'oops' is no number \(v.csv, line 44, column 'b'\)"):
+    with pytest.raises(UserError, match=r"'oops' is not a number \(v.csv, line 44, column 'b'\)"):
         load(broken)
     short = write(end.join([header, *blank, *rows[:30], "1,2", *rows[30:]]), "w.csv")
     with pytest.raises(UserError, match=r"2 fields, expected 3 \(w.csv, line 34\)"):
@@ -282,7 +282,7 @@ def test_long_ids_stay_what_they_are(write):
         ("user,thing\n1,2\n", {}, ("no column is called 'item'", "item=")),
         ("user,thing\n1,2\n", {"item": "ting"}, ("no column 'ting'", "'thing'")),
         ("user,item\n1,2\n", {"item": "user"}, ("'user' stands for two things",)),
-        ("1\n2\n", {}, ("1 columns, no item",)),
+        ("1\n2\n", {}, ("the table has 1 columns and none for item",)),
         ("user,item\n", {}, ("no rows",)),
     ],
 )
@@ -303,7 +303,7 @@ def test_repeats_are_counted_summed_or_the_last_is_kept(write):
     timed = ratings(write("user,item,rating,time\n1,1,5,30\n1,1,3,10\n1,2,1,20\n1,1,4,30\n"))
     assert timed.distinct("last")[0].values.tolist() == [1, 4]
     assert timed.distinct("sum")[0].values.tolist() == [1, 12]
-    with pytest.raises(UserError, match="no values to sum"):
+    with pytest.raises(UserError, match="repeats='sum' needs values"):
         log.distinct("sum")
     with pytest.raises(UserError, match="last, sum, count"):
         log.distinct("first")

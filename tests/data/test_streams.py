@@ -141,7 +141,7 @@ def test_missing_values_are_refused_by_place_or_taken_as_nan(tmp_path, kind):
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("t.csv", {"rows": 0}, "0 rows in a chunk"), ("t.csv", {"target": "z"}, "no column 'z'"),
+        ("t.csv", {"rows": 0}, "rows must be at least 1, got 0"), ("t.csv", {"target": "z"}, "no column 'z'"),
         ("t.npz", {}, "cannot be read in chunks"), ("nothing.csv", {}, "not found"),
         ("", {}, "cannot be read in chunks"),
         ("t.npy", {"target": 0}, "no columns"), ("t.txt", {"columns": ["a"]}, "no columns"),

@@ -160,13 +160,13 @@ def test_sentences_of_characters_and_of_a_data_set():
         ([[]], UserValueError, "no tokens"),
         ("", UserValueError, "no tokens"),
         (" \n ", UserValueError, "no tokens"),
-        ([["a", 3]], UserTypeError, "3 is no token (sentence 0, token 1)"),
-        (["a", 3], UserTypeError, "3 is no sentence (sentence 1)"),
+        ([["a", 3]], UserTypeError, "a token must be a string, got 3 (sentence 0, token 1)"),
+        (["a", 3], UserTypeError, "a sentence must be text or a list of tokens, got 3 (sentence 1)"),
         ([["a"], None], UserTypeError, "sentence 1"),
         ([b"a"], UserTypeError, "sentence 0"),
         (b"a b", UserTypeError, "decode"),
-        (7, UserTypeError, "int is no text"),
-        ({"a": 1}, UserTypeError, "dict is no text"),
+        (7, UserTypeError, "X must be text, got int"),
+        ({"a": 1}, UserTypeError, "X must be text, got dict"),
     ],
 )
 def test_what_is_no_text(X, error, part):

@@ -216,9 +216,12 @@ def _edit(path, **changes):
         (lambda f: sample_chain(bell, HMC(steps=3), run=f, resume=True), "another kernel|moved by another"),
         (lambda f: sample_chain(bell, adapt=None, run=f, resume=True), "tuned"),
         (lambda f: sample_chain(wide, run=f, resume=True), "walked on another target"),
-        (lambda f: sample_chain(bell, resume=True, **options()), "no run to go on"),
-        (lambda f: sample_chain(bell, run=f, resume=({}, {}), **options()), "a run and saved chains at once"),
-        (lambda f: sample_chain(bell, run=f, resume=True, draws=-1), "below 0"),
+        (lambda f: sample_chain(bell, resume=True, **options()), "resume needs a run to go on"),
+        (
+            lambda f: sample_chain(bell, run=f, resume=({}, {}), **options()),
+            "resume must be True or False with run=",
+        ),
+        (lambda f: sample_chain(bell, run=f, resume=True, draws=-1), "draws must be at least 0, got"),
         (lambda f: gnomon.load(f), "holds draws of chains, not a system"),
         (lambda f: gnomon.resume(f), "holds draws of chains, not a system"),
         (

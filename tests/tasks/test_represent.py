@@ -98,7 +98,7 @@ def test_missing_values_are_filled():
     [
         (lambda: compare([gnomon.BernoulliMixture()], "digits", task="represent"), "cannot represent"),
         (lambda: compare([gnomon.PPCA()], Dataset("bare", np.eye(9)), task="represent"), "no labels"),
-        (lambda: Probe(np.zeros(3, int), np.zeros(3, int)), "only one class"),
+        (lambda: Probe(np.zeros(3, int), np.zeros(3, int)), "labels must hold at least 2 classes, got 1"),
         (
             lambda: Probe(*(part.y for part in rings())).scores(Fixed(lambda X: X[:, 0]), rings()[0].X, rings()[1].X),
             "shape",

@@ -44,12 +44,12 @@ def test_circumstances_that_do_not_exist():
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
-        ({"checkpoint_every": "ten"}, UserTypeError, "checkpoint_every is 'ten'"),
-        ({"checkpoint_every": True}, UserTypeError, "checkpoint_every is True"),
+        ({"checkpoint_every": "ten"}, UserTypeError, "checkpoint_every must be a whole number or None, got 'ten'"),
+        ({"checkpoint_every": True}, UserTypeError, "checkpoint_every must be a whole number or None, got True"),
         ({"checkpoint_every": 2.5}, UserTypeError, "whole number"),
-        ({"checkpoint_every": 0}, UserValueError, "0 checkpoint_every"),
+        ({"checkpoint_every": 0}, UserValueError, "checkpoint_every must be at least 1, got 0"),
         ({"threads": "two"}, UserTypeError, "threads"),
-        ({"threads": -1}, UserValueError, "-1 threads"),
+        ({"threads": -1}, UserValueError, "threads must be at least 1, got -1"),
         ({"verbose": "yes"}, UserTypeError, "verbose"),
         ({"callbacks": 3}, UserTypeError, "callbacks"),
         ({"callbacks": (3,)}, UserTypeError, "callbacks"),

@@ -169,7 +169,9 @@ def make(name: str, /, **params: Any) -> Any:
     BernoulliMixture(n_components=3)
     """
     if not isinstance(name, str):
-        raise UserTypeError(f"{name!r} is no name of a system", "make", "give a name of the catalog, such as 'rbm'")
+        raise UserTypeError(
+            f"name must be the name of a system, got {name!r}", "make", "give a name of the catalog, such as 'rbm'"
+        )
     return load_class(name)().set_params(**params)
 
 

@@ -40,7 +40,7 @@ def command(run: str, out: str | None, seed: int, as_json: bool) -> None:
 
 def _draw(found: Any, run: str, out: str) -> None:
     if found.plot is None:
-        raise UserValueError(f"there is no picture of {run}", "--out", "leave it out: only chains of 8 draws have one")
+        raise UserValueError(f"{run} has no picture", "--out", "leave it out: only chains of 8 draws have one")
     from gnomon.inference.mcmc.pictures import write_figure
 
     write_figure(found.plot(), out)

@@ -164,7 +164,7 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     """Write config.json, then import what is heavy, fit, and show the scores on the rows that were held out."""
     params = resolve_values(about, given, one.name)
     if not 0 <= options["holdout"] < 1:
-        raise UserValueError(f"{options['holdout']} is not allowed", "--holdout", "choose a value in [0, 1)")
+        raise UserValueError(f"--holdout must be in [0, 1), got {options['holdout']}", "--holdout")
     begun = time.monotonic()
     path = Path(options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"))
     path = together(lambda: RunFolder.create(path, config(one, about, data, params, options)).path)

@@ -42,7 +42,7 @@ def _system(name: str) -> Entry:
             raise
         module = part.where.partition(":")[0]
         raise UserValueError(
-            f"{part.name} is no system but a part, {module}.{part.name}",
+            f"{part.name} is a part, not a system: {module}.{part.name}",
             "",
             f"see gnomon list {name}, or its help in Python",
         ) from None

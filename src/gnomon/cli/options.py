@@ -227,7 +227,7 @@ def parse_system(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = part.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise UserValueError(f"{part!r} is no key=value", text, "write SYSTEM:key=value,key=value")
+            raise UserValueError(f"an option must be key=value, got {part!r}", text, "write SYSTEM:key=value,key=value")
         if key in given:
             raise UserValueError(f"{key} is given twice", text, "give it once")
         given[key] = value.strip()

@@ -28,7 +28,7 @@ def write_rows(out: str | None, rows: Any, header: list[str]) -> None:
     path = Path(out)
     kinds = (".csv", ".npy") if header else (".txt",)
     if path.suffix.lower() not in kinds:
-        raise UserValueError(f"{out} is no {' or '.join(kinds)} file", "--out", f"end the name with {kinds[0]}")
+        raise UserValueError(f"the file must end in {' or '.join(kinds)}, got {out}", "--out")
     if path.exists():
         raise UserValueError(f"{out} exists", "--out", "choose another name")
     if path.suffix.lower() == ".npy":

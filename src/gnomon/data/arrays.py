@@ -62,7 +62,9 @@ def npz(file: Path) -> dict[str, NDArray[Any]]:
         lzma.LZMAError,
     ) as error:
         told = " ".join(str(error).split())
-        raise UserValueError(f"this is no readable NPZ file: {told}", file.name, "write it with numpy.savez") from None
+        raise UserValueError(
+            f"the file is not readable as NPZ: {told}", file.name, "write it with numpy.savez"
+        ) from None
     if not arrays:
         raise UserValueError("the archive holds no array", file.name, "write it with numpy.savez")
     return arrays
@@ -86,7 +88,7 @@ def header(stream: IO[bytes], n_bytes: int, where: str) -> tuple[tuple[int, ...]
         shape, fortran, dtype = readers[version](stream)
     except (ValueError, EOFError, SyntaxError, UnicodeDecodeError) as error:
         told = " ".join(str(error).split())[:120]
-        raise UserValueError(f"this is no readable NPY data: {told}", where, "write it with numpy.save") from None
+        raise UserValueError(f"the data is not readable as NPY: {told}", where, "write it with numpy.save") from None
     if dtype.hasobject:
         told = "the array holds Python objects, which gnomon never unpickles"
         raise UserTypeError(told, where, "save numbers or text")

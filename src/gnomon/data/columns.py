@@ -170,7 +170,7 @@ def _parsed(part: Part, cells: pl.Series, column: str) -> pl.Series:
     if bad.any():
         row = int(bad.arg_max() or 0)
         remedy = "correct it, or leave the column out (columns, or target if it holds the labels)"
-        raise UserValueError(f"value {_short(cells[row])} is no number", part.where(row, column), remedy)
+        raise UserValueError(f"value {_short(cells[row])} is not a number", part.where(row, column), remedy)
     large = (values.abs() >= EXACT) & values.is_finite()
     if large.any():
         for row in large.arg_true().to_list():

@@ -278,11 +278,11 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
     from gnomon.numeric.noise import Noise
 
     if not _is_a(numbers.Real, test):
-        raise UserTypeError(f"share {test!r} of the test part", "test", "choose a number between 0 and 1")
+        raise UserTypeError(f"test must be between 0 and 1, got {test!r}", "test")
     if not _is_a(numbers.Integral, seed):
-        raise UserTypeError(f"seed {seed!r}", "seed", "give a whole number")
+        raise UserTypeError(f"seed must be a whole number, got {seed!r}", "seed")
     if not 0 < test < 1:
-        raise UserValueError(f"share {test!r} of the test part", "test", "choose a number between 0 and 1")
+        raise UserValueError(f"test must be between 0 and 1, got {test!r}", "test")
     if n < 2:
         raise UserValueError(f"{n} row(s) cannot be split in two", "", "give 2 rows or more")
     size = min(max(1, round(n * test)), n - 1)
@@ -349,7 +349,9 @@ def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
     if isinstance(data, tuple):
         lengths = {len(part) for part in data}
         if len(lengths) != 1:
-            raise UserValueError(f"arrays of different lengths {sorted(lengths)}", "", "give arrays with the same rows")
+            raise UserValueError(
+                f"all arrays must have the same length, got {sorted(lengths)}", "", "give arrays with the same rows"
+            )
         train_rows, test_rows = split_rows(lengths.pop(), test=test, seed=seed)
         if len(data) > 1 and np.ndim(data[1]) == 1:
             _warn_of_lost_classes(np.asarray(data[1]), train_rows, test_rows)

@@ -69,7 +69,7 @@ class Indicators(Step):
 
     def __init__(self, unseen: Literal["error", "zeros"] = "error") -> None:
         if unseen not in ("error", "zeros"):
-            raise UserValueError(f"{unseen!r} is not allowed", "unseen", "choose from 'error', 'zeros'")
+            raise UserValueError(f"unseen must be 'error' or 'zeros', got {unseen!r}", "unseen")
         self.unseen = unseen
         self.reset()
 
@@ -179,7 +179,7 @@ class Indicators(Step):
         for j, (column, known) in enumerate(zip(columns, self.categories, strict=True)):
             if len(column) and len(known) and (column.dtype.kind == "U") != (known.dtype.kind == "U"):
                 kinds = [("text" if part.dtype.kind == "U" else "numbers") for part in (column, known)]
-                raise UserTypeError(f"{kinds[0]} where {kinds[1]} were fitted", f"column {j}", "keep the column's kind")
+                raise UserTypeError(f"the column must hold {kinds[1]}, as in the fit, got {kinds[0]}", f"column {j}")
 
 
 def _columns(X: Any) -> list[Column]:

@@ -56,7 +56,7 @@ class Examples:
         lengths = {name: len(one) for name, one in self.fields.items()} | {"weight": len(self.weight)}
         for name, length in lengths.items():
             if length != n:
-                raise UserValueError(f"{length} values for {n} rows", name, "give one per row")
+                raise UserValueError(f"{name} must hold one value per row, got {length} for {n} rows", name)
 
     def _weight_dtype(self) -> Any:
         first = self.fields.get("X")

@@ -65,7 +65,7 @@ class HardExamples:
     ) -> None:
         check_parameters(self, {"n": n, "uniform": uniform})
         if not 0 < score < np.inf:
-            raise UserValueError(f"score {score}", "score", "use a finite number above 0")
+            raise UserValueError(f"score must be finite and above 0, got {score}", "score")
         affordable(int(n), "n", "keep scores of fewer rows")
         self.n, self.uniform = int(n), float(uniform)
         self._scores: Floats = np.full(self.n, float(score))
@@ -106,7 +106,7 @@ class HardExamples:
             In (0, 1 / uniform].
         """
         if size < 1:
-            raise UserValueError(f"batches of {size} rows", "size", "use 1 or more")
+            raise UserValueError(f"size must be at least 1, got {size}", "size")
         affordable(size, "size", "take smaller batches")
         _, sums = self._law()
         u = noise.uniform((size,), draw, like=sums)
@@ -136,7 +136,7 @@ class HardExamples:
         index = self._checked(rows)
         new = floats(scores, "scores")
         if new.shape != index.shape:
-            raise UserValueError(f"{new.shape} scores for {index.shape} rows", "scores", "give one per row")
+            raise UserValueError(f"scores must hold one per row, got shape {new.shape} for {index.shape}", "scores")
         _check_scores(new, index)
         self._scores[index] = new
         self._cached = None
@@ -151,7 +151,7 @@ class HardExamples:
             raise UserTypeError("the state holds no scores", "state", "pass what state() gave")
         scores = floats(state["scores"], "scores").copy()
         if scores.shape != (self.n,):
-            raise UserValueError(f"scores of shape {scores.shape} for {self.n} rows", "state", "use this data's")
+            raise UserValueError(f"state must hold scores of {self.n} rows, got shape {scores.shape}", "state")
         _check_scores(scores, np.arange(self.n))
         self._scores, self._cached = scores, None
 
@@ -181,4 +181,4 @@ class HardExamples:
 def _check_scores(scores: Floats, rows: NDArray[np.int64]) -> None:
     bad = np.flatnonzero(~(np.isfinite(scores) & (scores >= 0)))
     if bad.size:
-        raise UserValueError(f"score {scores[bad[0]]}", f"row {rows[bad[0]]}", "use finite numbers of at least 0")
+        raise UserValueError(f"a score must be finite and at least 0, got {scores[bad[0]]}", f"row {rows[bad[0]]}")

@@ -113,7 +113,7 @@ def _images(folder: Path, top: Path) -> list[Path]:
             what = (
                 "this is a folder"
                 if file.is_dir()
-                else f"files of kind {file.suffix or 'without an ending'} are no images"
+                else f"files of kind {file.suffix or 'without an ending'} are not images"
             )
             raise UserValueError(what, f"{where}/{file.name}", f"remove it; images end in {', '.join(IMAGES)}")
     return files

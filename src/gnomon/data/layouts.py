@@ -211,7 +211,7 @@ class _Cut:
 
     def __init__(self, examples: Examples, batch_size: int | None, least: int = 1) -> None:
         if batch_size is not None and batch_size < 1:
-            raise UserValueError(f"{batch_size} rows in a batch", "batch_size", "give 1 or more")
+            raise UserValueError(f"batch_size must be at least 1, got {batch_size}", "batch_size")
         self.n = len(examples)
         self.weight = examples.weight
         self.total_weight = float(examples.weight.sum(dtype=np.float64))

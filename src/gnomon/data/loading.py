@@ -71,7 +71,7 @@ def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
     from dataclasses import replace
 
     if data.X is None:
-        raise UserValueError("this is no table and has no columns", data.name, "leave columns out")
+        raise UserValueError("the data is not a table and has no columns", data.name, "leave columns out")
     for column in columns:
         if column not in data.columns:
             close = nearest(column, data.columns) or list(data.columns[:6])

@@ -56,7 +56,9 @@ class Ratings:
     def __post_init__(self) -> None:
         lengths = {len(part) for part in self._parts().values()}
         if len(lengths) != 1:
-            raise UserValueError(f"parts of different lengths {sorted(lengths)}", self.name, "give one of each per row")
+            raise UserValueError(
+                f"all parts must have the same length, got {sorted(lengths)}", self.name, "give one of each per row"
+            )
 
     def __len__(self) -> int:
         return len(self.users)
@@ -111,7 +113,7 @@ class Ratings:
         if repeats not in REPEATS:
             raise UserValueError(f"unknown rule {repeats!r}", "repeats", f"choose from {', '.join(REPEATS)}")
         if repeats == "sum" and self.values is None:
-            raise UserValueError("there are no values to sum", self.name, 'use repeats="count"')
+            raise UserValueError("repeats='sum' needs values", self.name, 'use repeats="count"')
         order = np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
         n_pairs = int(self.pairs.max(initial=-1)) + 1
         last = np.empty(n_pairs, np.int64)
@@ -183,7 +185,9 @@ class Triples:
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.heads, self.relations, self.tails)}
         if len(lengths) != 1:
-            raise UserValueError(f"parts of different lengths {sorted(lengths)}", self.name, "give one of each per row")
+            raise UserValueError(
+                f"all parts must have the same length, got {sorted(lengths)}", self.name, "give one of each per row"
+            )
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -356,7 +360,7 @@ def _open(path: str | os.PathLike[str], header: Sequence[str] | None = None) -> 
         ) from None
     sources.check_file(file)
     if sources.kind(file) in (".npy", ".npz", ".txt"):
-        raise UserValueError("this is no table of ids", file.name, "give CSV, TSV, Parquet or JSON Lines")
+        raise UserValueError("the file must be a table of ids", file.name, "give CSV, TSV, Parquet or JSON Lines")
     return open_table(file, header=header)
 
 
@@ -376,7 +380,11 @@ def _column(
         if place < len(columns):
             return str(columns[place])
         if needed:
-            raise UserValueError(f"{len(columns)} columns, no {parameter}", table.name, "give a header or more columns")
+            raise UserValueError(
+                f"the table has {len(columns)} columns and none for {parameter}",
+                table.name,
+                "give a header or more columns",
+            )
         return None
     if needed:
         remedy = f"name it: {parameter}=..., one of {', '.join(map(repr, columns[:6]))}"

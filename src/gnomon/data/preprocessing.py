@@ -142,7 +142,7 @@ class Rescaler(Columnwise):
 
     def __init__(self, low: float = 0.0, high: float = 1.0, clip: bool = False) -> None:
         if not -math.inf < low < high < math.inf:
-            raise UserValueError(f"low = {low} is not below high = {high}", "low", "give two ends of an interval")
+            raise UserValueError(f"low must be below high, got low = {low} and high = {high}", "low")
         self.low, self.high, self.span, self.clip = float(low), float(high), float(high) - float(low), clip
         self.reset()
 

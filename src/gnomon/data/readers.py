@@ -99,7 +99,9 @@ def check_columns(columns: Sequence[str]) -> None:
         Either of the two.
     """
     if isinstance(columns, str):
-        raise UserTypeError(f"columns is the string {columns!r}", "columns", f"give a list: [{columns!r}]")
+        raise UserTypeError(
+            f"columns must be a list of names, got the string {columns!r}", "columns", f"give a list: [{columns!r}]"
+        )
     twice = next((column for i, column in enumerate(columns) if column in columns[:i]), None)
     if twice is not None:
         raise UserValueError(f"column {twice!r} stands twice", "columns", "name each column once")
@@ -235,7 +237,9 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
     target, columns = source["target"], source["columns"]
     name = "X" if "X" in found or len(found) != 1 else next(iter(found))
     if name not in found:
-        raise UserValueError("there is no array X", f"{file.name}: {', '.join(found)}", "save it with X=..., y=...")
+        raise UserValueError(
+            "the archive has no array X", f"{file.name}: {', '.join(found)}", "save it with X=..., y=..."
+        )
     X, y = found[name], found.get("y")
     images, levels = None, None
     if X.ndim == 3:
@@ -252,7 +256,9 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
         places = [place_of(column, names, file.name, "columns") for column in columns]
         X, names, images = X[:, places], tuple(names[i] for i in places), None
     if y is not None and y.shape[:1] != (len(X),):
-        raise UserValueError(f"labels of shape {y.shape} for {len(X)} rows", file.name, "give one label per row")
+        raise UserValueError(
+            f"y must hold a label per row, got shape {y.shape} for {len(X)} rows", file.name, "save as many"
+        )
     return Dataset(file.name, X=X, y=y, columns=names, images=images, levels=levels, source=source)
 
 

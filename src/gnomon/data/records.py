@@ -79,7 +79,7 @@ class Parquet:
 
     def _unreadable(self, error: Exception) -> UserValueError:
         told = " ".join(str(error).split())[:120]
-        return UserValueError(f"this is no readable Parquet file: {told}", self.name, "write the file again")
+        return UserValueError(f"the file is not readable as Parquet: {told}", self.name, "write the file again")
 
 
 def _texts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -177,11 +177,17 @@ class JsonLines:
         except (ValueError, RecursionError) as error:
             told = str(error) if not isinstance(error, RecursionError) else "nested too deeply"
             where = f"{self.name}, line {line}"
-            raise UserValueError(f"this is no JSON: {told}", where, "give one JSON object in every line") from None
+            raise UserValueError(
+                f"the line is not valid JSON: {told}", where, "give one JSON object in every line"
+            ) from None
         record = {"text": value} if isinstance(value, str) else value
         if not isinstance(record, dict):
             where = f"{self.name}, line {line}"
-            raise UserValueError(f"a {type(value).__name__} is no row", where, "give one JSON object in every line")
+            raise UserValueError(
+                f"a line must be a JSON object, got a {type(value).__name__}",
+                where,
+                "give one JSON object in every line",
+            )
         for key, cell in record.items():
             self._check(key, cell, line)
         return record
@@ -197,7 +203,7 @@ class JsonLines:
             what = f"the value is {'a list' if isinstance(cell, list) else 'an object'}"
             raise UserValueError(what, where, "give numbers, texts, true, false or null")
         if found == "number" and isinstance(cell, int) and abs(cell) >= 2**100:
-            raise UserValueError("a whole number beyond 100 bits", where, "write it as a text")
+            raise UserValueError("a whole number must fit into 100 bits", where, "write it as a text")
         known = self._kinds.get(key, "nothing")
         if known == "nothing":
             self._kinds[key] = found

@@ -64,7 +64,7 @@ def check_file(file: Path, *, limit: int | None = None) -> None:
         ending = "".join(file.suffixes[-2:]) if packed else file.suffix
         raise UserValueError(f"files of kind {ending or 'without an ending'} cannot be read", str(file), kinds)
     if not file.is_file():
-        raise UserValueError("this is no regular file", str(file), "copy its content into a file")
+        raise UserValueError("the path must be a regular file", str(file), "copy its content into a file")
     size = file.stat().st_size
     if size == 0:
         raise UserValueError("the file is empty", str(file), "give a file with data")

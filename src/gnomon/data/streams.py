@@ -74,7 +74,7 @@ def open(
     if columns is not None:
         check_columns(columns)
     if rows < 1:
-        raise UserValueError(f"{rows} rows in a chunk", "rows", "give 1 or more")
+        raise UserValueError(f"rows must be at least 1, got {rows}", "rows")
     return Stream(file, target, columns, rows, missing)
 
 
@@ -203,7 +203,7 @@ class Stream:
             shape, fortran, dtype = arrays.header(stream, self._file.stat().st_size, self.name)
             offset = stream.tell()
         if len(shape) != 2 or not shape[0] * shape[1]:
-            raise UserValueError(f"an array of shape {shape} has no chunks", self.name, "give rows and columns")
+            raise UserValueError(f"the array must have rows and columns, got shape {shape}", self.name)
         if self._file.stat().st_size - offset < shape[0] * shape[1] * dtype.itemsize:
             raise UserValueError("the data is cut off", self.name, "write the file again")
         mapped = np.memmap(self._file, dtype, "r", offset, shape, "F" if fortran else "C")

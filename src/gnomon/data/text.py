@@ -140,7 +140,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
         raise UserValueError(f"unknown unit {unit!r}", "unit", f"choose from {', '.join(UNITS)}")
     result = _sentences(X, unit)
     if not any(result):
-        raise UserValueError("there are no tokens in the text", "", "give at least one sentence with a token")
+        raise UserValueError("the text has no tokens", "", "give at least one sentence with a token")
     return result
 
 
@@ -152,7 +152,7 @@ def _sentences(X: Any, unit: Unit) -> list[list[str]]:
     if hasattr(X, "view") and hasattr(X, "text"):
         X = X.view("text")
     if isinstance(X, Mapping) or not isinstance(X, Iterable):
-        raise UserTypeError(f"{type(X).__name__} is no text", "", "give a string, or a list of sentences")
+        raise UserTypeError(f"X must be text, got {type(X).__name__}", "", "give a string, or a list of sentences")
     X = X if isinstance(X, list) else list(X)
     if set(map(type, X)) == {list} and set(map(type, chain.from_iterable(X))) <= {str}:
         return X  # the common case, without a step of Python per sentence
@@ -167,7 +167,9 @@ def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
         return tokenize(sentence, unit)
     if type(sentence) is not list and (isinstance(sentence, bytes | Mapping) or not isinstance(sentence, Iterable)):
         remedy = "a sentence is a string or a list of tokens"
-        raise UserTypeError(f"{sentence!r} is no sentence", f"sentence {place}", remedy)
+        raise UserTypeError(
+            f"a sentence must be text or a list of tokens, got {sentence!r}", f"sentence {place}", remedy
+        )
     tokens = list(sentence)
     if set(map(type, tokens)) - {str}:
         return [_token(token, f"sentence {place}, token {i}") for i, token in enumerate(tokens)]
@@ -176,7 +178,7 @@ def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
 
 def _token(token: Any, where: str) -> str:
     if not isinstance(token, str):
-        raise UserTypeError(f"{token!r} is no token", where, "tokens are strings; write str(token) for numbers")
+        raise UserTypeError(f"a token must be a string, got {token!r}", where, "write str(token) for numbers")
     return str(token)
 
 
@@ -194,7 +196,9 @@ def _flat(tokens: Iterable[Any]) -> Iterator[str]:
         elif isinstance(item, list | tuple):
             yield from item
         else:
-            raise UserTypeError(f"{item!r} is no token", f"place {place}", "give strings, or lists of strings")
+            raise UserTypeError(
+                f"a token must be a string, got {item!r}", f"place {place}", "give strings, or lists of strings"
+            )
 
 
 class Vocabulary:
@@ -251,15 +255,17 @@ class Vocabulary:
             `min_count` below 1.
         """
         if isinstance(tokens, str):
-            raise UserTypeError("a string is no list of tokens", "", "use tokenize(text, unit) first")
+            raise UserTypeError(
+                "tokens must be a list of strings, got one string", "", "use tokenize(text, unit) first"
+            )
         if min_count < 1:
-            raise UserValueError(f"min_count is {min_count}", "min_count", "give 1 or more")
+            raise UserValueError(f"min_count must be at least 1, got {min_count}", "min_count")
         try:
             counts = Counter(_chained(tokens))
         except TypeError as error:
             if isinstance(error, UserTypeError):
                 raise
-            raise UserTypeError(f"a token is no string: {error}", "tokens", "give strings") from None
+            raise UserTypeError(f"tokens must be strings: {error}", "tokens") from None
         for token in counts:
             _token(token, "tokens")
         kept = [token for token, count in counts.items() if count >= min_count]
@@ -294,7 +300,9 @@ class Vocabulary:
             A plain string: tokenize it first.
         """
         if isinstance(tokens, str):
-            raise UserTypeError("a string is no list of tokens", "", "use tokenize(text, unit) first")
+            raise UserTypeError(
+                "tokens must be a list of strings, got one string", "", "use tokenize(text, unit) first"
+            )
         find, unknown = self._ids.get, -1 if self.unknown is None else self.unknown
         ids = np.fromiter(map(find, tokens, repeat(unknown)), np.int64, len(tokens))
         if self.unknown is None and (ids < 0).any():

@@ -16,6 +16,7 @@ Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 _CELLS_AT_ONCE = 1 << 20
 _COMPLEX = "use real and imaginary parts as columns"
+_NUMBERS = "convert the values to numbers, or leave them out"
 _SPARSE = "use '.toarray()' to convert to a dense array"
 _PLAIN_NUMBERS = (bool, int, float, np.number, np.bool_)
 
@@ -69,7 +70,7 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     if array.dtype.kind == "c":
         raise UserValueError(f"Complex data not supported: {name} has dtype {array.dtype}", "", _COMPLEX)
     if array.dtype.kind not in "biuf":
-        raise UserValueError(f"{name} must hold numbers, got dtype {array.dtype}", _first_place(array, name))
+        raise UserValueError(f"{name} must hold numbers, got dtype {array.dtype}", _first_place(array, name), _NUMBERS)
     if target is None:
         target = np.dtype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize == 8 else np.dtype(np.float32)
     plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.writeable and array.flags.aligned

@@ -87,7 +87,7 @@ class System(Seeded, BaseEstimator):
                 setattr(self, name, value)
                 continue
             if name not in self.slots:
-                raise UserValueError(f"{name} is no slot", key, f"slots: {', '.join(self.slots) or 'none'}")
+                raise UserValueError(f"unknown slot {name!r}", key, f"slots: {', '.join(self.slots) or 'none'}")
             fields.setdefault(name, {})[field] = value
         for slot, values in fields.items():
             setattr(self, slot, replace(getattr(self, slot), self.slots[slot], values, slot))
@@ -200,7 +200,7 @@ class System(Seeded, BaseEstimator):
         if "early_stopping" not in self.slots:
             raise UserValueError(f"{self.name} takes no validation rows", "validation", "leave them out")
         if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise UserTypeError("validation is no pair", "validation", "give (X, y)")
+            raise UserTypeError("validation must be a pair (X, y)", "validation")
         self.arguments_ = self.arguments(examples)
         try:
             rows = self._rows(validation[0])

@@ -114,7 +114,7 @@ class LanguageModel(System):
             A token of probability 0, which makes the perplexity inf.
         """
         if unknown not in ("count", "skip"):
-            raise UserValueError(f"unknown={unknown!r} is not allowed", "perplexity", "use 'count' or 'skip'")
+            raise UserValueError(f"unknown must be 'count' or 'skip', got {unknown!r}", "perplexity")
         text = self._encoded(X)
         values, _ = self.model_.token_log_prob(text)
         kept = None if unknown == "count" else self._known(text)

@@ -127,7 +127,7 @@ class OnlineClassifier(Classifier, _Online):
                 what = f"only one class, {self.classes_.tolist()[0]!r}"
                 raise UserValueError(what, "y", "name all classes of the stream: partial_fit(X, y, classes=...)")
         elif given is not None and given.tolist() != self.classes_.tolist():
-            raise UserValueError("the classes are not those of the first chunk", "classes", "leave them out")
+            raise UserValueError("classes must be those of the first chunk", "classes", "leave them out")
         y = self.encode_target(y, rows)
         return Examples({"X": rows, "y": y}, row_weights(sample_weight, len(rows), rows.dtype))
 
@@ -167,5 +167,5 @@ class OnlineRegressor(_Online):
             target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
             examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
             if not first and self.arguments(examples).get("n_outputs") != self.arguments_.get("n_outputs"):
-                raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
+                raise UserValueError(f"y must have the columns of the first chunk, got shape {target.shape}", "y")
             return self._learn(examples)

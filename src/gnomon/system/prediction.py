@@ -75,9 +75,7 @@ class Classifier(ClassifierMixin, System):
         examples = super().ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(examples.X))
         if len(self.classes_) < 2:
-            raise UserValueError(
-                f"only one class, {self.classes_.tolist()[0]!r}", "y", "a classifier needs at least 2 classes"
-            )
+            raise UserValueError(f"y must hold at least 2 classes, got only {self.classes_.tolist()[0]!r}", "y")
         return examples.replace(y=codes)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
@@ -205,7 +203,9 @@ class Regressor(RegressorMixin, System):
         found = np.asarray(self.predict_rows(rows), np.float64)
         if found.shape != y.shape:
             raise UserValueError(
-                f"targets of shape {y.shape} for predictions of shape {found.shape}", "y", "give the columns of the fit"
+                f"y must have the shape {found.shape} of the predictions, got {y.shape}",
+                "y",
+                "give the columns of the fit",
             )
         return y, found
 

@@ -36,7 +36,7 @@ def _unfitted(config: dict[str, Any], read: Callable[[Any], Any]) -> System:
             f"the system {config['system']!r} is not installed", config["where"], "install the package that has it"
         ) from None
     if not (isinstance(cls, type) and issubclass(cls, System)):
-        raise UserValueError(f"{config['where']} is no system", "config.json", "the run is foreign or damaged")
+        raise UserValueError(f"{config['where']} is not a system", "config.json", "the run is foreign or damaged")
     try:
         system: System = cls(**{key: _revived(read(value)) for key, value in config["parameters"].items()})
     except (TypeError, KeyError) as error:

@@ -115,12 +115,14 @@ def sample_chain(
     ((8, 500, 2), {})
     """
     if draws is not None and draws < 0:
-        raise UserValueError(f"draws {draws} is below 0", "draws", "use 0 or more")
+        raise UserValueError(f"draws must be at least 0, got {draws}", "draws")
     given = None if isinstance(resume, bool) else resume
     if run is None and resume is True:
-        raise UserValueError("there is no run to go on with", "resume", "give run=folder, or what save() gave")
+        raise UserValueError("resume needs a run to go on with", "resume", "give run=folder, or what save() gave")
     if run is not None and given is not None:
-        raise UserValueError("a run and saved chains at once", "resume", "with run= give resume=True")
+        raise UserValueError(
+            "resume must be True or False with run=, got saved chains", "resume", "with run= give resume=True"
+        )
     folder = None if run is None else _existing(run, bool(resume))
     if folder is not None:
         found, wanted = _continued(folder, target, kernel, adapt, draws)

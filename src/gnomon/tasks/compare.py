@@ -74,9 +74,9 @@ def compare(
     ('softmax-regression', 'better')
     """
     if not 0 < holdout < 1:
-        raise UserValueError(f"{holdout} is not allowed", "holdout", "choose a value in (0, 1)")
+        raise UserValueError(f"holdout must be in (0, 1), got {holdout}", "holdout")
     if isinstance(systems, str) or not all(isinstance(system, str | System) for system in systems):
-        raise UserTypeError("systems is no list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
+        raise UserTypeError("systems must be a list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]

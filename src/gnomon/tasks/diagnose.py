@@ -80,7 +80,9 @@ def diagnose(
         return _of_system(subject, type(subject).__name__, _history(subject), X, y, train, seed)
     if not isinstance(subject, str | os.PathLike):
         raise UserTypeError(
-            f"{type(subject).__name__} is no result", "subject", "give a run, a System or draws of chains"
+            f"subject must be a result, got {type(subject).__name__}",
+            "subject",
+            "give a run, a System or draws of chains",
         )
     folder = RunFolder.open(subject, any_kind=True)
     if folder.config.get("kind") == CHAINS:

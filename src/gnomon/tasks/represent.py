@@ -111,7 +111,9 @@ class Probe:
         self.y = test
         self.classes, self.codes = Labels().encode(train)
         if len(self.classes) < 2:
-            raise UserValueError("only one class", "labels", "a probe needs at least 2")
+            raise UserValueError(
+                "labels must hold at least 2 classes, got 1", "labels", "give data with more classes for the probe"
+            )
 
     def scores(self, model: Any, X_train: Any, X_test: Any) -> dict[str, Score]:
         """Both accuracies of a fitted model's ``transform``.
@@ -147,7 +149,7 @@ class Probe:
 def _table(Z: Any, n: int) -> Any:
     Z = np.asarray(Z, dtype=np.float64)
     if Z.ndim < 2 or len(Z) != n:
-        raise UserTypeError(f"a representation of shape {Z.shape} for {n} rows", "transform", "give one row per row")
+        raise UserTypeError(f"transform must give one row per row, got shape {Z.shape} for {n} rows", "transform")
     return Z.reshape(n, -1)
 
 

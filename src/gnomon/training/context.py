@@ -62,13 +62,13 @@ class Context:
             if value is None:
                 continue
             if isinstance(value, bool) or not hasattr(value, "__index__"):
-                raise UserTypeError(f"{name} is {value!r}", "context", "give a whole number or None")
+                raise UserTypeError(f"{name} must be a whole number or None, got {value!r}", "context")
             if value < 1:
-                raise UserValueError(f"{value} {name}", "context", "give at least 1")
+                raise UserValueError(f"{name} must be at least 1, got {value}", "context")
         if not isinstance(self.verbose, bool):
-            raise UserTypeError(f"verbose is {self.verbose!r}", "context", "give True or False")
+            raise UserTypeError(f"verbose must be True or False, got {self.verbose!r}", "context")
         if not isinstance(self.callbacks, tuple | list) or not all(map(callable, self.callbacks)):
-            raise UserTypeError(f"callbacks is {self.callbacks!r}", "context", "give a tuple of functions")
+            raise UserTypeError(f"callbacks must be a tuple of functions, got {self.callbacks!r}", "context")
 
         for name, choices in (("precision", get_args(Precision)), ("backend", get_args(Backend))):
             if getattr(self, name) not in choices:
@@ -137,7 +137,7 @@ def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]
     against each other, and a product beside them takes ten times as long (docs/decisions/0003).
     """
     if threads is not None and threads < 1:
-        raise UserValueError(f"{threads} threads", "context", "give at least 1")
+        raise UserValueError(f"threads must be at least 1, got {threads}", "context")
     if threads is None and not torch_alone:
         yield
         return

@@ -39,12 +39,10 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
         Any other error of a process, with its traceback.
     """
     if devices < 1:
-        raise UserValueError(f"{devices} processes", "devices", "ask for at least 1")
+        raise UserValueError(f"devices must be at least 1, got {devices}", "devices")
     most = max(8, 4 * (os.cpu_count() or 1))
     if devices > most:
-        raise UserValueError(
-            f"{devices} processes on {os.cpu_count()} processors", "devices", f"ask for at most {most}"
-        )
+        raise UserValueError(f"devices must be at most {most} on {os.cpu_count()} processors, got {devices}", "devices")
     if devices == 1:
         return function(*arguments)
     import torch.multiprocessing as processes

@@ -76,7 +76,9 @@ class SGD(Optimizer):
             Nesterov's step without momentum.
         """
         if self.nesterov and not self.momentum:
-            raise UserValueError("nesterov without momentum", "optimizer__momentum", "give a momentum, such as 0.9")
+            raise UserValueError(
+                "nesterov needs a momentum above 0", "optimizer__momentum", "give a momentum, such as 0.9"
+            )
         if not self.momentum and not self.weight_decay:
             return _Descent(parameters, learning_rate)
         import torch

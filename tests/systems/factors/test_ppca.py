@@ -219,7 +219,7 @@ def test_all_latent_dimensions_are_the_full_gaussian():
 @pytest.mark.parametrize(
     ("X", "words", "parameters"),
     [
-        (SIX, "n_components=4 with n_features=3", {"n_components": 4}),
+        (SIX, "n_components must be at most n_features=3, got n_components=4", {"n_components": 4}),
         (SIX[:1], "n_samples=1", {}),
         (np.where(np.arange(3) == 1, np.nan, SIX), "column 1", {}),
         (np.where(np.eye(6, 3, dtype=bool), np.nan, SIX), "closed", {"method": "closed"}),
@@ -242,7 +242,7 @@ def test_latent_values_that_cannot_be_used_are_refused():
     fitted = PPCA(n_components=2).fit(np.random.default_rng(0).normal(size=(20, 4)))
     with pytest.raises(UserValueError, match=r"NaN in Z.*row 0, column 0"):
         fitted.inverse_transform([[np.nan, 1.0]])
-    with pytest.raises(UserValueError, match="Z has 3 columns"):
+    with pytest.raises(UserValueError, match="one per component, got 3"):
         fitted.inverse_transform(np.ones((2, 3)))
 
 
@@ -273,7 +273,7 @@ def test_weighted_chunks_and_small_integers():
 
 
 def test_chunks_that_cannot_be_taken_in_leave_the_model_alone(tmp_path):
-    with pytest.raises(UserValueError, match="first chunk has 2 rows, 3 components need at least 4"):
+    with pytest.raises(UserValueError, match="first chunk must have at least 4 rows for 3 components, got 2"):
         PPCA(n_components=3).partial_fit(CHUNKED[:2])
     model = PPCA(n_components=2).partial_fit(CHUNKED[:50])
     before = model.get_covariance()

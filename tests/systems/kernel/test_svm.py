@@ -121,7 +121,7 @@ def test_kernels_by_their_formulas():
     assert np.linalg.eigvalsh(Sigmoid(gamma=1.0, offset=-1.0).gram(np.array([[0.5], [1.0]]))).min() < -0.1
     features = X - X.mean(0)
     np.testing.assert_allclose(centered(Linear().gram(X)), features @ features.T, atol=1e-12)
-    with pytest.raises(UserError, match="gamma is None"):
+    with pytest.raises(UserError, match="gamma must be a number, got None"):
         RBF().gram(X)
 
 

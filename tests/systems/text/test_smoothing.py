@@ -335,11 +335,11 @@ def test_buckets_tell_contexts_of_unlike_counts_apart() -> None:
     ("smoothing", "told"),
     [
         (Additive(-1.0), "-1.0"),
-        (Additive((1.0, 2.0)), "2 pseudo-counts for 6"),
+        (Additive((1.0, 2.0)), "smoothing__alpha must hold one pseudo-count per token id, got 2 for 6"),
         (Additive(float("nan")), "nan"),
-        (Dirichlet((1.0,)), "1 strengths for 3"),
+        (Dirichlet((1.0,)), "smoothing__strength must hold one number per order, got 1 for 3"),
         (KneserNey(1.5), "1.5"),
-        (KneserNey((0.5, 1.0, 3.5)), "not in"),
+        (KneserNey((0.5, 1.0, 3.5)), "smoothing__discounts must be in"),
         (Katz("turing"), "good-turing"),  # type: ignore[arg-type]
         (Katz(1.0), "1.0"),
         (Threshold(0), "0"),

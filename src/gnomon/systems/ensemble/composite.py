@@ -41,7 +41,11 @@ def member(value: Any, where: str) -> System:
         system: Any = make(value)
         return system
     if not isinstance(value, System):
-        raise UserTypeError(f"{value!r:.60} is no system", where, "give a system or the name of one: 'decision-tree'")
+        raise UserTypeError(
+            f"a member must be a system or the name of one, got {value!r:.60}",
+            where,
+            "give, for example, 'decision-tree'",
+        )
     return value
 
 
@@ -217,7 +221,7 @@ class Composite(System):
                 raise UserValueError(f"a member is called {name!r}", "members", "use lower case letters, digits and _")
             if is_classifier(system) != is_classifier(self):
                 kind = "classifier" if is_classifier(self) else "regression"
-                raise UserValueError(f"{system!r:.60} is no {kind}", name, f"give a {kind}")
+                raise UserValueError(f"{name} must be a {kind}, got {system!r:.60}", name)
             system.check_parameters()
 
     def procedure(self, examples: Any) -> InTurn:
@@ -265,7 +269,7 @@ def listed(value: Any) -> list[tuple[str, System]]:
     """
     items: Sequence[Any] = value.split("+") if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not items:
-        raise UserTypeError(f"{value!r:.60} are no members", "members", "give names or systems in a list")
+        raise UserTypeError(f"members must be a list of names or systems, got {value!r:.60}", "members")
     pairs: list[tuple[str, System]] = []
     for item in items:
         if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str):

@@ -44,7 +44,11 @@ def assign(n: int, folds: int, noise: Noise, *, codes: Array | None = None) -> A
     [3, 2, 2]
     """
     if folds > n:
-        raise UserValueError(f"{folds} folds of n_samples = {n} rows", "folds", "choose fewer folds, or give more rows")
+        raise UserValueError(
+            f"folds must be at most the number of rows, got {folds} folds of n_samples = {n}",
+            "folds",
+            "choose fewer folds, or give more rows",
+        )
     order = noise.order(n)  # type: ignore[attr-defined]
     if codes is not None:
         order = order[np.argsort(np.asarray(codes)[order], kind="stable")]

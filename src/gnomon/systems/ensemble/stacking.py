@@ -201,7 +201,7 @@ class _Stacked(HasDtype, Composite):
         rows = self._rows(X)
         layers = self.model_.layers  # those of the fit, whatever the parameter was set to since
         if not 0 <= layer < layers:
-            raise UserValueError(f"layer is {layer}", "layer", f"choose 0 to {layers - 1}")
+            raise UserValueError(f"layer must be in 0 ... {layers - 1}, got {layer}", "layer")
         return self.model_.layer(rows, layer)
 
 

@@ -275,9 +275,11 @@ class PPCA(TransformerMixin, Iterated, FromSums):
         if self.method == "em":
             raise UserValueError("chunks need the closed form", "method", 'use method="closed" or "auto"')
         if not hasattr(self, "model_") and n <= k:
-            raise UserValueError(f"first chunk has {n} rows, {k} components need at least {k + 1}", "X", "join chunks")
+            raise UserValueError(
+                f"the first chunk must have at least {k + 1} rows for {k} components, got {n}", "X", "join chunks"
+            )
         if np.isnan(rows).any():
-            raise UserValueError("NaN with the closed form", "X", "fit all rows at once by EM")
+            raise UserValueError("the closed form needs complete rows, got NaN", "X", "fit all rows at once by EM")
         return super().chunk(rows, y, sample_weight)
 
     def sums_of(self, model: PPCAModel, examples: Examples, earlier: PPCAModel | None) -> dict[str, Array]:
@@ -296,7 +298,7 @@ class PPCA(TransformerMixin, Iterated, FromSums):
         n, d = examples.X.shape
         if self._latents(d) > d:
             raise UserValueError(
-                f"n_components={self.n_components} with n_features={d}", "n_components", f"use at most {d}"
+                f"n_components must be at most n_features={d}, got n_components={self.n_components}", "n_components"
             )
         if n < 2:
             raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
@@ -307,7 +309,7 @@ class PPCA(TransformerMixin, Iterated, FromSums):
                 "no value is observed", f"column {int(missing.all(0).argmax())}", "leave the column out"
             )
         if missing.any() and self.method == "closed":
-            raise UserValueError("NaN with the closed form", "method", 'use method="em" or "auto"')
+            raise UserValueError("the closed form needs complete rows, got NaN", "method", 'use method="em" or "auto"')
         return examples
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
@@ -375,7 +377,7 @@ class PPCA(TransformerMixin, Iterated, FromSums):
         latent = Real().check(Z, name="Z", dtype="float64")
         if latent.shape[1] != self._n_features_out:
             raise UserValueError(
-                f"Z has {latent.shape[1]} columns", "Z", f"give {self._n_features_out}, one per component"
+                f"Z must have {self._n_features_out} columns, one per component, got {latent.shape[1]}", "Z"
             )
         return self.model_.reconstruct(latent)
 

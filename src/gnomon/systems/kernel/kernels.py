@@ -56,7 +56,9 @@ class Kernel(Recipe):
         """
         options = self.options()
         if options.get("gamma", 1.0) is None:
-            raise UserValueError("gamma is None", "gamma", "give a number; a fitted system has it in kernel_")
+            raise UserValueError(
+                "gamma must be a number, got None", "gamma", "give a number; a fitted system has it in kernel_"
+            )
         return pairwise_kernels(X, Z, metric=self.function, **options)
 
 
@@ -109,7 +111,7 @@ class Polynomial(Kernel):
         array([[1.    , 4.2426, 9.    ]])
         """
         if self.gamma is None:
-            raise UserValueError("gamma is None", "gamma", "give a number")
+            raise UserValueError("gamma must be a number, got None", "gamma", "give a number")
         rows = np.column_stack([np.full(len(X), math.sqrt(self.offset)), np.sqrt(self.gamma) * np.asarray(X)])
         columns = []
         for chosen in combinations_with_replacement(range(rows.shape[1]), self.degree):

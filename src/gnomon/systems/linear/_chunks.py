@@ -46,7 +46,7 @@ class InChunks(FromSums, Regressor):
         examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
         known = getattr(self, "arguments_", {})
         if hasattr(self, "model_") and self.arguments(examples).get("n_outputs") != known.get("n_outputs"):
-            raise UserValueError(f"a target of shape {target.shape}", "y", "give the columns of the first chunk")
+            raise UserValueError(f"y must have the columns of the first chunk, got shape {target.shape}", "y")
         return examples
 
     def sums_of(self, model: Any, examples: Examples, earlier: Any) -> Any:

@@ -47,12 +47,12 @@ class BernoulliMixtureModel(MixtureModel):
         self.weights = shares(weights)
         given = np.array(means, dtype=np.float64)
         if not ((given >= 0) & (given <= 1)).all():
-            raise UserValueError("a mean lies outside [0, 1]", "means", "give probabilities of a 1")
+            raise UserValueError("means must be probabilities in [0, 1]", "means")
         self.means = np.clip(given, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
         self.smoothing = smoothing
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
             raise UserValueError(
-                f"means of shape {self.means.shape}", "means", f"give {len(self.weights)} rows, one per weight"
+                f"means must have {len(self.weights)} rows, one per weight, got shape {self.means.shape}", "means"
             )
 
     @property

@@ -187,11 +187,13 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         if self.priors is None:
             return np.full(k, 1 / k)
         if len(self.priors) != k:
-            raise UserValueError(f"{len(self.priors)} priors for {k} classes", "priors", "give one per class")
+            raise UserValueError(
+                f"priors must hold one number per class, got {len(self.priors)} for {k} classes", "priors"
+            )
         try:
             return shares(self.priors)
         except (TypeError, ValueError):
-            what = f"priors {self.priors!r} are no probabilities"
+            what = f"priors must be probabilities, got {self.priors!r}"
             raise UserValueError(what, "priors", "give numbers >= 0 that sum to 1") from None
 
     def make(self, n_features: int, n_classes: int, dtype: str) -> GaussianClassifierModel:

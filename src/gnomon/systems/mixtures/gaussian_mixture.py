@@ -66,7 +66,7 @@ class GaussianMixtureModel(MixtureModel):
         self.starts: list[dict[str, Array]] = []
         if len(self.means) != len(self.weights):
             raise UserValueError(
-                f"means of shape {self.means.shape}", "means", f"give {len(self.weights)} rows, one per weight"
+                f"means must have {len(self.weights)} rows, one per weight, got shape {self.means.shape}", "means"
             )
 
     @property

@@ -143,7 +143,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         examples = super().ingest(X, None, sample_weight)
         n, k = len(examples.X), self.n_clusters
         if n < k:
-            raise UserValueError(f"n_samples={n} with n_clusters={k}", "n_clusters", f"use at most {n}")
+            raise UserValueError(f"n_clusters must be at most n_samples={n}, got n_clusters={k}", "n_clusters")
         distinct = distinct_rows(examples.X[examples.weight > 0], k)
         if distinct < k and current_group().rank == 0:
             warnings.warn(

@@ -56,7 +56,9 @@ class Network(ByGradient, Standardized, HasDtype):
             raise UserValueError("no gradient passes this activation", "activation", remedy)
         if self.batch_norm and self.batch_size == 1:
             raise UserValueError(
-                "a batch of one row has no spread", "batch_size", "give 2 or more, or batch_norm=False"
+                "batch_size must be at least 2 for batch normalization, got 1",
+                "batch_size",
+                "give 2 or more, or batch_norm=False",
             )
 
     def arguments(self, table: Any) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class Network(ByGradient, Standardized, HasDtype):
     def initialize(self, model: MLPModel, table: Any, noise: Noise) -> None:
         if self.batch_norm and len(table.X) < 2:
             remedy = "give 2 or more training rows, or batch_norm=False"
-            raise UserValueError("one row has no spread", "batch_norm", remedy)
+            raise UserValueError("batch_norm needs at least 2 rows, got 1", "batch_norm", remedy)
         gain = self.recipe("activation").gain
         gains = {f"layers.{k}": gain for k in range(len(model.units))}
         initialize(model, self.recipe("initializer"), noise, gain=gains)
@@ -94,9 +96,9 @@ class Network(ByGradient, Standardized, HasDtype):
 def _check_hidden(hidden: Any) -> None:
     remedy = "give the units of the hidden layers, such as (64, 32)"
     if not isinstance(hidden, tuple | list):
-        raise UserTypeError(f"{hidden!r} is not allowed", "hidden", remedy)
+        raise UserTypeError(f"hidden must be a whole number or a tuple of them, got {hidden!r}", "hidden", remedy)
     for units in hidden:
         if isinstance(units, bool) or not isinstance(units, numbers.Integral):
-            raise UserTypeError(f"{units!r} is no number of units", "hidden", remedy)
+            raise UserTypeError(f"hidden must hold whole numbers, got {units!r}", "hidden", remedy)
         if units < 1:
-            raise UserValueError(f"{units} units", "hidden", "give 1 or more to every layer")
+            raise UserValueError(f"hidden must be at least 1 in every layer, got {units}", "hidden")

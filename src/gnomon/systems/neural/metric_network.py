@@ -66,7 +66,9 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
         examples = super().ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(examples))
         if len(self.classes_) < 2:
-            raise UserValueError("only one class", "y", "distances are learned from at least 2 classes")
+            raise UserValueError(
+                "y must hold at least 2 classes, got 1", "y", "distances are learned from at least 2 classes"
+            )
         examples = examples.replace(y=codes)
         return examples.take(examples.weight > 0)  # a row of weight 0 is nobody's neighbor
 

@@ -78,7 +78,7 @@ class Interpolated(Smoothing):
         values = np.asarray(self.weights, np.float64)
         if values.shape != (n,) or not ((values >= 0) & (values <= 1)).all():
             raise UserValueError(
-                f"weights {self.weights!r} are not {n} numbers in [0, 1]",
+                f"smoothing__weights must be {n} numbers in [0, 1], got {self.weights!r}",
                 "smoothing__weights",
                 "give one per order, lowest first",
             )

@@ -75,7 +75,9 @@ class NGramModel:
         vocabulary: Vocabulary | None = None,
     ) -> None:
         if n < 1:
-            raise UserValueError(f"n is {n}", "n", "use 1 for single tokens, 3 for two tokens of context")
+            raise UserValueError(
+                f"n must be at least 1, got {n}", "n", "use 1 for single tokens, 3 for two tokens of context"
+            )
         if start not in ("pad", "lower_order"):
             raise UserValueError(f"start {start!r} is unknown", "start", "use 'pad' or 'lower_order'")
         self.n, self.vocabulary_size, self.sentence_start, self.unknown = n, vocabulary_size, start, unknown

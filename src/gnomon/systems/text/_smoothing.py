@@ -164,7 +164,7 @@ def check_not_negative(name: str, *values: float) -> None:
     """Refuse a parameter below 0 or not finite."""
     for value in values:
         if not (isinstance(value, int | float) and 0 <= value < float("inf")):
-            raise UserValueError(f"{name} {value!r} is not a number in [0, inf)", f"smoothing__{name}", "use 0 or more")
+            raise UserValueError(f"smoothing__{name} must be in [0, inf), got {value!r}", f"smoothing__{name}")
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,10 @@ class Additive(Smoothing):
         values = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,) * size
         check_not_negative("alpha", *values)
         if len(values) != size:
-            raise UserValueError(f"{len(values)} pseudo-counts for {size} token ids", "smoothing__alpha", "one per id")
+            raise UserValueError(
+                f"smoothing__alpha must hold one pseudo-count per token id, got {len(values)} for {size} ids",
+                "smoothing__alpha",
+            )
         return np.asarray(values, np.float64)
 
 
@@ -258,7 +261,8 @@ class Dirichlet(Smoothing):
         check_not_negative("strength", *strengths)
         if len(strengths) != counts.n:
             raise UserValueError(
-                f"{len(strengths)} strengths for {counts.n} orders", "smoothing__strength", "one per order"
+                f"smoothing__strength must hold one number per order, got {len(strengths)} for {counts.n} orders",
+                "smoothing__strength",
             )
 
         def share(order: int) -> tuple[Floats, Floats]:
@@ -325,7 +329,7 @@ class KneserNey(Smoothing):
         check_not_negative("discounts", *values)  # type: ignore[arg-type]
         if len(values) != 3 or any(value > most for value, most in zip(values, (1, 2, 3), strict=True)):  # type: ignore[operator]
             raise UserValueError(
-                f"discounts {given!r} are not in [0, 1], [0, 2] and [0, 3]",
+                f"smoothing__discounts must be in [0, 1], [0, 2] and [0, 3], got {given!r}",
                 "smoothing__discounts",
                 "use for example 0.75",
             )

@@ -130,7 +130,7 @@ def whole_numbers(name: str, values: Any, lengths: tuple[int, ...], form: str) -
         isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 1 for one in values
     )
     if not good or len(values) not in lengths:
-        raise UserValueError(f"{values!r} is not allowed", name, f"give {form}, whole numbers >= 1")
+        raise UserValueError(f"{name} must be {form}, whole numbers >= 1, got {values!r}", name)
 
 
 def too_small(shape: tuple[int, ...], least: int, what: str) -> UserValueError:
