@@ -213,7 +213,7 @@ def test_other_kinds_of_systems_are_looked_at(capsys, tmp_path, name):
 @pytest.mark.parametrize(
     ("prepare", "more", "words"),
     [
-        (lambda f: None, [], "no run at"),
+        (lambda f: None, [], "does not exist"),
         (lambda f: f.mkdir(), [], "is not a run"),
         (lambda f: (f.mkdir(), (f / "config.json").write_text("{")), [], "cannot be read"),
         (

@@ -102,7 +102,7 @@ def test_every_order_and_every_number_of_draws_gives_the_same_numbers():
         assert all((again[name] == draws[name][:200]).all() for name in NAMES)
     other = model.sample(500, Noise(4, "office"))
     assert any((other[name] != draws[name]).any() for name in NAMES)
-    with pytest.raises(UserValueError, match="'call' comes before its parent 'absent'"):
+    with pytest.raises(UserValueError, match="order must put parents first, got 'call' before its parent 'absent'"):
         model.sample(3, noise, order=("call", "sick", "holiday", "absent"))
 
 

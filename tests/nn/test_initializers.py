@@ -223,7 +223,7 @@ def test_orthogonal_weights_are_uniform():
 
 def test_every_recipe_has_a_short_name_and_keeps_the_weights_dtype():
     recipes = [getattr(initializers, name) for name in initializers.__all__ if name[0].isupper()]
-    assert {r.short for r in recipes if r.short} == set(shorts(initializers.Initializer)) and len(recipes) == 10
+    assert {r.short for r in recipes if r.short} == set(shorts(initializers.Initializer)) and len(recipes) == 11
     for recipe in recipes:
         if recipe.short:
             assert drawn(recipe(), (4, 3), dtype=torch.float32).dtype == np.float32

@@ -91,12 +91,12 @@ def test_configs_that_are_none(content: bytes, said: str, tmp_path: Path) -> Non
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    assert "no such folder" in refused(tmp_path / "missing")
+    assert "does not exist" in refused(tmp_path / "missing")
     assert "config.json" in refused(tmp_path)
     (tmp_path / "config.json").mkdir()
     assert "config.json" in refused(tmp_path)
     (tmp_path / "file").write_text("x")
-    assert "no such folder" in refused(tmp_path / "file")
+    assert "is not a folder" in refused(tmp_path / "file")
 
 
 @pytest.mark.parametrize("broken", ["replace", "fsync"])

@@ -83,7 +83,7 @@ CONFIGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "foreign with a format": (lambda c: {"format": 1, "system": "x"}, "not a run"),
     "unknown system": (lambda c: {**c, "system": "mine", "where": "not_there.at_all:Mine"}, "not installed"),
     "class that is gone": (lambda c: {**c, "where": "gnomon.systems.energy.rbm:Gone"}, "not installed"),
-    "no class": (lambda c: {**c, "where": "json:loads"}, "no system"),
+    "no class": (lambda c: {**c, "where": "json:loads"}, "not a system"),
     "no module": (lambda c: {**c, "where": ""}, "not installed"),
     "unknown parameter": (lambda c: {**c, "parameters": {"new": 3}}, "cannot be made"),
     "bad parameter": (lambda c: {**c, "parameters": {**c["parameters"], "n_hidden": -3}}, "n_hidden"),
@@ -120,10 +120,10 @@ def test_folders(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "empty").mkdir()
     (place / "foreign").mkdir()
     (place / "foreign" / "weights.bin").write_text("x")
-    refuse(["resume", str(place / "missing")], place, capsys, "no run at")
+    refuse(["resume", str(place / "missing")], place, capsys, "does not exist")
     refuse(["resume", str(place / "empty")], place, capsys, "not a run")
     refuse(["resume", str(place / "foreign")], place, capsys, "not a run")
-    refuse(["resume", str(place / "t.csv")], place, capsys, "no run at")
+    refuse(["resume", str(place / "t.csv")], place, capsys, "not a folder")
     for out in ("foreign", "rbm", "t.csv"):
         refuse(["fit", "rbm", str(place / "t.csv"), "--out", str(place / out)], place, capsys, "not empty")
 

@@ -20,6 +20,8 @@ WAYS = {
     "gaussian-mixture, spherical": {"covariance": "spherical"},
 }
 MASSES = ("bernoulli-mixture", "rbm")
+BOUNDED = ("vae",)
+"""Their densities are bounded and estimated, not known: tests/systems/variational."""
 
 
 def made(way, **changes):
@@ -45,7 +47,7 @@ def agreeing(n=300):
 
 def test_every_density_of_the_catalog_is_tried():
     density = {one.name for one in gnomon.catalog() if one.tasks[0] == "density"}
-    assert {way.partition(",")[0] for way in WAYS} | set(MASSES) == density
+    assert {way.partition(",")[0] for way in WAYS} | {*MASSES, *BOUNDED} == density
 
 
 @pytest.mark.spec("REP-120")
