@@ -295,7 +295,7 @@ class ScaledGaussianUnits(GaussianUnits):
 
 def mean_of(x: Any) -> Any:
     """An array itself, the mean of a Distribution."""
-    return x.mean if hasattr(x, "log_prob") else x
+    return x if isinstance(x, np.ndarray) or not hasattr(x, "log_prob") else x.mean
 
 
 def _square(x: Any) -> Any:

@@ -103,7 +103,23 @@ class PCD(EnergyObjective):
         return _PersistentChains(self.k, self.n_chains, self.recipe("positive"))
 
 
-class _Contrast(Objective):
+class _InClosedForm(Objective):
+    """An objective whose gradients are sums that it computes itself."""
+
+    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+        """`compare`, in the kind of array that the model computes in; tensors without recording gradients."""
+        X, weight = model.place(batch.data["X"]), model.place(batch.weight)
+        if not is_tensor(X):
+            return self.compare(model, X, weight, batch.positions, noise, group)
+        with torch.no_grad():
+            return self.compare(model, X, weight, batch.positions, noise, group)
+
+    def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
+        """The loss of rows at these positions."""
+        raise NotImplementedError
+
+
+class _Contrast(_InClosedForm):
     """Energies of the data against those of chains on the kept blocks."""
 
     def __init__(self, k: int, positive: Positive) -> None:
@@ -136,25 +152,24 @@ class _Contrast(Objective):
         return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), rest
 
 
-def _fused(model: Any, X: Array, weight: Array, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
+def _fused(model: Any, X: Array, weight: Array, total: float, fantasy: Array, counter: Array) -> tuple[Loss, Array]:
     """Gradients of sum weight_i E(x_i) - sum counter_i E(fantasy_i) in one product; all hidden means."""
     gradients, hidden = model.energy_gradient(concatenate([X, fantasy]), concatenate([weight, -counter]))
 
     def gap() -> float:
         return float(((weight * model.energy(X)).sum() - (counter * model.energy(fantasy)).sum()).item())
 
-    return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), hidden
+    return Loss({"energy_gap": Term(gap, total)}, gradients, "energy_gap"), hidden
 
 
 class _ContrastiveDivergence(_Contrast):
-    @torch.no_grad()
-    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+    def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
-        X, weight, noise = model.place(batch.data["X"]), model.place(batch.weight), noise.rows(batch.positions)
+        noise = noise.rows(positions)
         data, kept, rest = self._split(model)
         if self._is_fused(model):
             chain = gibbs(model, {data: X}, noise, steps=self.k, order=(*rest, *kept))
-            return _fused(model, X, weight, chain[data], weight)[0]
+            return _fused(model, X, weight, float(weight.sum()), chain[data], weight)[0]
         q = self.positive(model, X, noise.child("positive"))
         start = {block: _drawn(q[block], noise.child("start"), draw) for draw, block in enumerate(kept)}
         chain = gibbs(model, start, noise, steps=self.k, order=(*rest, *kept))
@@ -176,35 +191,37 @@ class _PersistentChains(_Contrast):
         for draw, block in enumerate(stored):
             start = units[block].start(places, len(self.positions), like, draw)
             self.register_buffer(f"chains/{block}", torch.as_tensor(start))
-        self.sharded = tuple(f"chains/{block}" for block in stored)
+        self.counter = model.place(np.ones(len(self.positions)))
+        self.stored = {block: f"chains/{block}" for block in stored}
+        self.sharded = tuple(self.stored.values())
 
     @property
     def chains(self) -> dict[str, torch.Tensor]:
         """Where the chains stand, by block."""
-        return {name.removeprefix("chains/"): cast(torch.Tensor, self._buffers[name]) for name in self.sharded}
+        return {block: cast(torch.Tensor, self._buffers[name]) for block, name in self.stored.items()}
 
     def distribute(self, state: Mapping[str, Array], group: Group) -> None:
         """Take over what `collect` joined; one array of chains was called ``chains`` once."""
         names = {"chains": self.sharded[0]} if len(self.sharded) == 1 else {}
         super().distribute({names.get(name, name): value for name, value in state.items()}, group)
 
-    @torch.no_grad()
-    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+    def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Energies of the data against those of the chains, which then move on."""
-        X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         data, kept, rest = self._split(model)
         places, whole = noise.rows(self.positions), len(kept) + len(rest)
-        chain = gibbs(model, self._standing(X), places, order=kept)
+        chain = self._standing(X)
+        for draw, block in enumerate(kept):
+            chain[block] = model.conditional(block, chain).sample(places, draw)
         if self.k > 1:
             chain = gibbs(model, chain, places, steps=self.k - 1, order=(*rest, *kept), draw0=len(kept))
-        each = group.sum(float(weight.sum())) / (self.n_chains or 1)
-        counter = model.place(np.full(len(self.positions), each))
+        counter, total = self.counter, float(weight.sum())
+        counter[...] = group.sum(total) / (self.n_chains or 1)
         last = self.k * whole
         if self._is_fused(model):
-            loss, hidden = _fused(model, X, weight, chain[data], counter)
+            loss, hidden = _fused(model, X, weight, total, chain[data], counter)
             self._move({rest[0]: places.bernoulli(hidden[len(X) :], last)})
             return loss
-        q = self.positive(model, X, noise.rows(batch.positions).child("positive"))
+        q = self.positive(model, X, noise.rows(positions).child("positive"))
         fantasy = {block: chain[block] for block in kept}
         loss, given = self._contrast(model, q, weight, fantasy, counter)
         self._move(
@@ -217,22 +234,20 @@ class _PersistentChains(_Contrast):
         if is_tensor(like):
             return dict(self.chains)
         views = self.views()
-        return {name.removeprefix("chains/"): views[name] for name in self.sharded}
+        return {block: views[name] for block, name in self.stored.items()}
 
     def _move(self, state: State) -> None:
-        for block, buffer in self.chains.items():
-            buffer.copy_(torch.as_tensor(state[block]))
+        for block, standing in self._standing(next(iter(state.values()))).items():
+            standing[...] = state[block]
 
 
-class _ExactLikelihood(Objective):
+class _ExactLikelihood(_InClosedForm):
     def __init__(self, limit: int) -> None:
         super().__init__()
         self.limit = limit
 
-    @torch.no_grad()
-    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+    def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Energies of the data plus log Z, whose gradient enumerates the kept blocks with the fewest states."""
-        X, weight = model.place(batch.data["X"]), model.place(batch.weight)
         total = float(weight.sum())
         gradients = self._near(model, X, weight)
         for states, log_p in weighted_states(model, limit=self.limit, like=X):

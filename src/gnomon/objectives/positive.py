@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from gnomon.contracts import Array, Noise
 from gnomon.inference.blocks import smallest_keep, summed_out, units_of
-from gnomon.inference.mcmc.gibbs import gibbs, mean_field
+from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.variational.mean_field import factorized_posterior
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Clamped", "MeanField", "Positive", "observed_block"]
@@ -76,10 +77,7 @@ class MeanField(Positive):
 
     def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
         """See `Positive`."""
-        data = observed_block(model)
-        hidden = [block for block in model.blocks if block != data]
-        means = mean_field(model, {data: (X, None)}, steps=self.steps, tol=self.tol, order=hidden)
-        return {data: X} | {block: model.conditional(block, means) for block in hidden}
+        return factorized_posterior(model, {observed_block(model): X}, steps=self.steps, tol=self.tol)
 
 
 def observed_block(model: Any) -> str:

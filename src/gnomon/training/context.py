@@ -92,12 +92,13 @@ def _check_device(device: str) -> None:
         raise UserValueError(what, "device", 'use "cpu", or a torch built for it') from None
 
 
+_DEFAULT = Context()
 _current: ContextVar[Context | None] = ContextVar("gnomon_context", default=None)
 
 
 def current() -> Context:
     """The context in force."""
-    return _current.get() or Context()
+    return _current.get() or _DEFAULT
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import torch
 from scipy.stats import chisquare
 from sklearn.neural_network import BernoulliRBM
 
+import gnomon
 from gnomon.contracts import HasBridge, HasEnergyGradient, HasLogProb, HasMarginalGradient, supports
 from gnomon.data.batches import Batch
 from gnomon.errors import UserTypeError, UserValueError
@@ -493,3 +494,21 @@ def test_log_partition_is_remembered_by_its_options():
     few, more = (system.log_partition("ais", chains=chains, schedule=5) for chains in (10, 50))
     assert few.value != more.value
     assert system.log_partition("ais", chains=10, schedule=5) is few
+
+
+@pytest.mark.parametrize("objective", [CD(k=2), PCD(), Exact(), PCD(positive="mean_field")])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_way_of_other_devices_gives_the_same_numbers(objective, dtype):
+    """Tensors throughout the fit, walked on the CPU by force: chains alike, sums to rounding."""
+    X = (np.random.default_rng(0).random((60, 8)) < 0.4).astype(float)
+    fits = []
+    for backend in ("auto", "torch"):
+        with gnomon.context(backend=backend):
+            system = RBM(n_hidden=5, objective=objective, epochs=3, dtype=dtype, random_state=0).fit(X)
+        fits.append(system)
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    for name, value in fits[0].model_.state().items():
+        np.testing.assert_allclose(fits[1].model_.state()[name], value, rtol=tolerance, atol=tolerance)
+    for name, values in fits[0].history_.items():
+        np.testing.assert_allclose(fits[1].history_[name], values, rtol=10 * tolerance, atol=10 * tolerance)
+    np.testing.assert_allclose(fits[1].transform(X), fits[0].transform(X), rtol=tolerance, atol=tolerance)

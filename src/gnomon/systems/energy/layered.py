@@ -23,6 +23,7 @@ from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.nn.module import Module
 from gnomon.systems.energy.links import DenseLink, Link
+from gnomon.training.context import current as current_context
 
 __all__ = ["EXACT_UNITS", "LayeredMachine"]
 
@@ -125,15 +126,30 @@ class LayeredMachine(Module):
     # --- arrays -------------------------------------------------------------------------------------------------------
 
     def place(self, x: Array) -> Array:
-        """x as the kind of array that the model computes in: NumPy (docs/decisions/0003), in its dtype."""
-        return np.asarray(x, dtype=next(iter(self.views().values())).dtype)
+        """x as the kind of array that a fit computes in: NumPy on the CPU (docs/decisions/0003), a tensor elsewhere."""
+        like: Any = next(iter(self._parameters.values()))
+        if self.device.type == "cpu" and current_context().backend != "torch":
+            return np.asarray(x, dtype=np.float32 if like.dtype is torch.float32 else np.float64)
+        return torch.as_tensor(x, dtype=like.dtype, device=like.device)
+
+    def _plain(self) -> Mapping[str, Any]:
+        """The parameters in NumPy: views on the CPU, copies from another device."""
+        return self.views() if self.device.type == "cpu" else self.state()
 
     def _arrays(self, state: State) -> Mapping[str, Any]:
         """The parameters in the kind of the state's arrays."""
-        values = state.values()
-        like = next((x for x in values if not hasattr(x, "log_prob")), None)
-        like = mean_of(next(iter(values))) if like is None else like
-        return self._parameters if isinstance(like, torch.Tensor) else self.views()
+        for x in state.values():
+            if isinstance(x, np.ndarray):
+                return self._plain()
+            if isinstance(x, torch.Tensor):
+                return self._parameters
+        tensor = isinstance(mean_of(next(iter(state.values()))), torch.Tensor)
+        return self._parameters if tensor else self._plain()
+
+    @cached_property
+    def _neighbors(self) -> dict[str, list[tuple[Link, str]]]:
+        """By layer its links and what lies at their other ends."""
+        return {block: [(one, one.other(block)) for one in self.links if block in one.ends] for block in self.units}
 
     def _own(self, block: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
         return _of(self._own_names[block], arrays)
@@ -173,10 +189,9 @@ class LayeredMachine(Module):
     def _field(self, block: str, state: State, arrays: Mapping[str, Any]) -> Array:
         """What the neighbors add to the natural parameters of a layer: a fresh array (rows, size)."""
         field: Any = None
-        for link in self.links:
-            if block in link.ends:
-                more = link.field(block, mean_of(state[link.other(block)]), _of(link.names, arrays))
-                field = more if field is None else field + more
+        for link, other in self._neighbors[block]:
+            more = link.field(block, mean_of(state[other]), _of(link.names, arrays))
+            field = more if field is None else field + more
         if field is not None:
             return field
         like = mean_of(next(iter(state.values())))
@@ -278,7 +293,7 @@ class LayeredMachine(Module):
     # --- paths from a base --------------------------------------------------------------------------------------------
 
     def _base_parameters(self, mean: Any) -> dict[str, Any]:
-        arrays = self.views()
+        arrays = self._plain()
         found: dict[str, Any] = {}
         for block, kind in self.units.items():
             given = None if mean is None or block != self.observed else np.asarray(mean, np.float64)
@@ -307,7 +322,7 @@ class LayeredMachine(Module):
         """The bridge; of two sets of 0-1 layers from a base without coupling in two products per level."""
         kept = kept_blocks(self, keep)
         other = summed_out(self, kept)
-        coupled = any(base.views()[name].any() for link in base.links for name in link.names.values())
+        coupled = any(base._plain()[name].any() for link in base.links for name in link.names.values())
         split = any(set(blocks) <= set(other) for blocks in self.marginal_blocks)
         if coupled or not split or not self._is_binary():
             return BridgePath(self, base, etas, kept)
@@ -315,14 +330,14 @@ class LayeredMachine(Module):
         return BinaryPath(self, base, etas, kept, self._coupling(kept, other), *ends)
 
     def _biases(self, blocks: Sequence[str]) -> Any:
-        return np.concatenate([self.views()[f"{block}_bias"] for block in blocks])
+        return np.concatenate([self._plain()[f"{block}_bias"] for block in blocks])
 
     def _is_binary(self) -> bool:
         return all(type(kind) is BernoulliUnits for kind in self.units.values())
 
     def _coupling(self, rows: Sequence[str], columns: Sequence[str]) -> Array:
         """The couplings between two sets of layers as one matrix."""
-        arrays, found = self.views(), {}
+        arrays, found = self._plain(), {}
         for link in self.links:
             matrix = link.matrix(_of(link.names, arrays))
             found[link.ends], found[link.ends[::-1]] = matrix, matrix.T

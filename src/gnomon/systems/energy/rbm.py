@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure, State
 from gnomon.data.examples import Examples
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
@@ -66,6 +67,14 @@ class RBMModel(LayeredMachine):
         for parameter, tensor in zip((model.weight, model.visible_bias, model.hidden_bias), tensors, strict=True):
             parameter.data = tensor.to(tensors[0])
         return model
+
+    def conditional(self, block: str, state: State) -> Bernoulli:
+        """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
+        x = state["visible" if block == "hidden" else "hidden"]
+        own: Any = self.views() if isinstance(x, np.ndarray) and self.device.type == "cpu" else self._arrays(state)
+        field = x @ (own["weight"] if block == "hidden" else own["weight"].T)
+        field += own[f"{block}_bias"]
+        return Bernoulli(field)
 
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
         """Sums over rows of weight_i * dF(x_i), and the hidden means: two products, one pass between them."""
