@@ -75,7 +75,9 @@ class Classifier(ClassifierMixin, System):
         examples = super().ingest(X, None, sample_weight)
         self.classes_, codes = Labels().encode(y, n=len(examples.X))
         if len(self.classes_) < 2:
-            raise UserValueError(f"y must hold at least 2 classes, got only {self.classes_.tolist()[0]!r}", "y")
+            raise UserValueError(
+                f"y must hold at least 2 classes, got only one class, {self.classes_.tolist()[0]!r}", "y"
+            )
         return examples.replace(y=codes)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def test_any_system_is_a_member_and_addresses_reach_it(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), votes.predict_proba(X))
     np.testing.assert_array_equal(gnomon.load(folder / "members" / "1").predict(X), votes.members_[1].predict(X))
     assert again.base.C == 0.1
-    with pytest.raises(UserError, match="no classifier"):
+    with pytest.raises(UserError, match="must be a classifier"):
         Bagging(base="regression-tree").fit(X, y)
     with pytest.raises(UserError, match="did you mean"):
         Bagging().set_params(bas__C=1)

@@ -126,7 +126,7 @@ def test_layers_apart_share_no_row_and_take_what_the_layer_below_says():
     np.testing.assert_allclose(fitted.predict_proba(X), np.mean(layers, axis=0), atol=1e-12)
     last = Stacking(random_state=4, **options).fit(X, Y)
     np.testing.assert_allclose(last.predict_proba(X), last.predict_layer(X, 1), atol=1e-12)
-    with pytest.raises(UserError, match="choose 0 to 1"):
+    with pytest.raises(UserError, match=r"must be in 0 \.\.\. 1"):
         fitted.predict_layer(X, 2)
 
 
@@ -174,7 +174,7 @@ def test_addresses_and_names():
     system = Stacking(members=[("a", tree)]).set_params(a__max_depth=2, final__l2=0.5)
     assert (tree.max_depth, system.members[0][1].max_depth, system.final.l2) == (None, 2, 0.5)
     for members, said in (
-        ([("a", tree), ("a", tree)], "two members"), ([], "no members"), ([3], "no system"),
+        ([("a", tree), ("a", tree)], "two members"), ([], "members must be a list"), ([3], "no system"),
         ([("final", tree)], "final"),
         ([("A b", tree)], "called 'A b'"), ("regression-tree", "no classifier"),
     ):  # fmt: skip
@@ -192,7 +192,7 @@ def test_a_fitted_system_keeps_its_layers_when_the_parameter_is_set_anew():
         fitted.set_params(layers=layers)
         np.testing.assert_array_equal(fitted.transform(X), before)
         np.testing.assert_array_equal(fitted.predict_layer(X, 1), second)
-        with pytest.raises(UserError, match=r"layer is 2.*choose 0 to 1"):
+        with pytest.raises(UserError, match=r"must be in 0 \.\.\. 1, got 2"):
             fitted.predict_layer(X, 2)
 
 

@@ -162,7 +162,7 @@ def test_models_that_are_none_are_refused():
         with pytest.raises(UserValueError, match="sum to 1"):
             BernoulliMixtureModel(weights, np.full((2, 2), 0.5))
     for means in ([[np.nan, 0.5]], [[0.5, 7.0]], [[-0.1, 0.5]]):
-        with pytest.raises(UserValueError, match=r"outside \[0, 1\]"):
+        with pytest.raises(UserValueError, match=r"must be probabilities in \[0, 1\]"):
             BernoulliMixtureModel([1.0], means)
 
 

@@ -287,7 +287,7 @@ def test_discounts_that_cannot_be_estimated_are_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [({"n": 0}, "n is 0"), ({"start": "middle"}, "'pad' or 'lower_order'")],
+    [({"n": 0}, "n must be at least 1, got 0"), ({"start": "middle"}, "'pad' or 'lower_order'")],
 )
 def test_refusals(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):

@@ -67,7 +67,7 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
         self.classes_, codes = Labels().encode(y, n=len(examples))
         if len(self.classes_) < 2:
             raise UserValueError(
-                "y must hold at least 2 classes, got 1", "y", "distances are learned from at least 2 classes"
+                "y must hold at least 2 classes, got 1 class", "y", "distances are learned from at least 2 classes"
             )
         examples = examples.replace(y=codes)
         return examples.take(examples.weight > 0)  # a row of weight 0 is nobody's neighbor
