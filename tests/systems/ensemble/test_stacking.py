@@ -174,7 +174,7 @@ def test_addresses_and_names():
     system = Stacking(members=[("a", tree)]).set_params(a__max_depth=2, final__l2=0.5)
     assert (tree.max_depth, system.members[0][1].max_depth, system.final.l2) == (None, 2, 0.5)
     for members, said in (
-        ([("a", tree), ("a", tree)], "two members"), ([], "members must be a list"), ([3], "no system"),
+        ([("a", tree), ("a", tree)], "two members"), ([], "members must be a list"), ([3], "must be a system"),
         ([("final", tree)], "final"),
         ([("A b", tree)], "called 'A b'"), ("regression-tree", "no classifier"),
     ):  # fmt: skip
