@@ -30,7 +30,7 @@ def test_built_in_tables(name):
 
 
 def test_every_name_loads_and_every_set_has_a_line():
-    assert set(SHAPES) | {"linnerud", "python-reference"} == set(names()) - set(PACKAGED)
+    assert set(SHAPES) | {"linnerud", "python-reference", "dates", "reversed"} == set(names()) - set(PACKAGED)
     assert set(PACKAGED) < set(names())
     assert all(len(line) > 20 and "\n" not in line for line in names().values())
 
@@ -194,10 +194,10 @@ def test_what_is_no_list_of_systems_is_refused(systems):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"test": "half"}, "share 'half'"),
-        ({"test": True}, "share True"),
-        ({"test": None}, "share None"),
-        ({"seed": 1.5}, "seed 1.5"),
+        ({"test": "half"}, "test must be between 0 and 1, got 'half'"),
+        ({"test": True}, "test must be between 0 and 1, got True"),
+        ({"test": None}, "test must be between 0 and 1, got None"),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
     ],
 )
 def test_shares_and_seeds_that_are_no_numbers(options, words):

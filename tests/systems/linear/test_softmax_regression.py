@@ -233,7 +233,7 @@ def test_labels_that_the_score_cannot_use_are_refused():
 
 @pytest.mark.parametrize("labels", [[0, 0, 0], ["x", "x", "x"], [2.0, 2.0, 2.0]])
 def test_one_class_is_named_as_it_was_given(labels):
-    with pytest.raises(UserValueError, match=f"y must hold at least 2 classes, got only {labels[0]!r}"):
+    with pytest.raises(UserValueError, match=f"y must hold at least 2 classes, got only one class, {labels[0]!r}"):
         SoftmaxRegression().fit(np.eye(3), labels)
 
 
