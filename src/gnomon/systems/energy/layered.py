@@ -104,10 +104,6 @@ class LayeredMachine(Module):
                 self._add(name, (self.sizes[block],), dtype)
 
     def _check_graph(self) -> None:
-        if not self.units or not all(isinstance(kind, Units) for kind in self.units.values()):
-            raise UserTypeError(
-                "units must map names of layers to Units", "units", "give {'visible': BernoulliUnits(9)}"
-            )
         seen = set()
         for link in self.links:
             for end in link.ends:
