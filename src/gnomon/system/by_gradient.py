@@ -32,7 +32,8 @@ class ByGradient(TrainedByGradient, System):
         """Gradient descent that ends in this way."""
         return Gradient(
             self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates),
-            schedule=self.recipe("schedule"), stopping=stopping, clip=self.clip, last_epoch=last_epoch,
+            schedule=self.recipe("schedule"), stopping=stopping, clip=self.clip, clip_value=self.clip_value,
+            last_epoch=last_epoch,
         )  # fmt: skip
 
     def _anew(self, problem: Problem) -> Problem:

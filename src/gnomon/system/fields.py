@@ -126,6 +126,9 @@ class Clipped(Fields):
     """Gradients of bounded length."""
 
     clip: Annotated[float | None, "(0, inf)", Doc("Gradients are shortened to this norm.")] = None
+    clip_value: Annotated[
+        float | None, "(0, inf)", Doc("Components of gradients are limited to this size, before `clip`.")
+    ] = None
 
 
 class TrainedByGradient(GradientSteps, Scheduled, StoppedEarly, Clipped):

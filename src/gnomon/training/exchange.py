@@ -12,6 +12,7 @@ import torch
 
 from gnomon.contracts import Array, Group
 from gnomon.objectives.base import Loss
+from gnomon.training.clipping import clip_by_norm, clip_by_value
 from gnomon.training.context import current
 
 __all__ = ["Exchange"]
@@ -92,7 +93,7 @@ class Exchange:
                 parameter.grad = torch.as_tensor(gradients[name], dtype=parameter.dtype, device=parameter.device)
                 self.arrays.append(parameter.grad)
 
-    def finish(self, clip: float | None = None) -> float:
+    def finish(self, clip: float | None = None, clip_value: float | None = None) -> float:
         """Sum the gradients over the processes, divide closed forms by their weight; the norm of the result.
 
         Parameters
@@ -100,11 +101,23 @@ class Exchange:
         clip : float, optional
             Longer gradients are shortened to this norm (Pascanu, Mikolov and Bengio 2013); what is returned is the
             norm before.
+        clip_value : float, optional
+            Before that every component is limited to [-clip_value, clip_value].
         """
         if self.group.size > 1:
             for array in self.arrays:
                 array[...] = self.group.sum(array)
         scale = 1.0 / self.divisor if self.divisor else 0.0
+        if clip_value is not None:
+            norm = self._scaled(scale, None)
+            clip_by_value(self.arrays, -clip_value, clip_value)
+            if clip is not None and math.isfinite(norm):
+                clip_by_norm(self.arrays, clip)
+            return norm
+        return self._scaled(scale, clip)
+
+    def _scaled(self, scale: float, clip: float | None) -> float:
+        """Multiply by a factor and shorten, in one pass where that is compiled; the norm between the two."""
         if not self.compiled:
             return _scale_and_clip(self.arrays, scale, clip)
         squares = 0.0

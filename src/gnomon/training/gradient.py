@@ -137,6 +137,8 @@ class Gradient:
         When to end before the budget is spent, by the loss on the problem's validation rows, and whose weights to keep.
     clip : float, optional
         Gradients are shortened to this norm, one phase at a time.
+    clip_value : float, optional
+        Components of gradients are limited to this size, before they are shortened.
     last_epoch : int, optional
         End after this many epochs, though the schedule counts towards the whole budget.
 
@@ -159,10 +161,12 @@ class Gradient:
         schedule: Schedule | None = None,
         stopping: Stopping | None = None,
         clip: float | None = None,
+        clip_value: float | None = None,
         last_epoch: int | None = None,
     ) -> None:
         self.optimizer, self.learning_rate, self.budget, self.tol = optimizer, learning_rate, budget, tol
         self.schedule, self.stopping, self.clip = schedule or Constant(), stopping or Off(), clip
+        self.clip_value = clip_value
         self.last_epoch = last_epoch
 
     def start(self, problem: Problem) -> _State:
@@ -221,7 +225,7 @@ class Gradient:
                 loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
                 self._add(state, loss, last=ends and number + 1 == part.steps)
                 exchange.backward(loss, part.parameters)
-                norm += exchange.finish(self.clip)
+                norm += exchange.finish(self.clip, self.clip_value)
                 self._move(part.optimizer, state.update + 1)
         state.update += 1
         if not ends:

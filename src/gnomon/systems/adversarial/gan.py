@@ -145,7 +145,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     def procedure(self, examples: Any) -> Procedure:
         return Gradient(
             self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates),
-            schedule=self.recipe("schedule"), clip=self.clip,
+            schedule=self.recipe("schedule"), clip=self.clip, clip_value=self.clip_value,
         )  # fmt: skip
 
     def min_batch_size(self) -> int:
