@@ -8,7 +8,10 @@ import torch
 
 import gnomon
 from gnomon.errors import Diverged, UserValueError
+from gnomon.objectives.base import Loss, Term
 from gnomon.training.clipping import clip_by_norm, clip_by_value, global_norm
+from gnomon.training.exchange import Exchange
+from gnomon.training.group import Group
 
 KINDS = [np.array, lambda values: torch.tensor(values, dtype=torch.float64)]
 
@@ -44,7 +47,7 @@ def test_by_value(kind):
     clip_by_value([lost], -1.0, 1.0)
     assert np.isnan(float(lost[0])) and lost[1] == 1  # a NaN is not hidden
     for low, high in ((1.0, -1.0), (0.0, 0.0)):
-        with pytest.raises(UserValueError, match="low < high"):
+        with pytest.raises(UserValueError, match="clip_value must have limits low < high"):
             clip_by_value([g], low, high)
 
 
@@ -70,7 +73,7 @@ def test_by_norm(kind):
         with pytest.raises(Diverged, match="norm of the gradient"):
             clip_by_norm([spoiled], 1.0)
         assert spoiled[1] == 1.0  # nothing is changed
-    with pytest.raises(UserValueError, match="must be positive, got 0"):
+    with pytest.raises(UserValueError, match="clip must be positive, got 0"):
         clip_by_norm([g], 0)
 
 
@@ -113,21 +116,76 @@ def test_the_cliff_of_a_recurrent_network():
     assert not np.allclose((a + b) / 2, mean, atol=0.1)
 
 
-def test_a_fit_limits_its_components_then_its_norm(monkeypatch):
-    from gnomon.training.exchange import Exchange
+class Pair(Group):
+    """The first of two processes, of which the other has the same weights and these gradients."""
 
+    def __init__(self, other):
+        super().__init__(0, 2)
+        self.other = other
+
+    def sum(self, tree):
+        if isinstance(tree, dict):
+            return {name: 2 * weight for name, weight in tree.items()}
+        return tree + (torch.from_numpy(self.other) if isinstance(tree, torch.Tensor) else self.other)
+
+
+def exchanged(backend, closed, clip, clip_value, other):
+    """The gradient (3, 4) of this process and the other's, exchanged and limited; the norm before, the result."""
+    model = torch.nn.Module()
+    model.weight = torch.nn.Parameter(torch.zeros(1, 2, dtype=torch.float64))
+    g = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    with gnomon.context(backend=backend):
+        exchange = Exchange(Pair(np.asarray(other)))
+        exchange.prepare(model, torch.nn.Module())
+        loss = Loss({"loss": Term(0.0, 1.0)}, {"weight": 2 * g.numpy()}, per="loss")
+        if not closed:
+            loss = Loss({"loss": Term((2 * g * model.weight).sum(), 1.0)})
+        exchange.backward(loss, exchange.choose(list(model.parameters())))
+        return exchange.finish(clip, clip_value), model.weight.grad.flatten().tolist()
+
+
+@pytest.mark.spec("DLN-178", "DLN-179", "NLP-24", "PRA-029", "PRA-030")
+@pytest.mark.parametrize("backend", ["auto", "torch"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_step_limits_the_sum_over_the_processes(backend, closed):
+    """Each process's part is longer than the sum, so that shortening the parts would be seen."""
+    other = np.array([[-3.0, 0.0]]) * (2 if closed else 1)  # closed forms are divided after they are summed
+    norm, found = exchanged(backend, closed, 1.0, None, other)
+    assert (norm, found) == (pytest.approx(4.0), pytest.approx([0.0, 1.0]))
+    _, found = exchanged(backend, closed, None, 2.5, other)
+    assert found == pytest.approx([0.0, 2.5])
+    none = np.zeros((1, 2))
+    assert exchanged(backend, closed, 1.0, None, none) == (pytest.approx(5.0), pytest.approx([0.6, 0.8]))
+    assert exchanged(backend, closed, 5.5, 4.5, none) == (pytest.approx(5.0), pytest.approx([3.0, 4.0]))
+    assert exchanged(backend, closed, None, 1.0, none) == (pytest.approx(5.0), [1.0, 1.0])
+    _, found = exchanged(backend, closed, 4.0, 3.0, none)  # by value first, then to the norm, of what is left
+    assert found == pytest.approx([np.sqrt(8), np.sqrt(8)])
+    for bad in (np.nan, np.inf):
+        norm, _ = exchanged(backend, closed, 1.0, 1.0, np.array([[bad, 0.0]]))
+        assert not np.isfinite(norm)  # the driver then ends the fit
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch"])
+def test_a_fit_limits_its_components_then_its_norm(monkeypatch, backend):
     seen, before = [], Exchange.finish
 
     def finish(self, clip=None, clip_value=None):
         norm = before(self, clip, clip_value)
-        seen.append((norm, [np.array(one) for one in self.arrays], clip, clip_value))
+        seen.append((norm, [np.array(one.tolist()) for one in self.arrays], clip, clip_value))
         return norm
 
     monkeypatch.setattr(Exchange, "finish", finish)
     X, y = np.random.default_rng(0).normal(size=(60, 4)) * 30, np.arange(60) % 2
     options = {"epochs": 2, "random_state": 0, "standardize": False}
-    gnomon.MLP(hidden=(3,), clip_value=1e-3, clip=2e-3, **options).fit(X, y)
+    with gnomon.context(backend=backend):
+        gnomon.MLP(hidden=(3,), clip_value=1e-3, clip=2e-3, **options).fit(X, y)
+    assert seen
     for norm, arrays, clip, clip_value in seen:
         assert (clip, clip_value) == (2e-3, 1e-3)
         assert global_norm(arrays) <= 2e-3 * (1 + 1e-6) < norm
         assert max(np.abs(one).max() for one in arrays) <= 1e-3 * (1 + 1e-6)
+    for name in ("clip", "clip_value"):
+        with pytest.raises(UserValueError, match=f"{name} must be .*, got 0"):
+            gnomon.MLP(**{name: 0.0}).fit(X, y)
+    with gnomon.context(backend=backend), pytest.raises(Diverged):  # an endless gradient is not hidden by the limits
+        gnomon.MLP(hidden=(3,), clip_value=1.0, clip=1.0, dtype="float32", **options).fit(X * 1e25, y)

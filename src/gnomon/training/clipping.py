@@ -22,11 +22,15 @@ def global_norm(gradients: Sequence[Any]) -> float:
     >>> global_norm([np.array([3.0]), np.array([[4.0]])])
     5.0
     """
-    squares = [float((g * g).sum()) for g in gradients]
-    return math.sqrt(sum(squares))
+    if not gradients:
+        return 0.0
+    if isinstance(gradients[0], torch.Tensor):  # one number leaves the device, not one per tensor
+        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients)))))
+    return math.sqrt(sum(float((g * g).sum()) for g in gradients))
 
 
-def clip_by_norm(gradients: Sequence[Any], most: float) -> float:
+@torch.no_grad()
+def clip_by_norm(gradients: Sequence[Any], most: float, norm: float | None = None) -> float:
     """Shorten the gradients, taken together, to a norm of at most `most`, in place: g <- g min(1, most / norm).
 
     The direction is kept, and plain gradient descent moves by at most learning_rate * most. The mean of shortened
@@ -36,6 +40,8 @@ def clip_by_norm(gradients: Sequence[Any], most: float) -> float:
     ----------
     gradients : sequence of arrays or tensors
     most : float > 0
+    norm : float, optional
+        What `global_norm` gives, where it is known already.
 
     Returns
     -------
@@ -64,16 +70,19 @@ def clip_by_norm(gradients: Sequence[Any], most: float) -> float:
     (5.0, [0.6, 0.8])
     """
     if not most > 0:
-        raise UserValueError(f"the norm must be positive, got {most}", "clip", "choose None to leave gradients alone")
-    norm = global_norm(gradients)
+        raise UserValueError.must("clip", "be positive", most, remedy="choose None to leave gradients alone")
+    if norm is None:
+        norm = global_norm(gradients)
     if not math.isfinite(norm):
         raise Diverged(f"the norm of the gradient is {norm}", "clip", "lower the learning rate")
-    if norm > most:
-        for g in gradients:
-            g *= most / norm
+    if norm <= most:
+        return norm
+    for g in gradients:
+        g *= most / norm
     return norm
 
 
+@torch.no_grad()
 def clip_by_value(gradients: Sequence[Any], low: float, high: float) -> None:
     """Limit every component to [low, high], in place: g_i <- min(max(g_i, low), high). NaN stays NaN.
 
@@ -97,7 +106,7 @@ def clip_by_value(gradients: Sequence[Any], low: float, high: float) -> None:
     [1.0, -1.0, 0.5]
     """
     if not low < high:
-        raise UserValueError(f"limits must be low < high, got {low} and {high}", "clip_value", "give them in order")
+        raise UserValueError.must("clip_value", "have limits low < high", (low, high))
     for g in gradients:
         if isinstance(g, torch.Tensor):
             g.clamp_(low, high)

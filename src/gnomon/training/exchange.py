@@ -12,7 +12,7 @@ import torch
 
 from gnomon.contracts import Array, Group
 from gnomon.objectives.base import Loss
-from gnomon.training.clipping import clip_by_norm, clip_by_value
+from gnomon.training.clipping import clip_by_norm, clip_by_value, global_norm
 from gnomon.training.context import current
 
 __all__ = ["Exchange"]
@@ -107,44 +107,26 @@ class Exchange:
         if self.group.size > 1:
             for array in self.arrays:
                 array[...] = self.group.sum(array)
-        scale = 1.0 / self.divisor if self.divisor else 0.0
+        norm = self._scale(1.0 / self.divisor if self.divisor else 0.0)
+        if not math.isfinite(norm):
+            return norm  # the driver ends the fit
         if clip_value is not None:
-            norm = self._scaled(scale, None)
             clip_by_value(self.arrays, -clip_value, clip_value)
-            if clip is not None and math.isfinite(norm):
-                clip_by_norm(self.arrays, clip)
-            return norm
-        return self._scaled(scale, clip)
-
-    def _scaled(self, scale: float, clip: float | None) -> float:
-        """Multiply by a factor and shorten, in one pass where that is compiled; the norm between the two."""
-        if not self.compiled:
-            return _scale_and_clip(self.arrays, scale, clip)
-        squares = 0.0
-        for array in self.arrays:
-            squares += _scale_and_square(array.reshape(-1), scale)
-        norm = math.sqrt(squares)
-        if clip is not None and norm > clip:
-            for array in self.arrays:
-                array *= clip / norm
+        if clip is not None:
+            clip_by_norm(self.arrays, clip, norm if clip_value is None else None)
         return norm
+
+    def _scale(self, scale: float) -> float:
+        """Multiply by a factor and take the norm, in one pass where that is compiled."""
+        if self.compiled:
+            return math.sqrt(sum(_scale_and_square(array.reshape(-1), scale) for array in self.arrays))
+        if scale != 1.0 and self.arrays:
+            torch._foreach_mul_(self.arrays, scale)
+        return global_norm(self.arrays)
 
     def state(self) -> Mapping[str, Array]:
         """Nothing is kept between updates."""
         return {}
-
-
-@torch.no_grad()
-def _scale_and_clip(gradients: list[torch.Tensor], scale: float, clip: float | None) -> float:
-    """The same where the gradients are, without a way through the host's memory but for the norm itself."""
-    if not gradients:
-        return 0.0
-    if scale != 1.0:
-        torch._foreach_mul_(gradients, scale)
-    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
-    if clip is not None and norm > clip:
-        torch._foreach_mul_(gradients, clip / norm)
-    return norm
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
