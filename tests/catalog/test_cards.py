@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from gnomon.catalog import ENTRIES, Entry, card, load_class
-from gnomon.catalog.cards import REQUIRED, Kind, _documented, _kinds, read
+from gnomon.catalog.cards import REQUIRED, Kind, Preset, _documented, _kinds, read
 from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import named
@@ -212,11 +212,26 @@ def metadata(hint):
         yield from metadata(part)
 
 
+def _made(p, one):
+    """The default that a parameter of a card stands for."""
+    if not isinstance(p.default, Preset):
+        return p.default
+    return named(load_class(one).slots[p.name], p.default.short)(**p.default.fields)
+
+
+def test_a_recipe_as_default_is_read_as_what_it_makes():
+    (optimizer,) = (p for p in card("gan").parameters if p.name == "optimizer")
+    assert optimizer.default == Preset("adam", {"beta1": 0.5}) and str(optimizer.default) == "adam with beta1 0.5"
+    assert optimizer.preset is optimizer.default and optimizer.slot
+    (plain,) = (p for p in card("rbm").parameters if p.name == "optimizer")
+    assert plain.default == plain.preset.short and not plain.preset.fields
+
+
 @pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.name)
 class TestEverySystem:
     def test_the_card_agrees_with_the_imported_class(self, one):
         signature = inspect.signature(load_class(one)).parameters
-        found = [(p.name, p.default) for p in card(one).parameters]
+        found = [(p.name, _made(p, one)) for p in card(one).parameters]
         assert found == [(name, p.default) for name, p in signature.items()]
 
     def test_every_parameter_is_described_and_takes_something(self, one):
@@ -236,7 +251,7 @@ class TestEverySystem:
         for slot in about.slots:
             base = cls.slots[slot]
             assert list(about.recipes[slot]) == list(choices(where(base)))
-            assert next(p.default for p in about.parameters if p.name == slot) in about.recipes[slot]
+            assert next(p.preset.short for p in about.parameters if p.name == slot) in about.recipes[slot]
             for short, recipe in about.recipes[slot].items():
                 known = named(base, short)
                 assert where(known) == recipe.where and set(known.slots) == set(recipe.slots)

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from gnomon.catalog import card, entry
 from gnomon.catalog.cards import Kind, Parameter
-from gnomon.cli.options import convert, parse_system
+from gnomon.cli.fit import _encoded, parameter_options
+from gnomon.cli.info import as_facts
+from gnomon.cli.options import convert, parse_system, resolve_values
 from gnomon.errors import UserValueError
+from gnomon.runs.codecs import decode
+from gnomon.training.optimizers import Adam
 
 
 def parameter(*kinds: Kind, optional: bool = False) -> Parameter:
@@ -62,6 +67,27 @@ def test_other_texts_are_refused_with_the_option(given: Parameter, text: str, sa
 
 
 @pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"optimizer.beta2": "0.99"}, {"beta1": 0.5, "beta2": 0.99}),
+        ({"optimizer.beta1": "0.8"}, {"beta1": 0.8}),
+        ({"optimizer": "adam", "optimizer.beta2": "0.99"}, {"beta2": 0.99}),
+    ],
+)
+def test_a_default_recipe_keeps_what_is_not_given_until_another_is_chosen(given: Any, fields: Any) -> None:
+    about = card("gan")
+    params = resolve_values(about, given, "gan")
+    where = "gnomon.training.optimizers:Adam"
+    written = _encoded(about, params)["optimizer"]
+    assert written == {"__recipe__": where, "fields": fields}
+    assert decode(written) == Adam(**fields)
+    (option,) = (one for one in parameter_options(about) if one.name == "optimizer")
+    assert "default adam with beta1 0.5" in str(option.help)
+    shown = next(p for p in as_facts(entry("gan"), about)["parameters"] if p["name"] == "optimizer")
+    assert shown["default"] == {"recipe": "adam", "fields": {"beta1": 0.5}}
+
+
+@pytest.mark.parametrize(
     ("text", "params"),
     [
         ("rbm", {}),
@@ -71,6 +97,7 @@ def test_other_texts_are_refused_with_the_option(given: Parameter, text: str, sa
         ("rbm:objective=cd,objective.k=5", {"objective": "cd", "objective__k": 5}),
         ("rbm:objective.n-chains=7", {"objective__n_chains": 7}),
         ("bernoulli-mixture:smoothing=0.5", {"smoothing": 0.5}),
+        ("gan:optimizer.beta2=0.99", {"optimizer__beta2": 0.99}),
     ],
 )
 def test_system_with_parameters(text: str, params: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from gnomon.recipes.fields import Doc, Fields, declarations, type_words
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import HasDtype, Seeded, TrainedByGradient
+from gnomon.training.optimizers import Adam
 
 
 class Machine(TrainedByGradient, HasDtype, Seeded, BaseEstimator):
@@ -102,6 +103,16 @@ def test_the_section_parameters_stands_before_the_others():
     assert 'dtype : {"float32", "float64"} or None, default None\n' in doc
     assert "random_state : int, Generator, RandomState or None, default None\n" in doc
     assert "fitted_" not in doc and "_hidden" not in doc and "kind" not in doc
+
+
+def test_a_recipe_as_default_is_documented_by_what_is_not_at_its_own_defaults():
+    class Game(Machine):
+        """A game."""
+
+        optimizer: str | Recipe = Adam(beta1=0.5)
+
+    assert "optimizer : short name or recipe, default Adam(beta1=0.5)\n" in str(Game.__doc__)
+    assert Game().get_params()["optimizer"] is Game().get_params()["optimizer"] == Adam(beta1=0.5)
 
 
 def test_a_constructor_that_is_written_stays():

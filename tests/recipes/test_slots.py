@@ -111,7 +111,7 @@ def test_python_takes_what_the_command_line_takes_and_says_the_same_of_a_typo():
     ]
     assert outputs[0] == outputs[1]
     assert outputs[0][0] == "Adagrad" and "did you mean 'adam'?" in outputs[0][1]
-    assert "choose from adadelta, adagrad, adam, adam-half, adamw, rmsprop, sgd" in outputs[0][2]
+    assert "choose from adadelta, adagrad, adam, adamw, rmsprop, sgd" in outputs[0][2]
     assert "unknown optimizer 'cd'" in outputs[0][3]
 
 

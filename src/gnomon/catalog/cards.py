@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from gnomon.recipes.source import Module, names_of
 if TYPE_CHECKING:
     from gnomon.catalog import Entry
 
-__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "RecipeCard", "read", "read_recipe"]
+__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "Preset", "RecipeCard", "read", "read_recipe"]
 
 REQUIRED: Any = inspect.Parameter.empty
 """Default of a parameter that has none."""
@@ -61,6 +61,24 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Preset:
+    """A recipe with values of its own that a slot holds by default.
+
+    Parameters
+    ----------
+    short : str
+    fields : mapping of str to object
+        Those that are set.
+    """
+
+    short: str
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.short} with {', '.join(f'{name} {value}' for name, value in self.fields.items())}"
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter.
 
@@ -72,7 +90,7 @@ class Parameter:
     optional : bool
         Whether it may be None.
     default : object
-        A literal, or `REQUIRED`.
+        A literal, a `Preset`, or `REQUIRED`.
     description : str
     """
 
@@ -86,6 +104,11 @@ class Parameter:
     def slot(self) -> bool:
         """Whether it takes a recipe."""
         return any(kind.name == "recipe" for kind in self.kinds)
+
+    @property
+    def preset(self) -> Preset:
+        """The recipe that a slot holds by default."""
+        return self.default if isinstance(self.default, Preset) else Preset(str(self.default))
 
     @property
     def option(self) -> str:
@@ -221,14 +244,25 @@ def read_recipe(where: str, slot: str, short: str) -> RecipeCard:
 # --- parameters -----------------------------------------------------------------------------------------------------
 
 
-def _parameters(module: Module, node: ast.ClassDef, slots: Collection[str]) -> tuple[Parameter, ...]:
+def _parameters(module: Module, node: ast.ClassDef, slots: Mapping[str, str]) -> tuple[Parameter, ...]:
     """Those of the constructor that stands in the source, or those that the lineage declares as fields."""
     written = _written_constructor(module, node)
     return _with_slots(_constructor(*written) if written else _fields(module, node), slots)
 
 
-def _with_slots(parameters: Iterable[Parameter], slots: Collection[str]) -> tuple[Parameter, ...]:
-    return tuple(replace(one, kinds=(Kind("recipe"),)) if one.name in slots else one for one in parameters)
+def _with_slots(parameters: Iterable[Parameter], slots: Mapping[str, str]) -> tuple[Parameter, ...]:
+    return tuple(_in_slot(one, slots[one.name]) if one.name in slots else one for one in parameters)
+
+
+def _in_slot(p: Parameter, base: str) -> Parameter:
+    """A parameter that takes recipes; a default such as ``Adam(beta1=0.5)`` is read as what it makes."""
+    default = p.default
+    call = ast.parse(default, mode="eval").body if isinstance(default, str) and default.endswith(")") else None
+    if isinstance(call, ast.Call):
+        made = ast.unparse(call.func)
+        short = next(short for short, place in choices(base).items() if place.partition(":")[2] == made)
+        default = Preset(short, {str(one.arg): _literal(one.value) for one in call.keywords})
+    return replace(p, kinds=(Kind("recipe"),), default=default)
 
 
 def _written_constructor(module: Module, node: ast.ClassDef) -> tuple[ast.ClassDef, ast.FunctionDef] | None:

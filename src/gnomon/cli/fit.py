@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gnomon.catalog import Entry, card, entries, entry
-from gnomon.catalog.cards import REQUIRED, Card, RecipeCard
+from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
 from gnomon.errors import UserValueError
@@ -234,13 +234,13 @@ def _encoded(about: Card | RecipeCard, params: Mapping[str, Any]) -> dict[str, A
     """Parameters as `gnomon.runs.codecs.encode` writes them, without NumPy."""
     encoded: dict[str, Any] = {}
     for p in about.parameters:
-        value = params.get(p.name, p.default)
         fields = {key.partition("__")[2]: v for key, v in params.items() if key.startswith(f"{p.name}__")}
         if fields:
-            recipe = about.recipes[p.name][value]
-            encoded[p.name] = {"__recipe__": recipe.where, "fields": _encoded(recipe, fields)}
+            chosen = Preset(params[p.name]) if p.name in params else p.preset
+            recipe = about.recipes[p.name][chosen.short]
+            encoded[p.name] = {"__recipe__": recipe.where, "fields": _encoded(recipe, {**chosen.fields, **fields})}
         elif p.name in params:
-            encoded[p.name] = _json(value)
+            encoded[p.name] = _json(params[p.name])
     return encoded
 
 

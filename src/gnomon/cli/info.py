@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gnomon.catalog import Entry, card, entry
-from gnomon.catalog.cards import REQUIRED, Card, Parameter, RecipeCard
+from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
 from gnomon.catalog.parts import find as find_parts
 from gnomon.cli import output
 from gnomon.cli.list import facts
@@ -65,6 +65,8 @@ def _recipe_facts(recipe: RecipeCard) -> dict[str, Any]:
 
 def _parameter(p: Parameter) -> dict[str, Any]:
     default = None if p.default is REQUIRED else p.default
+    if isinstance(default, Preset):
+        default = {"recipe": default.short, "fields": default.fields}
     return {
         "name": p.name,
         "values": values(p),

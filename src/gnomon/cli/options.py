@@ -160,7 +160,7 @@ def _value(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
         if slot not in owner.slots:
             raise _unknown(key, about, system)
         address = ".".join(slots[: depth + 1])
-        default = next(p.default for p in owner.parameters if p.name == slot)
+        default = next(p.preset.short for p in owner.parameters if p.name == slot)
         chosen = _recipe(owner, slot, given.get(address, default), address)
         following = key.split(".")[depth + 1]
         if following not in [p.name for p in chosen.parameters]:

@@ -7,6 +7,7 @@ keeps interval and sentence.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -64,9 +65,19 @@ class Declaration:
     @property
     def section(self) -> str:
         """Its entry of the numpydoc section ``Parameters``."""
-        default = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
-        head = f"{self.name} : {self.doc.type or type_words(self.hint)}, default {default}"
+        head = f"{self.name} : {self.doc.type or type_words(self.hint)}, default {_spelled(self.default)}"
         return head + "\n" + textwrap.fill(self.doc, 116, initial_indent="    ", subsequent_indent="    ")
+
+
+def _spelled(default: Any) -> str:
+    """A default as it is written in Python; of a recipe the fields that are not at their own defaults."""
+    if isinstance(default, str):
+        return f'"{default}"'
+    if not isinstance(default, Recipe):
+        return repr(default)
+    plain = {field.name: field.default for field in dataclasses.fields(default)}  # type: ignore[arg-type]
+    given = (f"{name}={_spelled(v)}" for name, v in default.get_params(deep=False).items() if v != plain[name])
+    return f"{type(default).__name__}({', '.join(given)})"
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamHalf", "AdamW", "RMSprop", "Optimizer"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Optimizer"]
 
 SETTLED = 1e9
 """So many steps that every bias correction 1 - beta**t is 1 in double precision for beta up to 0.99999996."""
@@ -164,17 +164,6 @@ def _settle(optimizer: Any, parameters: Sequence[Any], amsgrad: bool) -> None:
         optimizer.state[parameter] = {"step": torch.tensor(SETTLED, dtype=torch.float32)} | {
             name: torch.zeros_like(parameter) for name in moments
         }
-
-
-@dataclass(frozen=True)
-class AdamHalf(Adam):
-    """Adam with a first decay of 1/2, for games: the other player moves, and old gradients mislead.
-
-    Source: Radford, Metz and Chintala (2016). Parameters as of `Adam`.
-    """
-
-    short: ClassVar[str] = "adam-half"
-    beta1: Annotated[float, "[0, 1)"] = 0.5
 
 
 @dataclass(frozen=True)

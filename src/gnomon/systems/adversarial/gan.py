@@ -30,6 +30,7 @@ from gnomon.system.base import System
 from gnomon.system.fields import Clipped, GradientSteps, HasDtype, Scheduled
 from gnomon.systems.adversarial._model import GANModel, Labels, NoisyGenerator, Player
 from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.optimizers import Adam
 
 __all__ = ["DCGAN", "GAN"]
 
@@ -43,7 +44,8 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     The critic d raises :math:`v = E_{data} \log d(x) + E_z \log(1 - d(g(z)))`, the generator works against it. There is
     no likelihood: `evaluate` compares rows that it makes with given ones by tests of two samples, and never by the loss
     of a game, which does not fall. Each update makes as many rows as the batch has; both players' layers are in
-    training in both updates, each with masks of its own, and made and real rows pass the critic apart.
+    training in both updates, each with masks of its own, and made and real rows pass the critic apart. The first decay
+    of Adam is 1/2: the other player moves, and old gradients mislead (Radford, Metz and Chintala 2016).
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         Doc("(rows, columns) or (rows, columns, channels) of rows that are images, for convolutions; None: square."),
     ] = None
     initializer: Annotated[str | Recipe, Doc("First weights; see `gnomon.nn.initializers`.")] = "he-uniform"
-    optimizer: str | Recipe = "adam-half"
+    optimizer: str | Recipe = Adam(beta1=0.5)
     epochs: int = 200
     batch_size: int | None = 64
     learning_rate: float = 1e-3
