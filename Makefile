@@ -44,6 +44,7 @@ generate: $(VENV)/.dev
 	$(BIN)/python tools/write_stub.py
 	$(BIN)/python tools/api_surface.py
 	$(BIN)/python tools/write_readme.py
+	$(BIN)/python tools/write_parts.py
 
 clean:
 	rm -rf $(VENV) build dist report.xml .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis gnomon-demo
