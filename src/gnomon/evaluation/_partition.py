@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.contracts import Array, HasBridge, HasMarginalEnergy, Noise, Path, supports
+from gnomon import contracts
+from gnomon.contracts import Array, HasBridge, HasMarginalEnergy, Path, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import to_numpy
@@ -28,8 +29,7 @@ from gnomon.inference.mcmc.density import as_density, computes_in
 from gnomon.inference.mcmc.metropolis import MetropolisHastings, RandomWalk
 from gnomon.inference.mcmc.paths import TemperedPath
 from gnomon.numeric.given import check_fields
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 
 _PILOT_DRAWS = 500
 
@@ -43,13 +43,13 @@ class Problem:
     base_mean: Array | None = None
     proposal: Any = None
     bounds: Sequence[tuple[float, float]] | None = None
-    given: Noise | None = None
+    given: contracts.Noise | None = None
     random_state: Any = None
 
     @cached_property
-    def noise(self) -> Noise:
+    def noise(self) -> contracts.Noise:
         """The noise that was given, else one from the seed."""
-        return self.given if self.given is not None else Stream(seed_of(self.random_state), "log-partition")
+        return self.given if self.given is not None else Noise(seed_of(self.random_state), "log-partition")
 
     @property
     def has_blocks(self) -> bool:
@@ -287,7 +287,7 @@ _EXACT: tuple[tuple[Callable[[Problem], bool], Callable[[], Method]], ...] = (
 
 def _walk(base: Any) -> MetropolisHastings:
     """Random steps with the spread of the base."""
-    draws = to_numpy(base.sample(_PILOT_DRAWS, Stream(0, "log-partition/pilot")))
+    draws = to_numpy(base.sample(_PILOT_DRAWS, Noise(0, "log-partition/pilot")))
     return MetropolisHastings(RandomWalk(2.4 / np.sqrt(draws.shape[1]), draws.var(axis=0)))
 
 

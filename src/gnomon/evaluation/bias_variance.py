@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.contracts import Noise
+from gnomon import contracts
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import Floats
 from gnomon.evaluation.score import Score
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 
 __all__ = ["decompose"]
 
 
 def decompose(
     estimator: Callable[[], Any],
-    generator: Callable[[Noise], tuple[Any, Any]],
+    generator: Callable[[contracts.Noise], tuple[Any, Any]],
     X: ArrayLike,
     truth: ArrayLike | Callable[[Any], Any],
     *,
@@ -89,7 +88,7 @@ def decompose(
         raise UserValueError.must("noise_variance", "be finite and at least 0", noise_variance)
     points = np.asarray(X)
     target = _column(truth(points) if callable(truth) else truth, len(points), "truth")
-    stream = Stream(seed_of(random_state), "decompose")
+    stream = Noise(seed_of(random_state), "decompose")
     answers = np.empty((repeats, len(points)))
     for r in range(repeats):
         learner = estimator()

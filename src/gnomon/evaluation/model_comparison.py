@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, HasBlocks, HasEnergy, HasLogProb, Noise, supports
+from gnomon import contracts
+from gnomon.contracts import Array, HasBlocks, HasEnergy, HasLogProb, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation._partition import Method
 from gnomon.evaluation.partition import log_partition
@@ -20,8 +21,7 @@ from gnomon.inference.importance.bridge import Bridge
 from gnomon.inference.importance.chain_bridge import chain_ratio, target_chain
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric.given import answers, checked, floats
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 
 __all__ = ["ModelComparison", "compare_models"]
 
@@ -81,7 +81,7 @@ def compare_models(
     model_b: Any,
     X: Array,
     method: str | Method = "auto",
-    noise: Noise | None = None,
+    noise: contracts.Noise | None = None,
     *,
     random_state: Any = None,
     log_ratio: Score | float | None = None,
@@ -144,7 +144,7 @@ def compare_models(
     rows = _rows(a, b, X)
     pointwise = _log_density(a, rows) - _log_density_of(b, rows, a)
     if log_ratio is None:
-        stream = noise if noise is not None else Stream(seed_of(random_state), "compare-models")
+        stream = noise if noise is not None else Noise(seed_of(random_state), "compare-models")
         log_ratio = _ratio(a, b, rows, method, stream, samples, options)
     elif not isinstance(log_ratio, Score):
         log_ratio = Score(_number(log_ratio), name="log_ratio")
@@ -165,7 +165,13 @@ def _number(log_ratio: Any) -> float:
 
 
 def _ratio(
-    a: Any, b: Any, rows: Array, method: str | Method, noise: Noise, samples: Pair | None, options: dict[str, Any]
+    a: Any,
+    b: Any,
+    rows: Array,
+    method: str | Method,
+    noise: contracts.Noise,
+    samples: Pair | None,
+    options: dict[str, Any],
 ) -> Score:
     """log(Z_A / Z_B)."""
     if method == "bridge":
@@ -189,7 +195,7 @@ def _direct(
     a: Any,
     b: Any,
     rows: Array,
-    noise: Noise,
+    noise: contracts.Noise,
     samples: Pair | None,
     *,
     bridge: Bridge = "optimal",
@@ -222,7 +228,7 @@ def _pair(samples: Any, columns: int) -> Pair:
     return samples[0], samples[1]
 
 
-def _gibbs(model: Any, rows: Array, noise: Noise, chains: int, draws: int, burn_in: int) -> Array:
+def _gibbs(model: Any, rows: Array, noise: contracts.Noise, chains: int, draws: int, burn_in: int) -> Array:
     block = _observed(model, rows)
     if block is None or not hasattr(model, "bridge"):
         raise UserTypeError(

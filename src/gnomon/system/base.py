@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon import contracts
+from gnomon.contracts import Array, Group, Procedure
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.data.examples import Dense, Examples
@@ -24,8 +25,7 @@ from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
 from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
@@ -106,7 +106,7 @@ class System(Seeded, BaseEstimator):
         """The model, before any fit."""
         raise NotImplementedError
 
-    def initialize(self, model: Any, examples: Any, noise: Noise) -> None:
+    def initialize(self, model: Any, examples: Any, noise: contracts.Noise) -> None:
         """Give the model its values before the first step; the same on every process."""
 
     def finish(self, model: Any) -> None:
@@ -132,7 +132,9 @@ class System(Seeded, BaseEstimator):
         shuffle = getattr(self, "batch_size", None) is not None
         return Rows(self._batch_size(), shuffle=shuffle, least=self.min_batch_size())
 
-    def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
+    def problem(
+        self, model: Any, examples: Any, noise: contracts.Noise, group: Group, validation: Any = None
+    ) -> Problem:
         batches = Batches(examples, self.layout(examples), noise=noise).shard(group)
         judges = None
         if validation is not None:
@@ -212,7 +214,7 @@ class System(Seeded, BaseEstimator):
         """What the system predicts, of rows that came after the training rows, in the form of ``Examples.y``."""
         return None
 
-    def _split_validation(self, examples: Any, noise: Noise) -> tuple[Any, Any]:
+    def _split_validation(self, examples: Any, noise: contracts.Noise) -> tuple[Any, Any]:
         """The examples that train, and those that early stopping holds out, None where it asks for none."""
         share = self.recipe("early_stopping").share if "early_stopping" in self.slots else 0.0
         if not share:
@@ -233,7 +235,7 @@ class System(Seeded, BaseEstimator):
         group = current_group()
         seed = run.config["seed"] if run else seed_of(self.random_state)
         seed = agreed(seed, group)
-        noise = Stream(seed, "fit")
+        noise = Noise(seed, "fit")
         if validation is None:
             examples, validation = self._split_validation(examples, noise.child("validation"))
         self.arguments_, self.seed_ = self.arguments(examples), seed
@@ -369,7 +371,7 @@ class System(Seeded, BaseEstimator):
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
         """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
         check_is_fitted(self)
-        return self.model_.sample(how_many(n), Stream(seed_of(random_state), "sample"))
+        return self.model_.sample(how_many(n), Noise(seed_of(random_state), "sample"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Scores with their kind and both errors, by name: the likelihood of the rows, as `density_score` finds it."""
@@ -380,7 +382,7 @@ class System(Seeded, BaseEstimator):
             score = Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")
             return {self.primary: score}
         log_z = self.log_partition() if hasattr(self, "log_partition") else None
-        noise = Stream(self.seed_, "evaluate")
+        noise = Noise(self.seed_, "evaluate")
         return {self.primary: density_score(self.model_, domain.check(rows), noise, log_z=log_z, data_space=space)}
 
     def score(self, X: Any, y: Any = None) -> float:

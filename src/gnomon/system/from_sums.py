@@ -7,7 +7,7 @@ from typing import Any, Self
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.errors import UserValueError
-from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import Noise
 from gnomon.system.base import System
 from gnomon.training.driver import FitResult
 
@@ -75,7 +75,7 @@ class FromSums(System):
             self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(examples), 0, 0
         model, earlier = self._allocate(**self.arguments_), None if first else self.model_
         if first:
-            self.initialize(model, examples, Stream(0, "initial"))
+            self.initialize(model, examples, Noise(0, "initial"))
         sums = self.sums_of(model, examples, earlier)
         if earlier is not None:
             sums = self.pooled(earlier.sums, sums)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Noise
+from gnomon import contracts
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary, detokenize, tokenize
@@ -22,8 +22,7 @@ from gnomon.inference.counting import BOS, EOS, UNKNOWN
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.system.base import System
@@ -82,7 +81,7 @@ class LanguageModel(System):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {"vocabulary_size": len(examples.shared["vocabulary"])}
 
-    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: Any, examples: Examples, noise: contracts.Noise) -> None:
         model.vocabulary = examples.shared["vocabulary"]
 
     def _encoded(self, X: Any) -> Any:
@@ -221,7 +220,7 @@ class LanguageModel(System):
         context, end = [BOS, *self._ids(prompt)], EOS if self.predicts_ends else None
         if method == "sample":
             drawn = ancestral(
-                self.model_, [context] * n, Stream(seed_of(random_state), "sample"), max_length=max_length,
+                self.model_, [context] * n, Noise(seed_of(random_state), "sample"), max_length=max_length,
                 vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
             )  # fmt: skip
             rows = list(drawn)

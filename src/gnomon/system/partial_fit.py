@@ -11,8 +11,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.system.base import System, agreed
 from gnomon.system.prediction import Classifier
 from gnomon.training.context import current as current_context
@@ -60,12 +59,12 @@ class _Online(System):
         self.seed_ = agreed(seed_of(self.random_state), current_group())
         self.arguments_ = self.arguments(examples)
         model = self._allocate(**self.arguments_)
-        self.initialize(model, examples, Stream(self.seed_, "fit").child("initial"))
+        self.initialize(model, examples, Noise(self.seed_, "fit").child("initial"))
         self._set_fitted(model, FitResult(0, []))
 
     def _pass(self, examples: Examples) -> Self:
         # every chunk has an address of its own: the updates made so far
-        noise = Stream(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
+        noise = Noise(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
         problem: Problem = self.problem(self.model_, examples, noise, current_group())
         procedure: Any = self.procedure(examples)
         procedure.budget = Budget(epochs=1)

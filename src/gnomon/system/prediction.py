@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from gnomon.contracts import Array, Noise
+from gnomon import contracts
+from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels, Real
@@ -19,8 +20,7 @@ from gnomon.distributions.targets import Target
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
 from gnomon.system.verbs import verb
@@ -237,7 +237,7 @@ class DensityRegressor(Regressor):
         """The law of y given each row: a family of batch shape (n,) or (n, t) with `mean` and `variance`."""
         raise NotImplementedError
 
-    def draw_targets(self, rows: Floats, noise: Noise) -> Floats:
+    def draw_targets(self, rows: Floats, noise: contracts.Noise) -> Floats:
         """A target for every row."""
         found: Floats = self.target_distribution(rows).sample(noise.child("target"))
         return found
@@ -276,7 +276,7 @@ class DensityRegressor(Regressor):
         if np.ndim(X) == 0 and not hasattr(X, "shape"):
             what = f"{self.name} is a model of y given x and cannot draw rows x"
             raise UserTypeError(what, "X", "give the rows: sample(X); a density of rows is gaussian-mixture, say")
-        return self.draw_targets(self._rows(X), Stream(seed_of(random_state), "sample"))
+        return self.draw_targets(self._rows(X), Noise(seed_of(random_state), "sample"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Squared error, absolute error, R^2, and the mean log density of y given x in nats per row."""

@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, HasBlocks, Noise, State, supports
+from gnomon import contracts
+from gnomon.contracts import Array, HasBlocks, State, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import is_tensor, prototype
 from gnomon.inference.blocks import units_of
@@ -23,8 +24,7 @@ from gnomon.inference.mcmc.replica_exchange import ParallelTempering
 from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.given import affordable
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import how_many
 
 __all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]
@@ -71,7 +71,7 @@ class Sampler:
 
     target: Any
     kernel: Any
-    noise: Noise
+    noise: contracts.Noise
     burn_in: int = 0
     adapt: Adaptation | None = None
 
@@ -239,7 +239,7 @@ def begin(
     if resume is not None:
         facts = {key: int(resume[1][key]) for key in facts}
     _check_counts(chains=(chains, 1), burn_in=(burn_in, 0), thin=(thin, 1))
-    noise = Stream(facts["seed"], "chain")
+    noise = Noise(facts["seed"], "chain")
     tuning = _adaptation(adapt, mover, facts["burn_in"])
     sampler = Sampler(target, mover, noise.child("step"), facts["burn_in"], tuning)
     if resume is not None:
@@ -315,7 +315,7 @@ def _adaptation(adapt: Any, kernel: Any, burn_in: int) -> Adaptation | None:
     return Adaptation() if tunable and burn_in > 0 else None
 
 
-def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: Noise) -> Any:
+def _positions(target: Any, kernel: Any, start: Any, chains: int, noise: contracts.Noise) -> Any:
     """A position per chain."""
     if isinstance(start, Mapping):
         return {name: _rows(x, chains, name) for name, x in start.items()}

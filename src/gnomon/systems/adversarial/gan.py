@@ -10,7 +10,8 @@ import torch
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon import contracts
+from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
@@ -20,8 +21,7 @@ from gnomon.evaluation.score import Score
 from gnomon.evaluation.two_sample import sample_scores
 from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network, image_shape_of
 from gnomon.nn.initializers import Initializer
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.objectives.adversarial import AdversarialObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -123,7 +123,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
             shape = (*image[:2], image[2] + 1) if image else shape
         return Player(build_network(recipe, inputs, outputs, shape, dtype), labels)
 
-    def initialize(self, model: GANModel, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: GANModel, examples: Examples, noise: contracts.Noise) -> None:
         initializer = self.recipe("initializer")
         for name, player in (("generator", model.generator), ("critic", model.critic)):
             begin_network(player.network, initializer, noise.child(name))
@@ -163,7 +163,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
     def codes(self, n: int = 1, *, random_state: Any = None) -> Array:
         """n draws of z, shape (n, n_latent): what `decode` makes rows of."""
         check_is_fitted(self)
-        return self.model_.sample_prior(how_many(n), Stream(seed_of(random_state), "codes")).numpy()
+        return self.model_.sample_prior(how_many(n), Noise(seed_of(random_state), "codes")).numpy()
 
     def decode(self, Z: Any) -> Array:
         """g(z), the rows of codes, shape (n, n_features)."""
@@ -206,7 +206,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         Few draws are dominated by the one nearest to a row, as the note says; the smaller the deviation the more so.
         """
         rows, model = self._rows(X), self.with_noise(deviation)
-        noise = Stream(self.seed_, "evaluate/noise")
+        noise = Noise(self.seed_, "evaluate/noise")
         with torch.no_grad():
             return latent_score(
                 model, model, torch.tensor(rows), how_many(n_samples, "n_samples"), noise,
@@ -219,7 +219,7 @@ class GAN(GradientSteps, Scheduled, Clipped, HasDtype, System):
         made = self.sample(len(rows), random_state=seed_of(self.seed_))
         real, ours = (self.model_.ask("scaled", one) for one in (rows, made))
         space = self.domain.space(rows.shape[1])
-        return sample_scores(real, ours, Stream(self.seed_, "evaluate"), data_space=space)
+        return sample_scores(real, ours, Noise(self.seed_, "evaluate"), data_space=space)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the squared maximum mean discrepancy from the rows, so that higher is better."""

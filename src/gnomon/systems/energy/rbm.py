@@ -12,7 +12,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure, State
+from gnomon import contracts
+from gnomon.contracts import Array, Procedure, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
@@ -22,8 +23,7 @@ from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.fast import unit_rows
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -150,7 +150,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
         return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
 
-    def initialize(self, model: RBMModel, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: RBMModel, examples: Examples, noise: contracts.Noise) -> None:
         share = self._chance()
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
@@ -210,7 +210,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
 
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
         """Visible states after `steps` sweeps (hidden, then visible) from X."""
-        noise = Stream(seed_of(random_state), "gibbs")
+        noise = Noise(seed_of(random_state), "gibbs")
         state = {"visible": self._rows(X)}
         return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden", "visible"))["visible"]
 
@@ -220,7 +220,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
         n = how_many(n)
         seed = seed_of(random_state)
         means = np.broadcast_to(self._chance(), (n, self.n_features_in_))
-        start = Stream(seed, "sample/start").bernoulli(self.model_.place(means))
+        start = Noise(seed, "sample/start").bernoulli(self.model_.place(means))
         return self.gibbs(start, steps, random_state=seed) if n else start
 
     def log_partition(self, method: str = "auto", **options: Any) -> Score:
@@ -231,7 +231,7 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
         check_is_fitted(self)
         key = f"log_partition/{method}/{sorted(options.items())}"
         if key not in self._memory:
-            noise = Stream(self.seed_, "evaluate/log-partition")
+            noise = Noise(self.seed_, "evaluate/log-partition")
             self._memory[key] = log_partition(
                 self.model_,
                 method=method,

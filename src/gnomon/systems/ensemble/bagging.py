@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.metrics import r2_score
 
-from gnomon.contracts import Array, Noise
+from gnomon import contracts
+from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
-from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import Noise
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import HasDtype
@@ -26,7 +27,7 @@ TRIES = 1000
 """Samples of rows that are drawn anew because they held one class only."""
 
 
-def bootstrap(n: int, size: int, noise: Noise, *, replace: bool = True, draw: int = 0) -> Array:
+def bootstrap(n: int, size: int, noise: contracts.Noise, *, replace: bool = True, draw: int = 0) -> Array:
     r"""Numbers of `size` rows out of n, drawn with or without replacement.
 
     With replacement and size n a row is drawn with probability :math:`1 - (1 - 1/n)^n`, which tends to 1 - 1/e = 0.632.
@@ -36,7 +37,7 @@ def bootstrap(n: int, size: int, noise: Noise, *, replace: bool = True, draw: in
     n : int in [1, inf)
     size : int in [1, inf)
         At most n without replacement.
-    noise : Noise
+    noise : contracts.Noise
         Its update is the number of the sample.
     replace : bool, default True
     draw : int, default 0
@@ -47,7 +48,7 @@ def bootstrap(n: int, size: int, noise: Noise, *, replace: bool = True, draw: in
 
     Examples
     --------
-    >>> sorted(bootstrap(4, 4, Stream(0, "rows"), replace=False).tolist())
+    >>> sorted(bootstrap(4, 4, Noise(0, "rows"), replace=False).tolist())
     [0, 1, 2, 3]
     """
     if replace:
@@ -83,7 +84,7 @@ class BaggingModel(Parts):
     def _blank(self, name: str) -> System:
         return self.base
 
-    def drawn_rows(self, i: int, y: Array, weight: Array, noise: Noise) -> Array:
+    def drawn_rows(self, i: int, y: Array, weight: Array, noise: contracts.Noise) -> Array:
         """The rows of member i, in order, among those whose weight is not 0; of two classes at least."""
         there = np.flatnonzero(weight > 0)
         size = max(1, round(self.rows * len(there)))
@@ -96,7 +97,7 @@ class BaggingModel(Parts):
             f"{TRIES} samples of {size} rows hold one class only", "max_samples", "choose more, or balance the rows"
         )
 
-    def drawn_columns(self, i: int, noise: Noise) -> Array:
+    def drawn_columns(self, i: int, noise: contracts.Noise) -> Array:
         """The columns of member i, in order."""
         size = max(1, round(self.columns * self.n_features))
         if size == self.n_features and not self.replace_columns:
@@ -104,7 +105,7 @@ class BaggingModel(Parts):
         drawn = bootstrap(self.n_features, size, noise.child("columns").at(i), replace=self.replace_columns)
         return np.sort(drawn)
 
-    def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
+    def turn(self, i: int, examples: Examples, noise: contracts.Noise) -> dict[str, float] | None:
         """Fit member i, and ask it about the rows that it has not seen."""
         assert examples.y is not None
         rows, columns = self.drawn_rows(i, examples.y, examples.weight, noise), self.drawn_columns(i, noise)
@@ -194,7 +195,7 @@ class _Bagged(HasDtype, Composite):
         """Rows of the training table that member i was given, as often as it was; the weights are those of the fit."""
         y = self.model_.own["y"]
         weight = row_weights(sample_weight, len(y), np.float64)
-        return self.model_.drawn_rows(i, y, weight, Stream(self.seed_, "fit"))
+        return self.model_.drawn_rows(i, y, weight, Noise(self.seed_, "fit"))
 
 
 class Bagging(_Bagged, Classifier):

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon import contracts
+from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels, Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -202,7 +202,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
             self._shares(n_classes), normals.means, normals.covariances, normals.form, fixed=self.priors is not None
         )
 
-    def initialize(self, model: GaussianClassifierModel, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: GaussianClassifierModel, examples: Examples, noise: contracts.Noise) -> None:
         """Means of the labeled rows; where labels are missing, the covariance of all rows about the nearest mean."""
         assert examples.y is not None
         form, k = self._form(), len(model.weights)
@@ -281,7 +281,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         y : array of shape (n,), in the dtype of the labels
         """
         check_is_fitted(self)
-        noise = Stream(seed_of(random_state), "sample")
+        noise = Noise(seed_of(random_state), "sample")
         codes = self.model_.components(how_many(n), noise.child("component"))
         return self.model_.normals.sample(codes, noise.child("row")), self.classes_[codes]
 

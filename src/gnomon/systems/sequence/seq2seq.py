@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gnomon.contracts import Group, Noise
+from gnomon import contracts
+from gnomon.contracts import Group
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs
@@ -22,8 +23,7 @@ from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AttentionRecipe
-from gnomon.numeric.noise import Noise as Stream
-from gnomon.numeric.noise import seed_of
+from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ragged import Ragged
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.recipes.fields import Doc
@@ -50,7 +50,7 @@ class _TargetLoss(Objective):
         super().__init__()
         self.forcing = forcing
 
-    def forward(self, model: Seq2SeqModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+    def forward(self, model: Seq2SeqModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch of pairs, per token."""
         data = batch.data
         given, wanted, inside = shifted(data["target"], data["target_length"])
@@ -175,7 +175,7 @@ class Seq2Seq(ByGradient, HasDtype):
             self.reset, self.dropout, getattr(torch, dtype),
         )  # fmt: skip
 
-    def initialize(self, model: Seq2SeqModel, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: Seq2SeqModel, examples: Examples, noise: contracts.Noise) -> None:
         model.source_vocabulary, model.target_vocabulary = examples.shared["source"], examples.shared["target"]
         model.initialize(noise)
 
@@ -250,7 +250,7 @@ class Seq2Seq(ByGradient, HasDtype):
             raise UserValueError(f"unknown method {method!r}", "method", "choose from beam, greedy, sample")
         sources = self._sources(X)
         most = None if max_length is None else how_many(max_length, "max_length")
-        noise = Stream(seed_of(random_state), "sample")
+        noise = Noise(seed_of(random_state), "sample")
         texts: list[str] = []
         for begin in range(0, len(sources), ROWS):
             some = sources.take(slice(begin, begin + ROWS))

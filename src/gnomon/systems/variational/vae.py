@@ -10,7 +10,8 @@ import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise
+from gnomon import contracts
+from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
@@ -21,7 +22,7 @@ from gnomon.evaluation.score import Score
 from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Likelihood
-from gnomon.numeric.noise import Noise as Stream
+from gnomon.numeric.noise import Noise
 from gnomon.objectives.variational import VariationalObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -119,7 +120,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         decoder = build_network(self.recipe("decoder"), self.n_latent, numbers, shape, precision)
         return VAEModel(n_features, self.n_latent, encoder, decoder, latents, head, likelihood.scales, precision)
 
-    def initialize(self, model: VAEModel, examples: Examples, noise: Noise) -> None:
+    def initialize(self, model: VAEModel, examples: Examples, noise: contracts.Noise) -> None:
         initializer = self.recipe("initializer")
         begin_network(model.encoder, initializer, noise.child("encoder"))
         begin_network(model.decoder, initializer, noise.child("decoder"))
@@ -190,7 +191,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
             raise UserValueError(f"proposal must be known, got {proposal!r}", "proposal", "choose encoder or prior")
         rows = self._rows(X)
         infers = self.model_ if proposal == "encoder" else Prior(self.model_)
-        noise = Stream(self.seed_, f"evaluate/{proposal}")
+        noise = Noise(self.seed_, f"evaluate/{proposal}")
         with torch.no_grad():
             return latent_score(
                 self.model_, infers, torch.tensor(rows), how_many(n_samples, "n_samples"), noise,
@@ -206,7 +207,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
             raise UserValueError(f"n_samples must be at least 2, got {draws}", "n_samples", "its error needs two")
         with torch.no_grad():
             codes = self.model_.encode(x)
-            noise = Stream(self.seed_, "evaluate/elbo")
+            noise = Noise(self.seed_, "evaluate/elbo")
             found = torch.stack(
                 [self.model_.log_likelihood(x, codes.sample(noise, k)).double() for k in range(draws)], 1
             ).numpy()
@@ -238,7 +239,7 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
         if not self.model_.latents.reparametrized:
             raise UserTypeError("draws of the latent variables have no gradient", "latents", "fit gaussian ones")
         x = torch.tensor(self._rows(X))
-        noise = Stream(self.seed_, "evaluate/gap")
+        noise = Noise(self.seed_, "evaluate/gap")
         values = single_row_bounds(self.model_, x, noise, how_many(steps, "steps"), how_many(n_samples, "n_samples"))
         return Score.from_pointwise(
             (values[-1] - values[0]).numpy(), name="amortization_gap", kind="estimate", higher_is_better=False,
