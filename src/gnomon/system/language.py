@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
+from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary, detokenize, tokenize
@@ -18,7 +19,6 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.text_scores import byte_lengths, text_scores
-from gnomon.inference.counting import BOS, EOS, UNKNOWN
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnomon.contracts import Array
-from gnomon.inference.counting import NGramCounts, count_ngrams, merge_counts, sum_counts
+from gnomon.data.counting import NGramCounts, count_ngrams, merge_counts, sum_counts
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["Counting"]

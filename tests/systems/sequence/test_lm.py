@@ -10,10 +10,10 @@ import torch
 
 import gnomon
 from gnomon.data.batches import Batches
+from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples, Ragged
 from gnomon.data.layouts import Lanes
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import BOS, EOS
 from gnomon.nn.recurrent import GRU, RNN
 from gnomon.numeric.noise import Noise
 from gnomon.systems.sequence._lm import NextTokenLoss, bordered

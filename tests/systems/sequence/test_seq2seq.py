@@ -11,10 +11,10 @@ import torch
 
 import gnomon
 from gnomon.data.batches import Batches
+from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Padded
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import BOS, EOS
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AdditiveAttention, BilinearAttention, DotAttention, NoAttention

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from gnomon.contracts import Group, Noise
+from gnomon.data.counting import BOS, UNKNOWN, TokenStream
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Lanes, Layout
 from gnomon.data.windows import Windows
-from gnomon.inference.counting import BOS, UNKNOWN, Stream
 from gnomon.nn.bptt import log_gradient_norms
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
@@ -191,5 +191,5 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
 
 def bordered(text: Any, vocabulary_size: int) -> Ragged:
     """Sentences with ``<s>`` before and ``</s>`` after each."""
-    stream = Stream.of(text.values, text.offsets, vocabulary_size, "pad")
+    stream = TokenStream.of(text.values, text.offsets, vocabulary_size, "pad")
     return Ragged(stream.tokens, text.offsets + 2 * np.arange(len(text.offsets)))

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise, State
+from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.text import Vocabulary
-from gnomon.inference.counting import BOS, EOS, UNKNOWN
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.initializers import XavierUniform, initialize

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gnomon import contracts
 from gnomon.contracts import Group
+from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs
@@ -18,7 +19,6 @@ from gnomon.data.text import Vocabulary, detokenize
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
-from gnomon.inference.counting import BOS, EOS
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.inference.counting import NGramCounts, Stream
+from gnomon.data.counting import NGramCounts, TokenStream
 from gnomon.systems.text._smoothing import (
     Estimate,
     Floats,
@@ -56,7 +56,7 @@ class Katz(Smoothing):
     short: ClassVar[str] = "katz"
     fallback: ClassVar[float] = 0.5
 
-    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: Stream | None = None) -> dict[str, Floats]:
+    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: TokenStream | None = None) -> dict[str, Floats]:
         if not isinstance(self.discount, str):
             return {"discounts": np.full((counts.n, _HIGHEST + 1), float(self.discount))}
         table, lacking, poor = [], [], []
@@ -124,10 +124,10 @@ def _unseen_mass(counts: NGramCounts, found: Estimate, order: int, open_: Mask, 
     step = max(1, 2**22 // outcomes.size)
     for begin in range(0, few.size, step):
         context = few[begin : begin + step]
-        chain, place = [], context
+        chain, index = [], context
         for k in range(order - 1, 1, -1):
-            place = counts.lowers[k - 1][place]
-            chain.append(place)
+            index = counts.lowers[k - 1][index]
+            chain.append(index)
         rows = found.rows(counts, chain[::-1], np.full(context.size, order - 1))
         rows[:, ~outcomes] = 0
         line, entry = entries_of(counts, order, context)

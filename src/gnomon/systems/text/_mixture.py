@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.counting import NGramCounts, TokenStream
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import NGramCounts, Stream
 from gnomon.systems.text._smoothing import Estimate, Floats, Mask, Parameters, Smoothing, interpolate, ratio, uniform
 
 __all__ = ["Interpolated"]
@@ -53,7 +53,7 @@ class Interpolated(Smoothing):
     tol: Annotated[float, "[0, inf)"] = 1e-5
     short: ClassVar[str] = "interpolated"
 
-    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: Stream | None = None) -> dict[str, Floats]:
+    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: TokenStream | None = None) -> dict[str, Floats]:
         if self.weights is not None:
             return {"weights": np.repeat(self._given(counts.n)[:, None], self.buckets, axis=1)}
         events = _leave_one_out(counts, self.buckets) if held_out is None else _events(counts, held_out, self.buckets)
@@ -117,18 +117,18 @@ def _bucket(total: Floats, buckets: int) -> NDArray[np.int64]:
     return np.minimum(exponent, buckets - 1)
 
 
-def _events(counts: NGramCounts, held_out: Stream, buckets: int) -> _Events:
+def _events(counts: NGramCounts, held_out: TokenStream, buckets: int) -> _Events:
     """The tokens of a held-out text."""
     at = np.flatnonzero(held_out.predicted)
-    places = counts.locate(held_out)
+    indices = counts.locate(held_out)
     count, total = np.zeros((counts.n, at.size)), np.zeros((counts.n, at.size))
     for order in range(1, counts.n + 1):
-        place, totals = places[order - 1][at], counts.totals(order)
-        context = places[order - 2][at - 1] if order > 1 else np.zeros(at.size, np.int64)
-        known = (held_out.place[at] >= order - 1) & (context >= 0)
+        index, totals = indices[order - 1][at], counts.totals(order)
+        context = indices[order - 2][at - 1] if order > 1 else np.zeros(at.size, np.int64)
+        known = (held_out.index[at] >= order - 1) & (context >= 0)
         total[order - 1, known] = totals[context[known]]
-        seen = known & (place >= 0)
-        count[order - 1, seen] = counts.counts[order - 1][place[seen]]
+        seen = known & (index >= 0)
+        count[order - 1, seen] = counts.counts[order - 1][index[seen]]
     return _from_counts(held_out.tokens[at], np.ones(at.size), count, total, buckets)
 
 
@@ -136,15 +136,15 @@ def _leave_one_out(counts: NGramCounts, buckets: int) -> _Events:
     """The tokens of the training text, each scored by the counts of all the others; equal n-grams are one event."""
     tokens, weights, count, total = [], [], [], []
     for highest in range(1, counts.n + 1):
-        place = np.arange(counts.size(highest))
+        index = np.arange(counts.size(highest))
         weight = counts.counts[highest - 1] * 1.0 if highest == counts.n else counts.without_left(highest)
-        place, weight = place[weight > 0], weight[weight > 0]
-        mine, all_ = np.zeros((counts.n, place.size)), np.zeros((counts.n, place.size))
-        tokens.append(counts.tokens[highest - 1][place])
+        index, weight = index[weight > 0], weight[weight > 0]
+        mine, all_ = np.zeros((counts.n, index.size)), np.zeros((counts.n, index.size))
+        tokens.append(counts.tokens[highest - 1][index])
         for order in range(highest, 0, -1):
-            mine[order - 1] = counts.counts[order - 1][place] - 1
-            all_[order - 1] = counts.totals(order)[counts.parents[order - 1][place]] - 1
-            place = counts.lowers[order - 1][place]
+            mine[order - 1] = counts.counts[order - 1][index] - 1
+            all_[order - 1] = counts.totals(order)[counts.parents[order - 1][index]] - 1
+            index = counts.lowers[order - 1][index]
         weights.append(weight)
         count.append(mine)
         total.append(all_)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, Noise, State
+from gnomon.data.counting import BOS, EOS, UNKNOWN, NGramCounts, Start, TokenStream, count_stream, merge_counts, stack
 from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import BOS, EOS, UNKNOWN, NGramCounts, Start, Stream, count_stream, merge_counts, stack
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.parameters import check_parameters
@@ -92,14 +92,14 @@ class NGramModel:
 
     # --- counts -------------------------------------------------------------------------------------------------
 
-    def lay(self, x: Sentences) -> Stream:
+    def to_stream(self, x: Sentences) -> TokenStream:
         """The sentences as one stream with their borders."""
         ids, offsets = (x.values, x.offsets) if isinstance(x, Ragged) else x
-        return Stream.of(ids, offsets, self.vocabulary_size, self.sentence_start)
+        return TokenStream.of(ids, offsets, self.vocabulary_size, self.sentence_start)
 
     def count(self, x: Sentences) -> NGramCounts:
         """Counts of a text, to be merged with those of others."""
-        return count_stream(self.lay(x), self.n, self.vocabulary_size, self.sentence_start)
+        return count_stream(self.to_stream(x), self.n, self.vocabulary_size, self.sentence_start)
 
     def fit(self, x: Sentences, held_out: Sentences | None = None) -> Self:
         """Count a text and smooth; `held_out` serves smoothings that have weights to find."""
@@ -119,7 +119,9 @@ class NGramModel:
                 "the text has unknown tokens", "X", "allow them or use a vocabulary that has all tokens"
             )
         self.counts = counts
-        self.parameters = self.smoothing.fit(counts, self.outcomes, None if held_out is None else self.lay(held_out))
+        self.parameters = self.smoothing.fit(
+            counts, self.outcomes, None if held_out is None else self.to_stream(held_out)
+        )
         self._estimate = self.smoothing.estimate(counts, self.outcomes, self.parameters)
         return self
 
@@ -142,7 +144,7 @@ class NGramModel:
 
     def token_log_prob(self, x: Sentences) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Log probability in nats of every predicted token (``</s>`` included when padded), and its sentence."""
-        stream = self.lay(x)
+        stream = self.to_stream(x)
         at = np.flatnonzero(stream.predicted)
         with np.errstate(divide="ignore"):
             return np.log(self._probability(stream, at, self.counts.locate(stream))), stream.sentence[at]
@@ -154,14 +156,14 @@ class NGramModel:
         return np.bincount(sentence, weights=values, minlength=n).astype(np.float64, copy=False)
 
     def _probability(
-        self, stream: Stream, at: NDArray[np.int64], places: list[NDArray[np.int64]]
+        self, stream: TokenStream, at: NDArray[np.int64], indices: list[NDArray[np.int64]]
     ) -> NDArray[np.float64]:
         found = self.estimate
-        token, place = stream.tokens[at], stream.place[at]
+        token, index = stream.tokens[at], stream.index[at]
         value = found.unigram[token]
         for order in range(2, self.n + 1):
-            inside = np.flatnonzero(place >= order - 1)
-            entry, context = places[order - 1][at[inside]], places[order - 2][at[inside] - 1]
+            inside = np.flatnonzero(index >= order - 1)
+            entry, context = indices[order - 1][at[inside]], indices[order - 2][at[inside] - 1]
             lower = value[inside] if found.floor is None else found.floor[token[inside]]
             lower *= _take(found.weight[order - 2], context, 1.0)
             value[inside] = np.where(entry >= 0, _take(found.probability[order - 2], entry, 0.0), lower)
@@ -169,7 +171,7 @@ class NGramModel:
 
     def known(self, x: Sentences) -> NDArray[np.bool_]:
         """Which of the predicted tokens are not ``<unk>``."""
-        stream = self.lay(x)
+        stream = self.to_stream(x)
         return np.not_equal(stream.tokens[stream.predicted], UNKNOWN)
 
     def order_used(self, x: Sentences) -> NDArray[np.int64]:
@@ -178,31 +180,31 @@ class NGramModel:
         The longest n-gram that was seen; for `Threshold` the order of the longest reliable context; for `MLE` and
         `Additive`, which never fall back, the order asked for.
         """
-        stream = self.lay(x)
+        stream = self.to_stream(x)
         at = np.flatnonzero(stream.predicted)
-        place = stream.place[at]
+        index = stream.index[at]
         if self.estimate.used == "order":
-            return np.minimum(place + 1, self.n)
-        used, places = np.ones(at.size, np.int64), self.counts.locate(stream)
+            return np.minimum(index + 1, self.n)
+        used, indices = np.ones(at.size, np.int64), self.counts.locate(stream)
         for order in range(2, self.n + 1):
-            inside = np.flatnonzero(place >= order - 1)
-            own = places[order - 1][at[inside]] >= 0
+            inside = np.flatnonzero(index >= order - 1)
+            own = indices[order - 1][at[inside]] >= 0
             if self.estimate.used == "context":
-                own = _take(self.estimate.weight[order - 2], places[order - 2][at[inside] - 1], 1.0) == 0
+                own = _take(self.estimate.weight[order - 2], indices[order - 2][at[inside] - 1], 1.0) == 0
             used[inside[own]] = order
         return used
 
     def first_impossible(self, x: Sentences) -> tuple[int, int, list[int]] | None:
-        """Sentence, place and n-gram of the first token of probability 0, if there is one."""
-        stream = self.lay(x)
+        """Sentence, index and n-gram of the first token of probability 0, if there is one."""
+        stream = self.to_stream(x)
         at = np.flatnonzero(stream.predicted)
         zero = np.flatnonzero(self._probability(stream, at, self.counts.locate(stream)) == 0)
         if not zero.size:
             return None
         end = at[zero[0]]
-        begin = end - min(self.n - 1, stream.place[end])
-        place = int(stream.place[end]) - stream.first
-        return int(stream.sentence[end]), place, stream.tokens[begin : end + 1].tolist()
+        begin = end - min(self.n - 1, stream.index[end])
+        index = int(stream.index[end]) - stream.first
+        return int(stream.sentence[end]), index, stream.tokens[begin : end + 1].tolist()
 
     def next_distribution(self, contexts: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Distribution of the next token after each context, shape (contexts, V).
@@ -292,11 +294,11 @@ class NGramModel:
         self._estimate = None
 
 
-def _take(values: NDArray[np.float64], place: NDArray[np.int64], otherwise: float) -> NDArray[np.float64]:
-    """values[place], and `otherwise` where place is -1."""
+def _take(values: NDArray[np.float64], index: NDArray[np.int64], otherwise: float) -> NDArray[np.float64]:
+    """values[index], and `otherwise` where index is -1."""
     if not values.size:
-        return np.full(place.shape, otherwise)
-    return np.where(place >= 0, values[place], otherwise)
+        return np.full(index.shape, otherwise)
+    return np.where(index >= 0, values[index], otherwise)
 
 
 def _below(state: State, prefix: str) -> dict[str, Array]:

@@ -18,8 +18,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.counting import BOS, EOS, UNKNOWN, NGramCounts, TokenStream
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import BOS, EOS, UNKNOWN, NGramCounts, Stream
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["MLE", "Additive", "Dirichlet", "Estimate", "KneserNey", "Smoothing"]
@@ -97,7 +97,7 @@ def entries_of(
 class Smoothing(Recipe):
     """Base of the recipes of the slot ``smoothing``."""
 
-    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: Stream | None = None) -> dict[str, Floats]:
+    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: TokenStream | None = None) -> dict[str, Floats]:
         """What has to be estimated beside the counts, by name; empty for most."""
         return {}
 
@@ -302,7 +302,7 @@ class KneserNey(Smoothing):
     short: ClassVar[str] = "kneser-ney"
     fallback: ClassVar[tuple[float, float, float]] = (0.5, 1.0, 1.5)
 
-    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: Stream | None = None) -> dict[str, Floats]:
+    def fit(self, counts: NGramCounts, outcomes: Mask, held_out: TokenStream | None = None) -> dict[str, Floats]:
         if self.discounts is not None:
             return {"discounts": np.tile(self._given(), (counts.n, 1))}
         found = [_modified_discounts(adjusted(counts, order)) for order in range(1, counts.n + 1)]

@@ -1,7 +1,7 @@
 """Counts of all n-grams of a text, by sorting whole-number keys; counts of two texts merge to the counts of both.
 
-A table of order k is sorted by ``key = context * V + token``, where ``context`` is the place of the first k-1 tokens
-in the table of order k-1 (at order 1 the place is the token itself). Keys so stay below (number of entries) * V for any
+A table of order k is sorted by ``key = context * V + token``, where ``context`` is the index of the first k-1 tokens
+in the table of order k-1 (at order 1 the index is the token itself). Keys so stay below (number of entries) * V for any
 order, and the entries of one context stand side by side.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Group
 from gnomon.errors import UserValueError
 
-__all__ = ["BOS", "EOS", "UNKNOWN", "NGramCounts", "Stream", "count_ngrams", "merge_counts", "sum_counts"]
+__all__ = ["BOS", "EOS", "UNKNOWN", "NGramCounts", "TokenStream", "count_ngrams", "merge_counts", "sum_counts"]
 
 UNKNOWN, BOS, EOS = 0, 1, 2
 """Ids of the symbols for an unknown token, the beginning and the end of a sentence."""
@@ -31,30 +31,30 @@ Start = Literal["pad", "lower_order"]
 
 
 @dataclass(frozen=True)
-class Stream:
+class TokenStream:
     """Sentences laid end to end.
 
     Parameters
     ----------
     tokens : int64 array of shape (length,)
         With ``start="pad"`` every sentence is ``<s> ... </s>``, with ``"lower_order"`` its bare tokens.
-    place : int64 array of shape (length,)
-        Place of each token in its sentence, from 0.
+    index : int64 array of shape (length,)
+        Index of each token in its sentence, from 0.
     sentence : int64 array of shape (length,)
         Which sentence it belongs to.
     n_sentences : int
     first : int
-        Tokens at places before this one are given, never predicted: 1 with ``"pad"``, 0 otherwise.
+        Tokens at indices before this one are given, never predicted: 1 with ``"pad"``, 0 otherwise.
     """
 
     tokens: Ints
-    place: Ints
+    index: Ints
     sentence: Ints
     n_sentences: int
     first: int
 
     @classmethod
-    def of(cls, ids: ArrayLike, offsets: ArrayLike, vocabulary_size: int, start: Start) -> Stream:
+    def of(cls, ids: ArrayLike, offsets: ArrayLike, vocabulary_size: int, start: Start) -> TokenStream:
         """Lay out sentence i = ``ids[offsets[i]:offsets[i + 1]]``.
 
         Raises
@@ -67,18 +67,18 @@ class Stream:
         lengths = np.diff(cuts) + 2 * extra
         ends = np.cumsum(lengths)
         sentence = np.repeat(np.arange(lengths.size), lengths)
-        place = np.arange(sentence.size) - np.repeat(ends - lengths, lengths)
+        index = np.arange(sentence.size) - np.repeat(ends - lengths, lengths)
         if not extra:
-            return cls(tokens, place, sentence, lengths.size, 0)
-        laid = np.empty(sentence.size, np.int64)
-        laid[ends - lengths], laid[ends - 1] = BOS, EOS
-        laid[np.arange(tokens.size) + 2 * np.repeat(np.arange(lengths.size), np.diff(cuts)) + 1] = tokens
-        return cls(laid, place, sentence, lengths.size, 1)
+            return cls(tokens, index, sentence, lengths.size, 0)
+        bordered = np.empty(sentence.size, np.int64)
+        bordered[ends - lengths], bordered[ends - 1] = BOS, EOS
+        bordered[np.arange(tokens.size) + 2 * np.repeat(np.arange(lengths.size), np.diff(cuts)) + 1] = tokens
+        return cls(bordered, index, sentence, lengths.size, 1)
 
     @property
     def predicted(self) -> NDArray[np.bool_]:
         """Which tokens a model has to predict."""
-        return self.place >= self.first
+        return self.index >= self.first
 
 
 def _checked(ids: ArrayLike, offsets: ArrayLike, vocabulary_size: int) -> tuple[Ints, Ints]:
@@ -110,7 +110,7 @@ class NGramCounts:
     vocabulary_size : int, at least 3
         Ids are in [0, vocabulary_size); 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
     start : {"pad", "lower_order"}
-        How sentences begin, see `Stream`.
+        How sentences begin, see `TokenStream`.
     keys : tuple of n-1 int64 arrays
         Sorted keys of the orders 2..n.
     counts : tuple of n int64 arrays
@@ -133,12 +133,12 @@ class NGramCounts:
         return int(self.counts[0].sum())
 
     def size(self, order: int) -> int:
-        """Number of places in the table of an order."""
+        """Number of entries in the table of an order."""
         return self.counts[order - 1].size
 
     @cached_property
     def parents(self) -> tuple[Ints, ...]:
-        """Place of each entry's first k-1 tokens in the table below; order 1 has the empty context, place 0."""
+        """Place of each entry's first k-1 tokens in the table below; order 1 has the empty context, index 0."""
         return (np.zeros(self.vocabulary_size, np.int64), *(key // self.vocabulary_size for key in self.keys))
 
     @cached_property
@@ -175,17 +175,17 @@ class NGramCounts:
         if keys.size == 0:
             return np.full(context.shape, -1)
         sought = context * self.vocabulary_size + token
-        place = np.minimum(_search(keys, sought), keys.size - 1)
-        return np.where((keys[place] == sought) & (context >= 0) & (token >= 0), place, -1)
+        index = np.minimum(_search(keys, sought), keys.size - 1)
+        return np.where((keys[index] == sought) & (context >= 0) & (token >= 0), index, -1)
 
-    def locate(self, stream: Stream) -> list[Ints]:
-        """For each order the places of the k-grams that end at each token of the stream; -1 where never seen."""
+    def locate(self, stream: TokenStream) -> list[Ints]:
+        """For each order the indices of the k-grams that end at each token of the stream; -1 where never seen."""
         found = [stream.tokens]
         for order in range(2, self.n + 1):
-            place = np.full(stream.tokens.size, -1)
-            inside = np.flatnonzero(stream.place >= order - 1)
-            place[inside] = self.find(order, found[-1][inside - 1], stream.tokens[inside])
-            found.append(place)
+            index = np.full(stream.tokens.size, -1)
+            inside = np.flatnonzero(stream.index >= order - 1)
+            index[inside] = self.find(order, found[-1][inside - 1], stream.tokens[inside])
+            found.append(index)
         return found
 
     def contexts(self, history: Ints) -> list[Ints]:
@@ -199,14 +199,14 @@ class NGramCounts:
         width = history.shape[1]
         found = []
         for length in range(1, width + 1):
-            place = history[:, width - length]
+            index = history[:, width - length]
             for order in range(2, length + 1):
-                place = self.find(order, place, history[:, width - length + order - 1])
-            found.append(place)
+                index = self.find(order, index, history[:, width - length + order - 1])
+            found.append(index)
         return found
 
     def totals(self, order: int, counts: NDArray[np.generic] | None = None) -> NDArray[np.float64]:
-        """Sum of the counts that follow each context; the context's count AS a context. Shape (places below,)."""
+        """Sum of the counts that follow each context; the context's count AS a context. Shape (entries below,)."""
         weights = self.counts[order - 1] if counts is None else counts
         return self.per_context(order, weights)
 
@@ -222,12 +222,12 @@ class NGramCounts:
         left = np.bincount(self.lowers[order], weights=self.counts[order], minlength=self.size(order))
         return np.asarray(self.counts[order - 1] - left)
 
-    def decode(self, order: int, places: Ints) -> Ints:
-        """The k-grams at these places, shape (len(places), order)."""
+    def decode(self, order: int, indices: Ints) -> Ints:
+        """The k-grams at these indices, shape (len(indices), order)."""
         columns = []
         for k in range(order, 0, -1):
-            columns.append(self.tokens[k - 1][places])
-            places = self.parents[k - 1][places]
+            columns.append(self.tokens[k - 1][indices])
+            indices = self.parents[k - 1][indices]
         return np.stack(columns[::-1], axis=-1)
 
     def state(self) -> dict[str, Array]:
@@ -271,11 +271,11 @@ def count_ngrams(
     >>> table.decode(2, np.arange(2)).tolist(), table.counts[1].tolist()
     ([[3, 4], [4, 3]], [2, 1])
     """
-    stream = Stream.of(ids, offsets, vocabulary_size, start)
+    stream = TokenStream.of(ids, offsets, vocabulary_size, start)
     return count_stream(stream, n, vocabulary_size, start)
 
 
-def count_stream(stream: Stream, n: int, vocabulary_size: int, start: Start) -> NGramCounts:
+def count_stream(stream: TokenStream, n: int, vocabulary_size: int, start: Start) -> NGramCounts:
     """`count_ngrams` of a stream that is laid out already."""
     unigrams = np.bincount(stream.tokens[stream.predicted], minlength=vocabulary_size)
     keys: list[Ints] = []
@@ -283,7 +283,7 @@ def count_stream(stream: Stream, n: int, vocabulary_size: int, start: Start) -> 
     below = stream.tokens
     for order in range(2, n + 1):
         _check_keys(counts[-1].size, vocabulary_size)
-        inside = np.flatnonzero(stream.place >= order - 1)
+        inside = np.flatnonzero(stream.index >= order - 1)
         key = below[inside - 1] * vocabulary_size + stream.tokens[inside]
         unique, inverse, count = _group(key, inverse=order < n)
         keys.append(unique)
@@ -338,13 +338,13 @@ def _search(keys: Ints, sought: Ints) -> Ints:
     if sought.size < _MANY:
         return np.searchsorted(keys, sought)
     ascending = np.argsort(sought)
-    place = np.empty(sought.shape, np.int64)
-    place[ascending] = np.searchsorted(keys, sought[ascending])
-    return place
+    index = np.empty(sought.shape, np.int64)
+    index[ascending] = np.searchsorted(keys, sought[ascending])
+    return index
 
 
 def _group(key: Ints, *, inverse: bool = True) -> tuple[Ints, Ints | None, Ints]:
-    """Sorted unique keys, the place of each key among them, how often each came. `numpy.unique`, twice as fast."""
+    """Sorted unique keys, the index of each key among them, how often each came. `numpy.unique`, twice as fast."""
     order = np.argsort(key) if inverse else None
     ordered = np.sort(key) if order is None else key[order]
     fresh = np.empty(key.size, np.bool_)
@@ -354,9 +354,9 @@ def _group(key: Ints, *, inverse: bool = True) -> tuple[Ints, Ints | None, Ints]
     count = np.diff(begins, append=key.size)
     if order is None:
         return ordered[begins], None, count
-    place = np.empty(key.size, np.int64)
-    place[order] = np.cumsum(fresh) - 1
-    return ordered[begins], place, count
+    index = np.empty(key.size, np.int64)
+    index[order] = np.cumsum(fresh) - 1
+    return ordered[begins], index, count
 
 
 def _check_keys(entries: int, vocabulary_size: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from gnomon.data.counting import BOS, EOS, NGramCounts, TokenStream, count_ngrams, merge_counts, sum_counts
 from gnomon.errors import UserValueError
-from gnomon.inference.counting import BOS, EOS, NGramCounts, Stream, count_ngrams, merge_counts, sum_counts
 
 STARTS: list[Literal["pad", "lower_order"]] = ["pad", "lower_order"]
 
@@ -135,9 +135,9 @@ def test_orders_and_vocabularies_whose_power_exceeds_64_bits() -> None:
 def test_places_are_found_and_what_was_never_seen_is_not() -> None:
     ids, offsets = text(4, 10, 6)
     table = count_ngrams(ids, offsets, n=3, vocabulary_size=6, start="lower_order")
-    places = table.locate(Stream.of(ids, offsets, 6, "lower_order"))
-    grams = table.decode(3, places[2][places[2] >= 0])
-    ends = np.flatnonzero(places[2] >= 0)
+    indices = table.locate(TokenStream.of(ids, offsets, 6, "lower_order"))
+    grams = table.decode(3, indices[2][indices[2] >= 0])
+    ends = np.flatnonzero(indices[2] >= 0)
     assert np.array_equal(grams, np.stack([ids[ends - 2], ids[ends - 1], ids[ends]], axis=1))
     assert table.find(2, np.array([3]), np.array([1])).tolist() == [-1]
     history = np.array([[-1, 3], [3, 4], [-1, -1], [1, 1]])
