@@ -79,7 +79,7 @@ class HardExamples:
     @property
     def probabilities(self) -> Floats:
         """q of each row, shape (n,); uniform while all scores are 0."""
-        return self._law()[0].copy()
+        return self._distribution()[0].copy()
 
     @checked
     def sample_batch(
@@ -108,7 +108,7 @@ class HardExamples:
         if size < 1:
             raise UserValueError(f"size must be at least 1, got {size}", "size")
         affordable(size, "size", "take smaller batches")
-        _, sums = self._law()
+        _, sums = self._distribution()
         u = noise.uniform((size,), draw, like=sums)
         rows = np.searchsorted(sums, u * sums[-1], side="right")
         rows = np.minimum(rows, self.n - 1).astype(np.int64)  # rounding may carry u to the end
@@ -116,7 +116,7 @@ class HardExamples:
 
     def weights(self, rows: ArrayLike) -> Floats:
         """``1 / (N q_i)`` of some rows by the scores of now: use those that `sample_batch` gave with the rows."""
-        return 1 / (self.n * self._law()[0][self._checked(rows)])
+        return 1 / (self.n * self._distribution()[0][self._checked(rows)])
 
     def update_scores(self, rows: ArrayLike, scores: Array) -> None:
         """Give rows new scores; of a row that comes twice the last one counts.
@@ -155,7 +155,7 @@ class HardExamples:
         _check_scores(scores, np.arange(self.n))
         self._scores, self._cached = scores, None
 
-    def _law(self) -> tuple[Floats, Floats]:
+    def _distribution(self) -> tuple[Floats, Floats]:
         """Probabilities and their running sum, made anew after scores have changed."""
         if self._cached is None:
             largest = self._scores.max()

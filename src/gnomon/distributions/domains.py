@@ -395,7 +395,7 @@ class Labels:
         if bad.any():
             row = int(bad.argmax())
             raise UserValueError(
-                f"Unknown label type: continuous. Label {labels[row]} in {name} is no class", f"row {row}",
+                f"Unknown label type: continuous. Label {labels[row]} in {name} is not a class", f"row {row}",
                 "use text or whole numbers for classes, or choose a regression",
             )  # fmt: skip
         return labels
@@ -417,7 +417,9 @@ class Labels:
         if texts.any():
             row = int((texts != texts[0]).argmax())
             raise UserValueError(
-                f"{name} mixes text with numbers: {labels[row]!r}", f"row {row}", "make all labels text"
+                f"{name} must be all text or all numbers, got also {labels[row]!r}",
+                f"row {row}",
+                "make all labels text",
             )
         numbers: np.ndarray[Any, Any] = np.array(labels.tolist())
         return self._whole(numbers, name) if numbers.dtype.kind == "f" else numbers

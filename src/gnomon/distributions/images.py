@@ -133,7 +133,7 @@ class Images(Domain):
             )  # fmt: skip
         if self.shape is not None and shape != _whole(self.shape):
             raise UserValueError(
-                f"images of {size_of(shape)} in {name}, not {size_of(_whole(self.shape))}",
+                f"{name} must have images of {size_of(_whole(self.shape))}, got {size_of(shape)}",
                 name,
                 "give images of one size",
             )

@@ -109,7 +109,7 @@ def entropy_of_counts(counts: ArrayLike, *, correction: str = "miller-madow", ba
 
 
 def largest_entropy(k: float, base: float = math.e) -> float:
-    """The entropy that none on k outcomes (or on an interval of length k) exceeds: log k, the uniform law's.
+    """The entropy that none on k outcomes (or on an interval of length k) exceeds: log k, the uniform distribution's.
 
     Examples
     --------

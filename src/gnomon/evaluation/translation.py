@@ -88,9 +88,9 @@ def translation_scores(translations: Sequence[str], references: Sequence[str], u
     >>> found["exact"].value, found["bleu"].data_space
     (0.5, 'translations, tokens by char')
     """
-    said, wanted = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
-    exact = np.array([a == b for a, b in zip(said, wanted, strict=True)], np.float64)
-    score = replace(bleu(said, wanted, tokenizer="none"), data_space=f"translations, tokens by {unit}")
+    given, wanted = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
+    exact = np.array([a == b for a, b in zip(given, wanted, strict=True)], np.float64)
+    score = replace(bleu(given, wanted, tokenizer="none"), data_space=f"translations, tokens by {unit}")
     return {
         "bleu": score,
         "exact": Score.from_pointwise(exact, name="exact", unit="fraction", data_space="translations"),

@@ -299,15 +299,16 @@ def sample_scores(
         error=2 * float(of_made.std(ddof=1)) / math.sqrt(m), **facts,
     )  # fmt: skip
     first = mmd_test(x, y, noise.child("mmd"), permutations=permutations, bandwidth=h)
-    told = classifier_test(x, y, noise.child("classifier"))
+    classifier = classifier_test(x, y, noise.child("classifier"))
     tests = 2 * (min(n, m) // 2)
+    p = classifier.statistic
     apart = Score(
-        told.statistic, math.sqrt(told.statistic * (1 - told.statistic) / tests), unit="fraction", name="told_apart",
+        p, math.sqrt(p * (1 - p) / tests), unit="fraction", name="told_apart",
         n=tests, **facts,
     )  # fmt: skip
     ps = {
         name: Score(p, name=name, unit="probability", kind="estimate", data_space=data_space)
-        for name, p in (("mmd_p_value", first.p_value), ("told_p_value", told.p_value))
+        for name, p in (("mmd_p_value", first.p_value), ("told_p_value", classifier.p_value))
     }
     spread = density_coverage(x, y, neighbors=min(5, n - 1))
     return {"mmd": mmd, "told_apart": apart, **ps, **spread}

@@ -172,8 +172,8 @@ class DirectedGraph:
                 if not missing[child]:
                     ready.append(child)
         if len(order) < len(missing):
-            told = " -> ".join(map(str, self._cycle({node for node, count in missing.items() if count})))
-            raise UserValueError(f"the graph has the cycle {told}", "parents", "drop one of its edges")
+            cycle = " -> ".join(map(str, self._cycle({node for node, count in missing.items() if count})))
+            raise UserValueError(f"the graph has the cycle {cycle}", "parents", "drop one of its edges")
         return tuple(order)
 
     def _cycle(self, tangled: set[Hashable]) -> list[Hashable]:

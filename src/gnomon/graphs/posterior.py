@@ -72,17 +72,17 @@ def posterior_graph(
     """
     _check_graph(graph)
     known = tuple(dict.fromkeys(names_of(observed, "observed")))
-    asked = None if latents is None else tuple(dict.fromkeys(names_of(latents, "latents")))
-    both = [node for node in asked or () if node in known]
+    latent = None if latents is None else tuple(dict.fromkeys(names_of(latents, "latents")))
+    both = [node for node in latent or () if node in known]
     if both:
         raise UserValueError(f"{both[0]!r} is both observed and latent", "latents", "leave it out of one of them")
     if isinstance(graph, DirectedGraph):
-        graph = (graph if asked is None else graph.ancestral((*known, *asked))).moral()
+        graph = (graph if latent is None else graph.ancestral((*known, *latent))).moral()
     if isinstance(graph, LayeredGraph):
         layers = graph.without(map(str, known))
-        return layers if asked is None else layers.marginal(map(str, asked))
+        return layers if latent is None else layers.marginal(map(str, latent))
     left = graph.without(known)
-    return left if asked is None else left.marginal(asked)
+    return left if latent is None else left.marginal(latent)
 
 
 def is_factorial(graph: DirectedGraph | UndirectedGraph | LayeredGraph, observed: Iterable[Hashable] = ()) -> bool:

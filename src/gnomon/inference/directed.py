@@ -1,4 +1,4 @@
-"""Directed models: a conditional law for each node of a graph; exact joint draws in one pass."""
+"""Directed models: a conditional distribution for each node of a graph; exact joint draws in one pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gnomon.numeric.given import affordable, checked, numbers
 __all__ = ["Conditional", "DirectedModel", "Draws", "as_directed"]
 
 Conditional = Any
-"""A `ConditionalTable` or the like (``distribution(parents)``), a function of the parents or, of a root, a law."""
+"""A `ConditionalTable` or the like (``distribution(parents)``), a function of the parents; of a root a distribution."""
 
 
 class Draws:
@@ -72,7 +72,7 @@ class Draws:
 
 
 class DirectedModel:
-    """A directed graph with a conditional law per node: ``p(x) = prod_i p(x_i | parents(x_i))``.
+    """A directed graph with a conditional distribution per node: ``p(x) = prod_i p(x_i | parents(x_i))``.
 
     Parameters
     ----------
@@ -80,8 +80,9 @@ class DirectedModel:
         Nodes are texts, which also address their random numbers.
     conditionals : mapping of str to Conditional
         Of each node: a `ConditionalTable`, its axes in the order of the node's parents; or a function that takes the
-        parents' values, name to array (n, ...), and gives a law with one row for each (``sample(noise, draw)``,
-        ``log_prob(x)``); or, of a root, the law of one outcome. Laws over several numbers per row are sums of theirs.
+        parents' values, name to array (n, ...), and gives a distribution with one row for each (``sample(noise,
+        draw)``, ``log_prob(x)``); or, of a root, the distribution of one outcome. Laws over several numbers per row are
+        sums of theirs.
 
     Raises
     ------
@@ -139,7 +140,7 @@ class DirectedModel:
         return tuple(map(str, self.graph.parents(node)))
 
     def distribution(self, node: str, values: Mapping[str, Array] | Draws) -> Any:
-        """The law of a node given its parents' values, one row for each."""
+        """The distribution of a node given its parents' values, one row for each."""
         conditional = self.conditionals[node]
         if hasattr(conditional, "distribution"):
             return conditional.distribution({parent: values[parent] for parent in self.parents(node)})
@@ -175,7 +176,7 @@ class DirectedModel:
             over the draws, (n, ...), or has length 1.
         evidence : mapping of str to value, optional
             Nodes that were observed. Only where all ancestors of an observed node are observed too (or set): what is
-            drawn then follows the conditional law.
+            drawn then follows the conditional distribution.
         order : sequence of str, optional
             Another topological order.
 
@@ -218,12 +219,12 @@ class DirectedModel:
     def node_log_prob(self, node: str, values: Mapping[str, Array] | Draws) -> Array:
         """Log density of a node's values given its parents', shape (n,)."""
         self.graph.known(node)
-        x, law = values[node], self.distribution(node, values)
-        wanted = _shape(law, len(x), bool(self.parents(node)))
+        x, distribution = values[node], self.distribution(node, values)
+        wanted = _shape(distribution, len(x), bool(self.parents(node)))
         if wanted is not None and tuple(x.shape) != wanted:
             what = f"{node!r} must have values of shape {wanted}, got {tuple(x.shape)}"
             raise UserValueError(what, "values")
-        log_p = law.log_prob(x)
+        log_p = distribution.log_prob(x)
         if log_p.ndim > 1:
             log_p = log_p.reshape(len(x), -1).sum(-1)
         if tuple(log_p.shape) != (len(x),):
@@ -239,12 +240,12 @@ class DirectedModel:
         for node in nodes:
             if node in values and node not in held:
                 continue
-            law = self.distribution(node, values)
+            distribution = self.distribution(node, values)
             if node in values:
-                values[node] = _shaped(values[node], law, bool(self.parents(node)), node)
+                values[node] = _shaped(values[node], distribution, bool(self.parents(node)), node)
                 continue
             stream = noise.child(node)
-            x = law.sample(stream, 0) if self.parents(node) else _repeat(law, n, stream)
+            x = distribution.sample(stream, 0) if self.parents(node) else _repeat(distribution, n, stream)
             if len(x) != n:
                 what = f"the distribution of {node!r} must give {n} rows, one per row of the parents, got {len(x)}"
                 raise UserValueError(what, "conditionals")
@@ -335,20 +336,20 @@ def _undirected(model: Any) -> UserTypeError:
     return UserTypeError(f"model must be a DirectedModel of a DirectedGraph, got a {name}", "model")
 
 
-def _shape(law: Any, n: int, inner: bool) -> tuple[int, ...] | None:
-    """Shape of n outcomes of a law; None where it does not say. The law of a node with parents has its own n rows."""
-    if hasattr(law, "batch_shape") and hasattr(law, "event_shape"):
-        rows = (*law.batch_shape, *law.event_shape)
-    elif isinstance(law, Bernoulli | Categorical):
-        rows = tuple(law.logits.shape)[: None if isinstance(law, Bernoulli) else -1]
+def _shape(distribution: Any, n: int, inner: bool) -> tuple[int, ...] | None:
+    """Shape of n outcomes, None where the distribution does not say; that of a node with parents has its own n rows."""
+    if hasattr(distribution, "batch_shape") and hasattr(distribution, "event_shape"):
+        rows = (*distribution.batch_shape, *distribution.event_shape)
+    elif isinstance(distribution, Bernoulli | Categorical):
+        rows = tuple(distribution.logits.shape)[: None if isinstance(distribution, Bernoulli) else -1]
     else:
         return None
     return rows if inner else (n, *rows)
 
 
-def _shaped(x: Array, law: Any, inner: bool, node: str) -> Array:
-    """Held values in the shape of the law's outcomes; a number per row stands for all of an outcome."""
-    wanted = _shape(law, len(x), inner)
+def _shaped(x: Array, distribution: Any, inner: bool, node: str) -> Array:
+    """Held values in the shape of the distribution's outcomes; a number per row stands for all of an outcome."""
+    wanted = _shape(distribution, len(x), inner)
     if wanted is None or tuple(x.shape) == wanted:
         return x
     if x.ndim > 1 or wanted[:1] != (len(x),):
@@ -358,10 +359,10 @@ def _shaped(x: Array, law: Any, inner: bool, node: str) -> Array:
     return x.expand(wanted) if is_tensor(x) else np.array(np.broadcast_to(x, wanted))
 
 
-def _repeat(law: Any, n: int, noise: Noise) -> Array:
-    """n draws of a root's law."""
-    if isinstance(law, Bernoulli):
-        a = law.logits
+def _repeat(distribution: Any, n: int, noise: Noise) -> Array:
+    """n draws of a root's distribution."""
+    if isinstance(distribution, Bernoulli):
+        a = distribution.logits
         wide = a.expand(n, *a.shape) if is_tensor(a) else np.broadcast_to(a, (n, *np.shape(a)))
         return Bernoulli(wide).sample(noise, 0)
-    return law.sample(noise, 0, (n,))
+    return distribution.sample(noise, 0, (n,))

@@ -24,11 +24,11 @@ _FAR = 15.0  # in logs or log-odds from the start: a factor of three millions
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate:
-    """The most likely law of a family.
+    """The most likely distribution of a family.
 
     Parameters
     ----------
-    law : Family
+    distribution : Family
     parameters : dict of str to float
         The fitted ones.
     log_likelihood : float
@@ -40,7 +40,7 @@ class PointEstimate:
         `parameters`: Laplace's covariance where there is a prior.
     """
 
-    law: Family
+    distribution: Family
     parameters: dict[str, float]
     log_likelihood: float
     objective: float
@@ -60,7 +60,7 @@ def maximum_likelihood(
     Parameters
     ----------
     family : class
-        A family of one-dimensional laws, `Normal`, `Gamma`, `Poisson` ....
+        A family of one-dimensional distributions, `Normal`, `Gamma`, `Poisson` ....
     x : array of shape (n,)
         Rows inside the family's support.
     weight : array of shape (n,), >= 0, optional

@@ -88,7 +88,8 @@ class _Game(Objective):
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of the player whose turn it is, on a batch with data ``X``, and ``y`` where it is conditional.
 
-        As many rows are made as the batch has, of its classes (the classes' law in the data) and with its weights.
+        As many rows are made as the batch has, of its classes (the classes' distribution in the data) and with its
+        weights.
         """
         weight = torch.as_tensor(batch.weight)
         y = torch.as_tensor(batch.data["y"]) if model.conditional else None

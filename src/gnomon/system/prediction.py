@@ -234,7 +234,7 @@ class DensityRegressor(Regressor):
     """
 
     def target_distribution(self, rows: Floats) -> Any:
-        """The law of y given each row: a family of batch shape (n,) or (n, t) with `mean` and `variance`."""
+        """The distribution of y given each row: a family of batch shape (n,) or (n, t) with `mean` and `variance`."""
         raise NotImplementedError
 
     def draw_targets(self, rows: Floats, noise: contracts.Noise) -> Floats:
@@ -245,7 +245,7 @@ class DensityRegressor(Regressor):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected y of each row, shape (n,) or (n, t); with `return_std` also its standard deviation, noise included.
 
-        The deviation is infinite where the law has none.
+        The deviation is infinite where the distribution has none.
         """
         rows = self._rows(X)
         return (

@@ -1,4 +1,4 @@
-"""Stationary laws, ergodicity and mixing times of finite chains."""
+"""Stationary distributions, ergodicity and mixing times of finite chains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gnomon.inference.mcmc.stationary import (
     second_eigenvalue,
     spectral_gap,
     stationary,
-    stationary_laws,
+    stationary_distributions,
     total_variation_curve,
 )
 from oracles.toys import tiny_rbm
@@ -41,13 +41,13 @@ def test_known_laws():
     assert is_irreducible(CYCLE) and not is_aperiodic(CYCLE) and period(CYCLE) == 2
     assert is_irreducible(TWO) and is_aperiodic(TWO)
     a = random_chain(12, 0)
-    law = np.linalg.matrix_power(a, 4096)[:, 5]
-    assert stationary(a) == pytest.approx(law, abs=1e-13)
+    distribution = np.linalg.matrix_power(a, 4096)[:, 5]
+    assert stationary(a) == pytest.approx(distribution, abs=1e-13)
 
 
 @pytest.mark.spec("INF-13")
 def test_a_stiff_chain_keeps_its_digits():
-    """Birth and death with rates of 1e-9 and less: the law is a product of ratios, by detailed balance."""
+    """Birth and death with rates of 1e-9 and less: the distribution is a product of ratios, by detailed balance."""
     up, down = np.array([1e-9, 1e-12, 0.3, 1e-7]), np.array([1e-14, 1e-3, 1e-10, 0.5])
     a = np.diag(up, -1) + np.diag(down, 1)
     a += np.diag(1 - a.sum(axis=0))
@@ -63,11 +63,13 @@ def test_every_closed_class_is_told_and_none_is_picked():
     a[:, 2] = [0.2, 0.3, 0.1, 0.4, 0, 0]
     a[:, 3] = [0, 0, 1, 0, 0, 0]
     assert [c.tolist() for c in closed_classes(a)] == [[0, 5], [1, 4]]
-    assert stationary_laws(a) == pytest.approx(np.array([[0.5, 0, 0, 0, 0, 0.5], [0, 0.75, 0, 0, 0.25, 0]]), abs=1e-15)
+    assert stationary_distributions(a) == pytest.approx(
+        np.array([[0.5, 0, 0, 0, 0, 0.5], [0, 0.75, 0, 0, 0.25, 0]]), abs=1e-15
+    )
     assert not is_irreducible(a) and period(a) == 2
-    with pytest.raises(UserValueError, match=r"2 closed classes .*use stationary_laws"):
+    with pytest.raises(UserValueError, match=r"2 closed classes .*use stationary_distributions"):
         stationary(a)
-    one_sink = np.array([[1.0, 0.5], [0.0, 0.5]])  # not irreducible, yet one law
+    one_sink = np.array([[1.0, 0.5], [0.0, 0.5]])  # not irreducible, yet one distribution
     assert not is_irreducible(one_sink)
     assert stationary(one_sink).tolist() == [1, 0]
 

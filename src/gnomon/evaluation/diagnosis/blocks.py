@@ -92,7 +92,7 @@ def units(machine: Machine) -> list[Finding] | str:
         return "there are no rows to show the hidden units"
     rows = convert(to_numpy(machine.rows)[:ROWS], prototype(machine.model))
     means = mean_field(machine.model, {machine.visible: (rows, None)})
-    told = []
+    findings = []
     for block in machine.model.blocks:
         if block == machine.visible:
             continue
@@ -100,13 +100,13 @@ def units(machine: Machine) -> list[Finding] | str:
         off, on = np.flatnonzero(p.max(axis=0) < DEAD), np.flatnonzero(p.min(axis=0) > SATURATED)
         evidence = f"of {p.shape[1]} units of {block} {len(off)} are off and {len(on)} are on for all of {len(p)} rows"
         if not len(off) + len(on):
-            told.append(Finding("ok", f"every unit of {block} answers to the data", evidence))
+            findings.append(Finding("ok", f"every unit of {block} answers to the data", evidence))
             continue
         few = ", ".join(str(i) for i in sorted([*off.tolist(), *on.tolist()])[:8])
         level = "warning" if len(off) + len(on) >= 0.1 * p.shape[1] else "notice"
         remedy = "a lower learning rate, smaller initial weights, or fewer units"
-        told.append(Finding(level, f"dead or saturated units of {block}: {few}", evidence, remedy))  # type: ignore[arg-type]
-    return told or "there are no hidden blocks"
+        findings.append(Finding(level, f"dead or saturated units of {block}: {few}", evidence, remedy))  # type: ignore[arg-type]
+    return findings or "there are no hidden blocks"
 
 
 def mixing(machine: Machine) -> list[Finding] | str:

@@ -23,7 +23,7 @@ LEAST = 8
 
 
 def agreement(found: Draws) -> list[Finding] | str:
-    """Whether the chains saw the same law: R-hat, the worst coordinate named, and which chains stand apart."""
+    """Whether the chains saw the same distribution: R-hat, the worst coordinate named, and which chains stand apart."""
     if found.shape[1] < LEAST:
         return f"{found.shape[1]} draws per chain, {LEAST} are needed"
     summary = found.summary()
@@ -75,17 +75,21 @@ def constants(found: Draws) -> list[Finding] | str:
         same = (flat == flat[:1, :1]).all(axis=(0, 1))
         still += [f"{name}[{i}]" for i in np.flatnonzero(finite & same)]
         broken += [f"{name}[{i}]" for i in np.flatnonzero(~finite)]
-    told = []
+    findings = []
     if broken:
-        told.append(Finding("warning", "draws that are not finite", _few(broken), "the density is not finite there"))
+        findings.append(
+            Finding("warning", "draws that are not finite", _few(broken), "the density is not finite there")
+        )
     if still:
         words = "is it impossible for them to change, or are the chains stuck?"
-        told.append(Finding("notice", "coordinates that never moved", _few(still), words))
-    return told or [Finding("ok", "every coordinate moved", f"in {found.shape[1]} draws of {found.shape[0]} chains")]
+        findings.append(Finding("notice", "coordinates that never moved", _few(still), words))
+    return findings or [
+        Finding("ok", "every coordinate moved", f"in {found.shape[1]} draws of {found.shape[0]} chains")
+    ]
 
 
 def divergences(found: Draws) -> list[Finding] | str:
-    """Moves of Hamiltonian Monte Carlo whose energy ran away: parts of the law are not reached."""
+    """Moves of Hamiltonian Monte Carlo whose energy ran away: parts of the distribution are not reached."""
     if "divergent" not in found.info:
         return "the kernel has no divergences"
     flags = found.info["divergent"]

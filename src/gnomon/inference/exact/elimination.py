@@ -127,7 +127,7 @@ class VariableElimination:
         return joint if self._model.normalized else joint - self.log_partition()
 
     def posterior(self, query: Sequence[str], evidence: Mapping[str, int] | None = None) -> Table:
-        """Joint law of the query given the evidence, as a table with the query's axes.
+        """Joint distribution of the query given the evidence, as a table with the query's axes.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class VariableElimination:
     def map(self, evidence: Mapping[str, int] | None = None) -> MostProbable:
         """The most probable assignment given the evidence; the first value where several are equal.
 
-        It is the mode of the joint law, which need not consist of the modes of the marginals.
+        It is the mode of the joint distribution, which need not consist of the modes of the marginals.
         """
         problem = self._problem(evidence, (), kept=True)
         buckets: list[_Bucket] = []
@@ -181,7 +181,8 @@ class VariableElimination:
     def sample_posterior(self, n: int, noise: Noise, evidence: Mapping[str, int] | None = None) -> dict[str, Codes]:
         """Independent exact draws of all variables that are not observed, given the evidence.
 
-        The variables are drawn in the reverse of the order, each from its law given those drawn before that matter.
+        The variables are drawn in the reverse of the order, each from its distribution given those drawn before that
+        matter.
 
         Parameters
         ----------
@@ -248,14 +249,14 @@ class VariableElimination:
         return tuple(map(str, found)), cost
 
     def _check_cost(self, cost: OrderCost, n: int, kept: bool) -> None:
-        entries, told = cost.largest, "a table"
+        entries, size = cost.largest, "a table"
         if kept and cost.total > 8 * self.limit >= 8 * cost.largest:
-            entries, told = cost.total / 8, "tables together"
+            entries, size = cost.total / 8, "tables together"
         if entries <= self.limit:
             return
-        whole = cost.total if told != "a table" else entries
+        whole = cost.total if size != "a table" else entries
         raise UserValueError(
-            f"eliminating {n} variables takes {told} of at least {whole:.3g} entries ({8 * whole:.2g} bytes, "
+            f"eliminating {n} variables takes {size} of at least {whole:.3g} entries ({8 * whole:.2g} bytes, "
             f"{_SECONDS_PER_ENTRY * whole:.1g} s; width {cost.width}), above the limit of {self.limit}",
             remedy="observe more variables, sample (gnomon.sample_chain, likelihood weighting), or raise `limit`",
         )

@@ -21,7 +21,7 @@ Feature = Callable[[Floats], ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class MaximumEntropy:
-    r"""The law :math:`p(x) = \exp(\sum_k \lambda_k t_k(x) - A)` on nodes, made by `maximum_entropy`.
+    r"""The distribution :math:`p(x) = \exp(\sum_k \lambda_k t_k(x) - A)` on nodes, made by `maximum_entropy`.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class MaximumEntropy:
 
     @property
     def means(self) -> Floats:
-        """Means of the features under the law: the targets."""
+        """Means of the features under the distribution: the targets."""
         return np.matmul(_table(self.features, self.nodes), self.weights * np.exp(self.log_prob(self.nodes)))
 
 
@@ -65,7 +65,7 @@ def maximum_entropy(
     discrete: bool = False,
     n_nodes: int = 2000,
 ) -> MaximumEntropy:
-    r"""The law of largest entropy among those whose features have given means.
+    r"""The distribution of largest entropy among those whose features have given means.
 
     Its multipliers minimize the convex dual :math:`A(\lambda) - \sum_k \lambda_k m_k`, whose gradient is the difference
     of the means; Newton's steps find them.
@@ -85,7 +85,7 @@ def maximum_entropy(
     Raises
     ------
     UserValueError
-        Means that no law on the support has, or features that depend on each other.
+        Means that no distribution on the support has, or features that depend on each other.
 
     References
     ----------

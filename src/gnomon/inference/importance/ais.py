@@ -141,7 +141,9 @@ def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: Keep | None 
     """The path from a base to a model with blocks: the model's own (``HasPath``) where it has one."""
     kept = bridged_blocks(model, keep)
     if not hasattr(base, "log_partition"):
-        raise UserTypeError(f"a {type(base).__name__} is no base", "base", "pass model.base(...)")
+        raise UserTypeError(
+            f"base must have log_partition, got a {type(base).__name__}", "base", "pass model.base(...)"
+        )
     if isinstance(model, HasPath):
         return model.path(base, check_rising(etas, "schedule"), kept)
     return BridgePath(model, base, check_rising(etas, "schedule"), kept)
@@ -190,23 +192,23 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     return WeightedSample(log_w + path.log_z0, x)
 
 
-def _blocks(path: Path, chains: int, noise: Noise, told: bool) -> list[Iterator[Level]]:
+def _blocks(path: Path, chains: int, noise: Noise, keeps_before: bool) -> list[Iterator[Level]]:
     """The walks of blocks of chains, the same for any number of threads, so that the results are the same too."""
     if not isinstance(path, BinaryPath) or chains <= _BLOCK:
-        return [_walk(path, chains, noise, told)]
+        return [_walk(path, chains, noise, keeps_before)]
     n = -(-chains // _BLOCK)
     cuts = pairwise([chains * k // n for k in range(n + 1)])
-    return [_walk(path.another(), stop - begin, noise.part(begin, stop), told) for begin, stop in cuts]  # type: ignore[attr-defined]
+    return [_walk(path.another(), stop - begin, noise.part(begin, stop), keeps_before) for begin, stop in cuts]  # type: ignore[attr-defined]
 
 
-def _walk(path: Path, chains: int, noise: Noise, told: bool) -> Iterator[Level]:
+def _walk(path: Path, chains: int, noise: Noise, keeps_before: bool) -> Iterator[Level]:
     """After every step the state before the move, the log weights and the state after it."""
     x = path.start(chains, noise.at(0))
     log_w: Array = 0.0
     last = len(path) - 1
     climb: Any = getattr(path, "climb", None) or partial(_climb, path)  # see Climbs
     for level in range(last):
-        before = x + 0 if told else x  # a climb may write over what it is given
+        before = x + 0 if keeps_before else x  # a climb may write over what it is given
         if level + 1 < last:
             gain, x = climb(level, x, noise.at(level + 1))
         else:

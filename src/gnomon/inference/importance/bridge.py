@@ -257,10 +257,10 @@ def _no_overlap(shared: float) -> UserValueError:
 
 
 def _notice(shared: float, converged: bool, max_iter: int, sides: tuple[WeightedSample, WeightedSample]) -> str:
-    said = []
+    notices = []
     if not converged:
-        said.append(f"the bridge has not converged in {max_iter} iterations")
+        notices.append(f"the bridge has not converged in {max_iter} iterations")
     if shared < _FEW_DRAWS:
-        said.append(f"only about {shared:.1f} draws lie where both densities count")
-    said += [f"{side.notice} (draws of p_{k})" for k, side in enumerate(sides) if side.notice]
-    return "; ".join(said)
+        notices.append(f"only about {shared:.1f} draws lie where both densities count")
+    notices += [f"{side.notice} (draws of p_{k})" for k, side in enumerate(sides) if side.notice]
+    return "; ".join(notices)

@@ -43,8 +43,8 @@ def chain_ratio(
     terms = [_terms(x, side) for x, side in ((x0, once.side0), (x1, once.side1))]
     ess0, ess1 = (_effective(one) for one in terms)
     found = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge, ess=(ess0, ess1), start=once.log_r_)
-    said = [found.notice, *(_unmixed(one) for one in terms)]
-    return replace(found, notice="; ".join(filter(None, said)))
+    notices = [found.notice, *(_unmixed(one) for one in terms)]
+    return replace(found, notice="; ".join(filter(None, notices)))
 
 
 @checked

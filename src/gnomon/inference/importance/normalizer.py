@@ -27,7 +27,7 @@ class Proposal:
 
     def __init__(self, family: Any) -> None:
         event = getattr(family, "event_shape", None)
-        event = np.shape(family.mean) if event is None else event  # laws of one vector have no batches
+        event = np.shape(family.mean) if event is None else event  # distributions of one vector have no batches
         shape = (*getattr(family, "batch_shape", ()), *event)
         if len(shape) > 1:
             raise UserValueError(
@@ -66,7 +66,7 @@ def as_proposal(proposal: Any) -> Any:
         if first != "sample_shape":
             return Proposal(inner) if first == "noise" else inner
         raise UserTypeError(
-            f"a {type(inner).__name__} of torch draws from the global generator", "proposal",
+            f"proposal must take its noise, got a {type(inner).__name__} of torch", "proposal",
             "use one of gnomon.distributions, such as gnomon.distributions.real.Normal",
         )  # fmt: skip
     raise UserTypeError(

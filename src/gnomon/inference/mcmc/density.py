@@ -45,14 +45,14 @@ class Density:
             return self._of_numpy(x)
         import torch
 
-        with torch.no_grad(), _told_shape(x):
+        with torch.no_grad(), _explained_shape(x):
             value = self.log_density(x)
         return _per_row(value, x)
 
     def _of_numpy(self, x: Array) -> Array:
         """The answer to a NumPy array; a density that is written for tensors alone is given one."""
         try:
-            with _told_shape(x):
+            with _explained_shape(x):
                 value = self.log_density(x)
         except UserError:
             raise
@@ -169,7 +169,7 @@ class TemperedBlocks:
 
     Joint energies mix linearly, ``E_beta = (1 - beta) E_0 + beta E``, and with them the logits of every conditional:
     one product of the model serves all temperatures. Of a model with hidden units the JOINT is tempered; the visible
-    units' law is the marginal of it, not their free energy times beta.
+    units' distribution is the marginal of it, not their free energy times beta.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def _shape_note(x: Array) -> str:
 
 
 @contextmanager
-def _told_shape(x: Array) -> Iterator[None]:
+def _explained_shape(x: Array) -> Iterator[None]:
     """Add to an error inside a log density what it had been given: one written for a single row fails here."""
     try:
         yield

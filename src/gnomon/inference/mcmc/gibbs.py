@@ -207,8 +207,8 @@ def block_kernel(model: HasBlocks, block: str) -> NDArray[np.float64]:
     """The transition matrix of one block of a two-block model: the other drawn given it, then it given the other.
 
     This is the chain that contrastive divergence runs and the one annealed importance sampling moves by:
-    ``T[i, j] = sum_h P(x_i | h) P(h | x_j)``. It is reversible with respect to the block's marginal. The law of CD-k
-    negative samples from data law d is T^k d.
+    ``T[i, j] = sum_h P(x_i | h) P(h | x_j)``. It is reversible with respect to the block's marginal. The distribution
+    of CD-k negative samples from data distribution d is T^k d.
 
     Parameters
     ----------

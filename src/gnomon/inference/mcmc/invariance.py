@@ -57,7 +57,7 @@ def check_invariance(
     statistics: Statistics | None = None,
     false_alarm: float = 1e-4,
 ) -> InvarianceReport:
-    """Move exact draws of the target by the kernel and test that their law is the same: ``q' = E_q T = q``.
+    """Move exact draws of the target by the kernel and test that their distribution is the same: ``q' = E_q T = q``.
 
     The mean change of each statistic is tested against 0 by its normal approximation, in pairs before and after, which
     sees small errors of a kernel that moves little; each coordinate of one half, moved, is tested against that of the
@@ -102,7 +102,9 @@ def check_invariance(
     found = {name: _paired(f(before), f(after)) for name, f in (statistics or _moments(before.shape[1])).items()}
     half = len(before) // 2
     for j in range(before.shape[1]):
-        found[f"law of x[{j}]"] = float(stats.ks_2samp(before[:half, j], after[half:, j], method="asymp").pvalue)
+        found[f"distribution of x[{j}]"] = float(
+            stats.ks_2samp(before[:half, j], after[half:, j], method="asymp").pvalue
+        )
     return InvarianceReport(found, false_alarm)
 
 

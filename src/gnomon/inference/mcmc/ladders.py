@@ -106,7 +106,7 @@ def adapt(betas: ArrayLike, swap_rates: ArrayLike) -> Floats:
 
     References
     ----------
-    Predescu, Predescu and Ciobanu (2004), "The incomplete beta function law for parallel tempering sampling of
+    Predescu, Predescu and Ciobanu (2004), "The incomplete beta function distribution for parallel tempering sampling of
     classical canonical systems"; Syed, Bouchard-Cote, Deligiannidis and Doucet (2022), "Non-reversible parallel
     tempering".
 
@@ -212,8 +212,8 @@ class LadderCheck:
 def check_ladder(betas: ArrayLike, capacity: ArrayLike) -> LadderCheck:
     """Whether a ladder passes critical temperatures, and whether its gaps let states through.
 
-    Near a critical temperature the law changes its nature within a short range of beta: the heat capacity peaks, and a
-    schedule must move slowly there.
+    Near a critical temperature the distribution changes its nature within a short range of beta: the heat capacity
+    peaks, and a schedule must move slowly there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Chains that are learned: a transition whose stationary law is the model, from corrupting and denoising in turn."""
+"""Learned chains: a transition whose stationary distribution is the model, from corrupting and denoising in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.mcmc import stationary as laws
+from gnomon.inference.mcmc import stationary as distributions
 from gnomon.inference.mcmc.chains import FiniteChain
 from gnomon.inference.mcmc.kernel import ChainState, Info
 from gnomon.numeric.given import affordable, check_fields, checked, doable, floats, whole
@@ -161,9 +161,10 @@ class FiniteDenoiser:
 class TransitionOperator:
     r"""A kernel that is a model: corrupt the row, then draw a clean one given the corrupted; what it settles on is p.
 
-    Where the denoiser is the true :math:`p(x | \tilde x)` of the data's law and the chain can reach everything, the
-    stationary law is the data's. There is no log density: only draws, and for finite states the matrix. As a kernel it
-    is its own target: ``gnomon.sample_chain(operator, operator, start=rows)`` with a row per chain, (chains, d).
+    Where the denoiser is the true :math:`p(x | \tilde x)` of the data's distribution and the chain can reach
+    everything, the stationary distribution is the data's. There is no log density: only draws, and for finite states
+    the matrix. As a kernel it is its own target: ``gnomon.sample_chain(operator, operator, start=rows)`` with a row per
+    chain, (chains, d).
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class TransitionOperator:
 
     @property
     def log_prob(self) -> Any:
-        """Refused: the law is known by its draws alone.
+        """Refused: the distribution is known by its draws alone.
 
         Raises
         ------
@@ -257,18 +258,18 @@ class TransitionOperator:
         return FiniteChain(np.matmul(clean, corrupted())).matrix
 
     def stationary(self) -> Floats:
-        """The law that the chain settles on, over finite states.
+        """The distribution that the chain settles on, over finite states.
 
         Raises
         ------
         UserValueError
-            A chain that cannot reach everything, so that the law depends on the start.
+            A chain that cannot reach everything, so that the distribution depends on the start.
         """
-        return laws.stationary(self.matrix())
+        return distributions.stationary(self.matrix())
 
     def is_ergodic(self) -> bool:
         """Whether the chain over finite states forgets its start: irreducible and aperiodic."""
-        return laws.is_irreducible(self.matrix()) and laws.is_aperiodic(self.matrix())
+        return distributions.is_irreducible(self.matrix()) and distributions.is_aperiodic(self.matrix())
 
 
 def _check_rows(x: Any) -> None:

@@ -58,9 +58,9 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Independence:
-    """Proposals that forget where a chain is, from a law g: the ratio is ``g(x) / g(x')``.
+    """Proposals that forget where a chain is, from a distribution g: the ratio is ``g(x) / g(x')``.
 
-    The law should have heavier tails than the target, or chains stick in the tails.
+    The distribution should have heavier tails than the target, or chains stick in the tails.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class BridgePath:
 
     def _needs_base(self) -> None:
         if self.etas[0] != 0:
-            raise UserValueError(f"the path begins at eta {self.etas[0]:g}", "etas", "begin at 0, the base")
+            raise UserValueError(f"etas must begin at 0, the base, got {self.etas[0]:g}", "etas")
 
     def _bridge(self, level: int) -> Any:
         return self.model.bridge(self.base, float(self.etas[level]))
@@ -149,10 +149,10 @@ class TemperedPath:
         several = list(kernel) if isinstance(kernel, Sequence) else []
         kernels = [kernel] * len(self.betas) if hasattr(kernel, "step") else several
         if not all(hasattr(one, "step") for one in kernels):
-            raise UserTypeError(f"a {type(kernel).__name__} is no kernel", "kernel", "pass a Kernel, or one per level")
+            raise UserTypeError(f"kernel must be a Kernel or one per level, got a {type(kernel).__name__}", "kernel")
         if len(kernels) != len(self.betas):
             raise UserValueError(
-                f"{len(kernels)} kernels for {len(self.betas)} levels", "kernel", "pass one, or one per level"
+                f"kernel must be one or {len(self.betas)}, one per level, got {len(kernels)}", "kernel"
             )
         doable(steps, "steps", least=1)
         self.target, self.base, self.kernels, self.steps = target, base, kernels, steps
@@ -213,8 +213,8 @@ class TemperedPath:
     def _needs_base(self) -> None:
         if self.betas[0] != 0 or not hasattr(self.base, "sample") or not hasattr(self.base, "log_prob"):
             raise UserValueError(
-                f"the path begins at {'no base' if self.base is None else type(self.base).__name__}, beta "
-                f"{self.betas[0]:g}", "base", "pass an object with sample and a normalized log_prob, and betas from 0",
+                f"the path must begin at beta 0 with a base that has sample and a normalized log_prob, got beta "
+                f"{self.betas[0]:g} and {'none' if self.base is None else type(self.base).__name__}", "base",
             )  # fmt: skip
 
 
@@ -247,7 +247,9 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def check_path(path: Any) -> None:
     """Refuse what has no levels to walk."""
     if not all(hasattr(path, verb) for verb in ("__len__", "start", "move", "log_prob")):
-        raise UserTypeError(f"a {type(path).__name__} is no path", "path", "pass a TemperedPath or a BridgePath")
+        raise UserTypeError(
+            f"path must be a path, such as a TemperedPath or a BridgePath, got a {type(path).__name__}", "path"
+        )
 
 
 def row_size(path: Path, chains: int, noise: Noise) -> int:

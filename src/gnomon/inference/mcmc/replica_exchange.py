@@ -118,15 +118,15 @@ class ParallelTempering:
         n, levels = len(state), len(self.betas)
         if not np.array_equal(state["swap/betas"][0], self.betas):
             state = state.moved(**self._fresh(n))  # rates and trips are those of one ladder
-        rows, told = self._move(state, noise.child("move"))
+        rows, info = self._move(state, noise.child("move"))
         log_p, log_p0 = (part.reshape(n, levels) for part in self._measure(state.target, rows))
         arrays = {name: x.reshape(n, levels, *x.shape[1:]) for name, x in rows.items()}
         order, book, swap_prob = self._swap(state, log_p - log_p0, noise.child("swap"))
         moved = {f"slot/{name}": _taken(x, order) for name, x in arrays.items()}
         moved |= {"log_p": _taken(log_p, order), "log_p0": _taken(log_p0, order)}
-        info = {name: x.reshape(n, levels)[:, 0] for name, x in told.items() if tuple(x.shape) == (n * levels,)}
-        if "accept_prob" in told:
-            info["slot_accept"] = told["accept_prob"].reshape(n, levels)
+        info = {name: x.reshape(n, levels)[:, 0] for name, x in info.items() if tuple(x.shape) == (n * levels,)}
+        if "accept_prob" in info:
+            info["slot_accept"] = info["accept_prob"].reshape(n, levels)
         return state.moved(**moved, **book), info | {"swap_prob": swap_prob}
 
     def position(self, state: ChainState) -> dict[str, Array]:
@@ -153,7 +153,7 @@ class ParallelTempering:
         return np.asarray(state["swap/replica"], dtype=np.int64)
 
     def adaptation(self) -> LadderTuning:
-        """What tunes it in burn-in unless told otherwise."""
+        """What tunes it in burn-in unless info otherwise."""
         return LadderTuning()
 
     def tuned(self, step_sizes: Any = None, betas: Any = None) -> ParallelTempering:
@@ -192,8 +192,8 @@ class ParallelTempering:
         else:
             known = state["log_p"].reshape(-1), None if self.base is None else state["log_p0"].reshape(-1)
             inner = mover.init(rows["x"], _KnownAt(rows["x"], known, target, betas, self.base))
-        inner, told = mover.step(inner, _slot_noise(noise, n, levels))
-        return mover.position(inner), told
+        inner, info = mover.step(inner, _slot_noise(noise, n, levels))
+        return mover.position(inner), info
 
     def _swap(
         self, state: ChainState, log_ratio: Array, noise: Noise

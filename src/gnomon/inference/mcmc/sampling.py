@@ -107,8 +107,8 @@ class Sampler:
         mine = type(self.kernel).__name__
         if facts["kernel"] != mine or facts["tuned"] != (self.adapt is not None):
             raise UserValueError(
-                f"the saved chains moved by {facts['kernel']}, tuned: {facts['tuned']}, not by {mine}, tuned: "
-                f"{self.adapt is not None}", "kernel, adapt", "use the same as when they were saved",
+                f"kernel and adapt must be those of the saved chains, {facts['kernel']} and tuned: {facts['tuned']}, "
+                f"got {mine} and tuned: {self.adapt is not None}", "kernel, adapt",
             )  # fmt: skip
         kernel = self.kernel
         if self.adapt:
@@ -269,7 +269,7 @@ def _collect(
 ) -> ChainDraws:
     thin, chains = facts["thin"], len(walk.state)
     values = _room(sampler, walk, draws)
-    told: dict[str, list[NDArray[Any]]] = {}
+    infos: dict[str, list[NDArray[Any]]] = {}
     total = max(walk.t, sampler.burn_in) + draws * thin
     kept, stop = 0, False
     while walk.t < total and not (stop and (walk.t - sampler.burn_in) % thin == 0):
@@ -283,13 +283,13 @@ def _collect(
             continue
         for name, value in info.items():
             if tuple(value.shape) == (chains,):
-                told.setdefault(name, []).append(_plain(value))
+                infos.setdefault(name, []).append(_plain(value))
         if (walk.t - sampler.burn_in) % thin == 0:
             for name, x in walk.kernel.position(walk.state).items():
                 values[name][:, kept] = _plain(x)
             kept += 1
     values = {name: x[:, :kept] for name, x in values.items()}
-    return ChainDraws(values, {name: np.stack(v, axis=1) for name, v in told.items()}, facts, sampler, walk)
+    return ChainDraws(values, {name: np.stack(v, axis=1) for name, v in infos.items()}, facts, sampler, walk)
 
 
 def _kernel(kernel: str | Kernel, target: Any) -> Any:

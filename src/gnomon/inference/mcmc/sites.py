@@ -152,7 +152,7 @@ class SingleSite:
     order : sequence of int, optional
         Units of a sweep, or those that a random scan chooses from; all by default.
     clamp : (value, mask), optional
-        Arrays of shape (d,): units whose mask is set keep the value, and chains draw from the law given these.
+        Arrays of shape (d,): units whose mask is set keep the value, and chains draw from the distribution given these.
     values : pair of float
         The two values a < b of a unit. (-1, 1) for spins.
 

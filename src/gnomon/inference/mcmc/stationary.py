@@ -1,4 +1,4 @@
-"""Where a finite Markov chain settles, whether it does, and how fast: stationary laws, classes, spectra, mixing times.
+"""Stationary distributions of finite Markov chains, whether and how fast they are reached, classes and spectra.
 
 Matrices are column-stochastic, ``A[i, j] = P(next = i | now = j)``, as in `chains`.
 """
@@ -17,7 +17,7 @@ from gnomon.inference.mcmc.chains import FiniteChain
 
 __all__ = [
     "closed_classes", "is_aperiodic", "is_irreducible", "mixing_time", "period", "relaxation_time", "second_eigenvalue",
-    "spectral_gap", "stationary", "stationary_laws", "total_variation_curve",
+    "spectral_gap", "stationary", "stationary_distributions", "total_variation_curve",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ def closed_classes(matrix: ArrayLike) -> list[NDArray[np.int64]]:
 
 
 def is_irreducible(matrix: ArrayLike) -> bool:
-    """Whether every state reaches every other in some number of steps; the stationary law is then unique."""
+    """Whether every state reaches every other in some number of steps; the stationary distribution is then unique."""
     a = FiniteChain(matrix).matrix
     return bool(connected_components(a.T > 0, connection="strong")[0] == 1)
 
@@ -72,8 +72,8 @@ def is_aperiodic(matrix: ArrayLike) -> bool:
     return period(matrix) == 1
 
 
-def stationary_laws(matrix: ArrayLike) -> Floats:
-    """The stationary law of every closed class: every stationary law is a mixture of these.
+def stationary_distributions(matrix: ArrayLike) -> Floats:
+    """The stationary distribution of every closed class: every stationary distribution is a mixture of these.
 
     Each is found by the elimination of Grassmann, Taksar and Heyman (1985), which never subtracts and so keeps its
     digits where rates differ by many powers of ten.
@@ -94,14 +94,14 @@ def stationary_laws(matrix: ArrayLike) -> Floats:
     """
     a = FiniteChain(matrix).matrix
     classes = closed_classes(a)
-    laws = np.zeros((len(classes), len(a)))
-    for law, states in zip(laws, classes, strict=True):
-        law[states] = _eliminate(a[np.ix_(states, states)].T.copy())
-    return laws
+    distributions = np.zeros((len(classes), len(a)))
+    for distribution, states in zip(distributions, classes, strict=True):
+        distribution[states] = _eliminate(a[np.ix_(states, states)].T.copy())
+    return distributions
 
 
 def stationary(matrix: ArrayLike) -> Floats:
-    """The one law with ``A v = v``, ``sum v = 1``.
+    """The one distribution with ``A v = v``, ``sum v = 1``.
 
     Convergence to it from any start needs an aperiodic chain too: see `is_aperiodic`.
 
@@ -117,28 +117,27 @@ def stationary(matrix: ArrayLike) -> Floats:
     Raises
     ------
     UserValueError
-        When there are several closed classes, hence no single stationary law.
+        When there are several closed classes, hence no single stationary distribution.
 
     Examples
     --------
     >>> stationary([[0.9, 0.3], [0.1, 0.7]]).round(6).tolist()
     [0.75, 0.25]
     """
-    laws = stationary_laws(matrix)
-    if len(laws) > 1:
+    distributions = stationary_distributions(matrix)
+    if len(distributions) > 1:
         first = [c[0] for c in closed_classes(matrix)][:4]
-        raise UserValueError(
-            f"the chain has {len(laws)} closed classes (around states {', '.join(map(str, first))}), each with its own "
-            "stationary law", "matrix", "use stationary_laws",
-        )  # fmt: skip
-    return cast(Floats, laws[0])
+        around = ", ".join(map(str, first))
+        what = f"the chain has {len(distributions)} closed classes (around states {around}), each with its distribution"
+        raise UserValueError(what, "matrix", "use stationary_distributions")
+    return cast(Floats, distributions[0])
 
 
 def second_eigenvalue(matrix: ArrayLike) -> float:
     """The second-largest modulus of the eigenvalues, in [0, 1].
 
-    For a reversible chain the distance to the stationary law falls as its powers; for others it holds in the limit of
-    many steps only, and the early distance may be anything.
+    For a reversible chain the distance to the stationary distribution falls as its powers; for others it holds in the
+    limit of many steps only, and the early distance may be anything.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ def relaxation_time(matrix: ArrayLike) -> float:
 
 
 def total_variation_curve(matrix: ArrayLike, steps: int) -> Floats:
-    """Distance to the stationary law after t = 0, ..., steps steps from the worst start.
+    """Distance to the stationary distribution after t = 0, ..., steps steps from the worst start.
 
     ``d(t) = max_j (1/2) sum_i |A^t[i, j] - pi[i]|``, which never rises.
 
@@ -183,16 +182,16 @@ def total_variation_curve(matrix: ArrayLike, steps: int) -> Floats:
     """
     if steps < 0:
         raise UserValueError.must("steps", "be at least 0", steps)
-    a, law = _small(matrix), stationary(matrix)
+    a, distribution = _small(matrix), stationary(matrix)
     now, curve = np.eye(len(a)), np.empty(steps + 1)
     for t in range(steps + 1):
-        curve[t] = _distance(now, law)
+        curve[t] = _distance(now, distribution)
         now = np.matmul(a, now)
     return curve
 
 
 def mixing_time(matrix: ArrayLike, eps: float = 0.25) -> int:
-    """The exact mixing time: the first t at which every start is within `eps` of the stationary law.
+    """The exact mixing time: the first t at which every start is within `eps` of the stationary distribution.
 
     Parameters
     ----------
@@ -213,26 +212,26 @@ def mixing_time(matrix: ArrayLike, eps: float = 0.25) -> int:
     """
     if not 0 < eps < 1:
         raise UserValueError.must("eps", "be in (0, 1)", eps, remedy="0.25 is usual")
-    a, law = _small(matrix), stationary(matrix)
+    a, distribution = _small(matrix), stationary(matrix)
     if not is_aperiodic(a):
         raise UserValueError(
             f"the chain has period {period(a)} and never mixes", "matrix", "add a probability of staying"
         )
-    if _distance(np.eye(len(a)), law) <= eps:
+    if _distance(np.eye(len(a)), distribution) <= eps:
         return 0
     powers = [a]  # A^(2^k)
-    while _distance(powers[-1], law) > eps:
+    while _distance(powers[-1], distribution) > eps:
         powers.append(np.matmul(powers[-1], powers[-1]))
     now, t = np.eye(len(a)), 0  # the largest t that is still too far
     for k in reversed(range(len(powers) - 1)):
         further = np.matmul(powers[k], now)
-        if _distance(further, law) > eps:
+        if _distance(further, distribution) > eps:
             now, t = further, t + 2**k
     return t + 1
 
 
-def _distance(columns: Floats, law: Floats) -> float:
-    return float(0.5 * np.abs(columns - law[:, None]).sum(axis=0).max())
+def _distance(columns: Floats, distribution: Floats) -> float:
+    return float(0.5 * np.abs(columns - distribution[:, None]).sum(axis=0).max())
 
 
 def _small(matrix: ArrayLike) -> Floats:
@@ -254,13 +253,13 @@ def _class_period(a: Floats) -> int:
 
 
 def _eliminate(p: Any) -> Floats:
-    """The stationary law of an irreducible row-stochastic matrix, overwritten: states are removed from the last on."""
+    """Stationary distribution of an irreducible row-stochastic matrix, overwritten: the last state goes first."""
     n = len(p)
     for k in range(n - 1, 0, -1):
         p[:k, k] /= p[k, :k].sum()
         p[:k, :k] += np.outer(p[:k, k], p[k, :k])
-    law = np.zeros(n)
-    law[0] = 1.0
+    distribution = np.zeros(n)
+    distribution[0] = 1.0
     for k in range(1, n):
-        law[k] = law[:k] @ p[:k, k]
-    return law / law.sum()
+        distribution[k] = distribution[:k] @ p[:k, k]
+    return distribution / distribution.sum()

@@ -18,10 +18,10 @@ __all__ = ["Conditionals", "Gibbs"]
 
 
 class Conditionals:
-    """A joint law given by the conditional of each variable: what Gibbs sampling needs and no more.
+    """A joint distribution given by the conditional of each variable: what Gibbs sampling needs and no more.
 
-    Conditionals that belong to no joint law are not found out; the chain then settles, if at all, on a law that depends
-    on the order of the updates.
+    Conditionals that belong to no joint distribution are not found out; the chain then settles, if at all, on a
+    distribution that depends on the order of the updates.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Gibbs:
     order : sequence of str, optional
         Updates of a sweep, or the blocks that a random scan chooses from; all blocks by default.
     clamp : mapping of block name to (value, mask), optional
-        Units that keep a value: chains then draw from the conditional law given these; mask None holds a whole block.
+        Units that keep a value: chains then draw from the conditional distribution given these; mask None holds a whole
+        block.
 
     Notes
     -----

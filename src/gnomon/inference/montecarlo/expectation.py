@@ -139,8 +139,8 @@ class RunningMean(MeanError):
         return float(found) if found.ndim == 0 else found
 
     def __repr__(self) -> str:
-        told = f"{self._mean:.6g} ± {self.standard_error:.2g}, " if self.count > 1 and not self._mean.ndim else ""
-        return f"{type(self).__name__}({told}{self.count} draws)"
+        mean = f"{self._mean:.6g} ± {self.standard_error:.2g}, " if self.count > 1 and not self._mean.ndim else ""
+        return f"{type(self).__name__}({mean}{self.count} draws)"
 
     @property
     def effective(self) -> float:
@@ -195,7 +195,8 @@ class Expectation(RunningMean):
     f : callable
         (n, ...) draws to (n,) or (n, ...) values.
     sampler : Samples, Family or callable
-        ``sample(n, noise)``, a law of `gnomon.distributions`, or a function of (n, noise): n independent draws.
+        ``sample(n, noise)``, a distribution of `gnomon.distributions`, or a function of (n, noise): n independent
+        draws.
     noise : Noise
         Draw i uses the numbers of position i.
     batch : int, in [1, inf)
@@ -270,7 +271,8 @@ def expectation(
     f : callable
         (n, ...) draws to (n,) or (n, ...) values.
     sampler : Samples, Family or callable
-        ``sample(n, noise)``, a law of `gnomon.distributions`, or a function of (n, noise): n independent draws.
+        ``sample(n, noise)``, a distribution of `gnomon.distributions`, or a function of (n, noise): n independent
+        draws.
     n : int, in [1, inf)
         Number of draws.
     noise : Noise

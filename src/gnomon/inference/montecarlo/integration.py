@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class UniformBox:
-    """The uniform law on a box, lower_j < x_j < upper_j.
+    """The uniform distribution on a box, lower_j < x_j < upper_j.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Integral(Expectation):
     f : callable
         (n, ...) points to (n,) values of any sign.
     proposal : HasLogProb and Samples, or Family
-        p, normalized; a law of `gnomon.distributions` gives rows, (n, d).
+        p, normalized; a distribution of `gnomon.distributions` gives rows, (n, d).
     noise, batch
         As of `Expectation`.
     """

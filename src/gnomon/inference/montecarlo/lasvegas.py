@@ -47,7 +47,7 @@ class LasVegas:
 
     The counterpart of a fixed budget, whose answer comes in time but with an error:
     ``gnomon.inference.montecarlo.expectation.Expectation.run``. Independent tries that succeed with probability a take
-    1 / a of them on average (a geometric law), and fail n times in a row with probability ``(1 - a)^n``.
+    1 / a of them on average (a geometric distribution), and fail n times in a row with probability ``(1 - a)^n``.
 
     Parameters
     ----------

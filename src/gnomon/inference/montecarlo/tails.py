@@ -1,4 +1,4 @@
-"""The farthest values of a stream, and whether they look like those of a law without a variance."""
+"""The farthest values of a stream, and whether they look like those of a distribution without a variance."""
 
 from __future__ import annotations
 

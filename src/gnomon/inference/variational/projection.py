@@ -1,4 +1,4 @@
-"""The normal law nearest to a target, in either direction of the Kullback-Leibler divergence."""
+"""The normal distribution nearest to a target, in either direction of the Kullback-Leibler divergence."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _NODES, _REACH = 2001, 10.0
 
 @dataclass(frozen=True)
 class Projection:
-    """A normal law fitted to a target.
+    """A normal distribution fitted to a target.
 
     Parameters
     ----------
-    law : Normal
+    distribution : Normal
     divergence : float
         That was made least, in nats; without the target's log normalizer where that is unknown (reverse direction).
     """
 
-    law: Normal
+    distribution: Normal
     divergence: float
 
     @property
     def mean(self) -> float:
-        """Mean of the fitted law."""
-        return float(self.law.mean)
+        """Mean of the fitted distribution."""
+        return float(self.distribution.mean)
 
     @property
     def variance(self) -> float:
-        """Variance of the fitted law."""
-        return float(self.law.variance)
+        """Variance of the fitted distribution."""
+        return float(self.distribution.variance)
 
 
 def moment_projection(x: ArrayLike, weight: ArrayLike | None = None) -> Normal:
-    """The normal law of least KL(target || normal), from draws of the target: it has their mean and variance (1/n).
+    """The normal distribution of least KL(target || normal), from draws: it has their mean and variance (1/n).
 
     Equals maximum likelihood on the draws. Importance weights serve an unnormalized target.
 
@@ -79,7 +79,7 @@ def project(
     start: tuple[float, float] = (0.0, 1.0),
     support: tuple[float, float] = (-50.0, 50.0),
 ) -> Projection:
-    r"""The normal law q nearest to a target p of one dimension, by quadrature.
+    r"""The normal distribution q nearest to a target p of one dimension, by quadrature.
 
     ``"forward"`` makes :math:`KL(p \| q)` least: mean and variance of p, covering all its modes. ``"reverse"`` makes
     :math:`KL(q \| p)` least: q avoids places where p is small and settles on a mode; which one depends on the start,
@@ -126,13 +126,13 @@ def _forward(log_target: Callable[[Floats], ArrayLike], support: tuple[float, fl
     mass = np.exp(log_p - log_p.max()) * width
     if not np.isfinite(mass.sum()) or not mass.sum() > 0:
         raise UserValueError("the target has no finite mass", "support", "choose an interval that holds it")
-    law = moment_projection(x, mass)
+    distribution = moment_projection(x, mass)
     normalized = log_p - log_p.max() - math.log(mass.sum())
-    return Projection(law, float((mass / mass.sum() * (normalized - law.log_prob(x))).sum()))
+    return Projection(distribution, float((mass / mass.sum() * (normalized - distribution.log_prob(x))).sum()))
 
 
 def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, float]) -> Projection:
-    """Nodes that move with the law: the quadrature is differentiated through them, as in reparameterization."""
+    """Nodes move with the distribution: the quadrature is differentiated through them, as in reparameterization."""
     nodes = np.linspace(-_REACH, _REACH, _NODES)  # the trapezoid rule is spectrally accurate here
     weights = np.exp(-0.5 * nodes**2)
     weights /= weights.sum()
