@@ -286,5 +286,7 @@ def test_numbers_whose_squares_overflow_are_refused_where_it_matters():
 
 def test_a_list_that_mixes_text_with_numbers_is_refused():
     for y in (["a", 1, "b"], ("a", 1.0)):
-        with pytest.raises(UserValueError, match=r"mixes text with numbers.*row 1"):
+        with pytest.raises(
+            UserValueError, match=r"y must be all text or all numbers, got also 1.*row 1.*make all labels text"
+        ):
             Labels().encode(y)

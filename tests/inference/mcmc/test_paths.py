@@ -171,9 +171,9 @@ def test_kernels_may_differ_by_level_and_steps_have_streams_of_their_own():
 
 def test_wrong_paths_are_named():
     model, kernel = tiny_rbm(), MetropolisHastings()
-    with pytest.raises(UserValueError, match=r"begins at eta 0.5"):
+    with pytest.raises(UserValueError, match=r"etas must begin at 0, the base, got 0\.5"):
         BridgePath(model, model.base(), [0.5, 1.0]).start(3, Noise(0, "x"))
-    with pytest.raises(UserValueError, match=r"begins at eta 0.5"):
+    with pytest.raises(UserValueError, match=r"etas must begin at 0, the base, got 0\.5"):
         _ = BridgePath(model, model.base(), [0.5, 1.0]).log_z0
     with pytest.raises(UserValueError, match=r"does not rise from 0.5 to 0.5 \(betas, entry 2\)"):
         TemperedPath(ladder_log_p, None, [0.1, 0.5, 0.5, 1.0], kernel)
@@ -184,11 +184,16 @@ def test_wrong_paths_are_named():
         BridgePath(model, model.base(), annealing_schedule(3), keep="middle")
     with pytest.raises(UserTypeError, match="Conditionals cannot be annealed"):
         BridgePath(Conditionals({"a": lambda s: None}), None, ETAS)
-    with pytest.raises(UserValueError, match="begins at no base"):
+    with pytest.raises(
+        UserValueError,
+        match=r"the path must begin at beta 0 with a base that has sample .*got beta 0 and none \(base\)",
+    ):
         _ = TemperedPath(ladder_log_p, None, [0.0, 1.0], kernel).log_z0
-    with pytest.raises(UserValueError, match=r"begins at Line, beta 0.1"):
+    with pytest.raises(
+        UserValueError, match=r"the path must begin at beta 0 with a base that has sample .*beta 0\.1 and Line \(base\)"
+    ):
         TemperedPath(ladder_log_p, Line(), [0.1, 1.0], kernel).start(3, Noise(0, "x"))
-    with pytest.raises(UserValueError, match="1 kernels for 2 levels"):
+    with pytest.raises(UserValueError, match="kernel must be one or 2, one per level, got 1"):
         TemperedPath(ladder_log_p, None, [0.1, 1.0], [kernel])
     with pytest.raises(
         UserValueError, match=r"the log density must be finite at the start, got nan at .*the density is positive"

@@ -118,15 +118,15 @@ class ParallelTempering:
         n, levels = len(state), len(self.betas)
         if not np.array_equal(state["swap/betas"][0], self.betas):
             state = state.moved(**self._fresh(n))  # rates and trips are those of one ladder
-        rows, info = self._move(state, noise.child("move"))
+        rows, of_moves = self._move(state, noise.child("move"))
         log_p, log_p0 = (part.reshape(n, levels) for part in self._measure(state.target, rows))
         arrays = {name: x.reshape(n, levels, *x.shape[1:]) for name, x in rows.items()}
         order, book, swap_prob = self._swap(state, log_p - log_p0, noise.child("swap"))
         moved = {f"slot/{name}": _taken(x, order) for name, x in arrays.items()}
         moved |= {"log_p": _taken(log_p, order), "log_p0": _taken(log_p0, order)}
-        info = {name: x.reshape(n, levels)[:, 0] for name, x in info.items() if tuple(x.shape) == (n * levels,)}
-        if "accept_prob" in info:
-            info["slot_accept"] = info["accept_prob"].reshape(n, levels)
+        info = {name: x.reshape(n, levels)[:, 0] for name, x in of_moves.items() if tuple(x.shape) == (n * levels,)}
+        if "accept_prob" in of_moves:
+            info["slot_accept"] = of_moves["accept_prob"].reshape(n, levels)
         return state.moved(**moved, **book), info | {"swap_prob": swap_prob}
 
     def position(self, state: ChainState) -> dict[str, Array]:
