@@ -15,7 +15,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gnomon"
 
-ROOMS = ["distributions", "errors.py", "evaluation", "graphs", "inference", "nn", "numeric", "runs"]
+ROOMS = ["distributions", "errors.py", "evaluation", "graphs", "inference", "nn", "numeric", "objectives", "runs"]
 
 ERRORS = {"Diverged", "NoSuchAddress", "UserError", "UserTypeError", "UserValueError"}
 
@@ -59,7 +59,9 @@ def text(node: ast.expr | None, names: dict[str, ast.expr]) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        return "".join(text(part, names) or "{}" for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return text(node.value, names)
     if isinstance(node, ast.BinOp):
         left, right = text(node.left, names), text(node.right, names)
         return None if left is None or right is None else left + right

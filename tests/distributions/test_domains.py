@@ -198,7 +198,7 @@ def test_labels_of_every_kind(y, classes):
         ([1.0, np.nan, 2.0], ["row 1", "NaN"]),
         (np.array(["a", float("nan")], object), ["row 1"]),
         ([0.5, 1.0, 2.0], ["Unknown label type", "continuous", "row 0"]),
-        (np.array(["a", 1], object), ["mixes text with numbers", "row 1"]),
+        (np.array(["a", 1], object), ["must be all text or all numbers", "row 1"]),
         ([[1, 2], [3, 4]], ["1d array", "one label per row"]),
         ([1, 2], ["2 labels for 3 rows"]),
     ],

@@ -188,7 +188,7 @@ def test_the_score_says_that_it_is_a_bound():
     told = latent_score(Gauss2(), MeanField(), v, 20, Noise(8, "iw"), rows=[9, 7, 5, 3, 1, 0], batch_size=7)
     assert told.rows.tolist() == [9, 7, 5, 3, 1, 0]
     assert told.value == pytest.approx(score.value, rel=1e-13)
-    with pytest.raises(UserValueError, match="2 weights for 6 rows"):
+    with pytest.raises(UserValueError, match="got 2 for 6 rows"):
         latent_score(Gauss2(), MeanField(), v, 20, Noise(8, "iw"), weight=[1, 2])
 
 

@@ -157,7 +157,7 @@ def test_wrong_use_is_named():
         log_likelihood(model, np.ones((1, 3)), Score(1.0))
     with pytest.raises(UserValueError, match="shape"):
         log_likelihood(model, np.ones((0, 3)), log_partition(model))
-    with pytest.raises(UserValueError, match="batches of 0"):
+    with pytest.raises(UserValueError, match="batch_size must be at least 1, got 0"):
         pseudo_log_likelihood(model, np.ones((1, 3)), batch_size=0)
 
     class NoBridge:

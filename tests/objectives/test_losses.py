@@ -313,23 +313,23 @@ REFUSED = [
     (NegativeLogLikelihood(), LOG_P, CLASSES + 4, "class . is outside", "DLN-23"),
     (NegativeLogLikelihood(), -LOG_P, CLASSES, "log probability .* is above 0", "DLN-23"),
     (NegativeLogLikelihood(ignore_index=9), LOG_P, 0 * CLASSES + 9, "every row is ignored", "DLN-23"),
-    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"class weights \(1.0, 2.0\) for 4 classes", "DLN-23"),
-    (NegativeLogLikelihood((1.0, 2.0, -1.0, 1.0)), LOG_P, CLASSES, "class weights", "DLN-23"),
+    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"class_weight must be 4 finite numbers >= 0, one per class, got \(1.0, 2.0\)", "DLN-23"),
+    (NegativeLogLikelihood((1.0, 2.0, -1.0, 1.0)), LOG_P, CLASSES, "class_weight must be 4", "DLN-23"),
     (CrossEntropyLoss(CLASS_WEIGHT), SCORES, SOFT, "class weights do not go with soft targets", "NLP-06"),
-    (CrossEntropyLoss(), SCORES, 2 * SOFT, r"target's row sums to 2 \(row 0\)|no probability", "NLP-06"),
+    (CrossEntropyLoss(), SCORES, 2 * SOFT, r"target's row sums to 2 \(row 0\)|is outside \[0, 1\]", "NLP-06"),
     (BinaryCrossEntropy(), SCORES[:, 0], LABELS[:, 0] + 0.5, r"label 1.5 is outside \[0, 1\]", "DLN-20"),
     (BinaryCrossEntropy(), SCORES, -LABELS, r"label -1 is outside .* \(row \d, column \d\)", "DLN-21"),
-    (BinaryCrossEntropy("probabilities"), SCORES[:, 0], LABELS[:, 0], "is no probability", "DLN-20"),
+    (BinaryCrossEntropy("probabilities"), SCORES[:, 0], LABELS[:, 0], r"prediction .* is outside \[0, 1\]", "DLN-20"),
     (BinaryCrossEntropy("probabilities", 2.0), UNIT, LABELS, "a positive weight needs logits", "DLN-20"),
     (ProbabilityCrossEntropy(), UNIT, SOFT, "the prediction's row sums to", "DLN-19"),
     (ProbabilityCrossEntropy(), double([0, 1]), double([1, 0]), "probability 0 where the target is 1", "DLN-19"),
-    (ProbabilityCrossEntropy(), double([-0.5, 1.5]), double([1, 0]), "-0.5 is no probability", "DLN-19"),
+    (ProbabilityCrossEntropy(), double([-0.5, 1.5]), double([1, 0]), r"-0.5 is outside \[0, 1\]", "DLN-19"),
     (SmoothL1(-1.0), SCORES, REALS, r"beta must be a number in .0, inf\), got -1.0", "DLN-22"),
     (Huber(0.0), SCORES, REALS, r"\(0, inf\)", "DLN-22"),
     (CrossEntropyLoss(smoothing=1.0), SCORES, CLASSES, r"\[0, 1\)", "NLP-06"),
-    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"shape \(7,\) and targets of shape \(7, 1\)", "DLN-28"),
-    (CrossEntropyLoss(), SCORES, CLASSES[:5], r"give targets of shape \(7,\)", "NLP-06"),
-    (BinaryCrossEntropy(), SCORES, LABELS[:, :1], r"give targets of shape \(7, 4\)", "DLN-21"),
+    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"targets must have shape \(7,\) for outputs of shape \(7,\), got \(7, 1\)", "DLN-28"),
+    (CrossEntropyLoss(), SCORES, CLASSES[:5], r"targets must have shape \(7,\)", "NLP-06"),
+    (BinaryCrossEntropy(), SCORES, LABELS[:, :1], r"targets must have shape \(7, 4\)", "DLN-21"),
 ]  # fmt: skip
 
 
@@ -346,12 +346,12 @@ def test_what_has_no_meaning_is_refused_with_its_place(loss, outputs, targets, w
 
 
 def test_classes_that_are_no_whole_numbers_are_refused():
-    with pytest.raises(UserTypeError, match="give classes as whole numbers"):
+    with pytest.raises(UserTypeError, match="targets must be whole numbers"):
         CrossEntropyLoss()(SCORES, CLASSES.double())
 
 
 def test_an_unknown_reduction_is_refused():
-    with pytest.raises(UserValueError, match="'avg' is no reduction"):
+    with pytest.raises(UserValueError, match="reduction must be none, sum or mean, got 'avg'"):
         SquaredError()(SCORES, REALS, reduction="avg")
 
 

@@ -165,7 +165,7 @@ def _compare(
     if loss() != base:
         raise UserValueError("the loss changes from call to call", "gradient check", "give what is random a fixed seed")
     if not point:
-        raise UserValueError("there are no parameters", "gradient check", "give a model that has some")
+        raise UserValueError("the model has no parameters", "gradient check", "give a model that has some")
     noise = Noise(seed, "gradient-check")
     checks = []
     for name, array in point.items():

@@ -154,7 +154,8 @@ def latent_score(
     found = latent_log_prob(model, proposal, x, n_samples, noise, repeats=repeats, batch_size=batch_size)
     share = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
     if share.shape != found.value.shape or not share.sum() > 0:
-        raise UserValueError(f"{share.size} weights for {len(x)} rows", "weight", "pass one weight >= 0 per row")
+        what = f"weight must have one value per row, with a positive sum, got {share.size} for {len(x)} rows"
+        raise UserValueError(what, "weight")
     share = share / share.sum()
     used = share > 0
     error = math.sqrt(float(np.square(share[used] * found.stderr[used]).sum()))

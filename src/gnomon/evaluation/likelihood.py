@@ -63,7 +63,8 @@ def log_likelihood(
         When `log_z` is the score of another quantity.
     """
     if log_z.name != "log_partition" or log_z.unit != "nats":
-        raise UserValueError(f"a score of {log_z.name} in {log_z.unit}", "log_z", "pass what log_partition returned")
+        what = f"log_z must be a log_partition in nats, got {log_z.name} in {log_z.unit}"
+        raise UserValueError(what, "log_z", "pass what log_partition returned")
     energy = np.concatenate([to_numpy(model.energy(part)) for part in _parts(x, batch_size)])
     return Score.from_pointwise(
         -energy - log_z.value,
@@ -134,9 +135,9 @@ def pseudo_log_likelihood(
 
 def _parts(x: Array, batch_size: int) -> Iterator[Array]:
     if batch_size < 1:
-        raise UserValueError(f"batches of {batch_size} rows", "batch_size", "use 1 or more")
+        raise UserValueError.must("batch_size", "be at least 1", batch_size)
     if len(x.shape) != 2 or 0 in x.shape:
-        raise UserValueError(f"data of shape {tuple(x.shape)}", "x", "pass at least one row and one column")
+        raise UserValueError.must("x", "have at least one row and one column", x)
     for start in range(0, len(x), batch_size):
         yield x[start : start + batch_size]
 

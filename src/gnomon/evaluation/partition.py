@@ -122,8 +122,9 @@ def _method(method: str | Method, options: dict[str, Any]) -> Method:
         if options:
             raise UserTypeError(f"{type(method).__name__} has its options", next(iter(options)), "give them there")
         if not callable(method) or isinstance(method, type):
-            told = f"the class {method.__name__}" if isinstance(method, type) else f"a {type(method).__name__}"
-            raise UserTypeError(f"{told} is no method", "method", "use a name, or an object such as Linked(levels=5)")
+            given = f"the class {method.__name__}" if isinstance(method, type) else f"a {type(method).__name__}"
+            what = f"method must be a name or an object such as Linked(levels=5), got {given}"
+            raise UserTypeError(what, "method")
         return method
     if method not in METHODS:
         raise UserValueError(f"method {method!r} is unknown", "method", "use " + ", ".join(METHODS))

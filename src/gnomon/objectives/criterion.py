@@ -86,7 +86,7 @@ class Criterion(Recipe):
         """
         check_parameters(self, self.get_params())
         if reduction not in ("none", "sum", "mean"):
-            raise UserValueError(f"{reduction!r} is no reduction", "reduction", "choose from none, sum, mean")
+            raise UserValueError.must("reduction", "be none, sum or mean", reduction)
         self.shapes(*inputs)
         self.check(*inputs)
         losses, count = self.rows(*inputs)

@@ -76,8 +76,8 @@ class NegativeLogLikelihood(ClassificationLoss):
         if self.class_weight is None:
             return None
         if len(self.class_weight) != like.shape[1] or not all(0 <= w < math.inf for w in self.class_weight):
-            what = f"class weights {self.class_weight} for {like.shape[1]} classes"
-            raise UserValueError(what, "class_weight", "give one finite number >= 0 per class")
+            rule = f"be {like.shape[1]} finite numbers >= 0, one per class"
+            raise UserValueError.must("class_weight", rule, self.class_weight)
         return torch.tensor(self.class_weight, dtype=like.dtype, device=like.device)
 
     def _count(self, labels: torch.Tensor, weight: torch.Tensor | None) -> Count:
@@ -286,7 +286,7 @@ class BinaryCrossEntropy(ClassificationLoss):
         outputs, labels = inputs
         if self.outputs == "probabilities":
             outside = ~((outputs >= 0) & (outputs <= 1))
-            refuse(outside, outputs, "prediction {} is no probability", "give probabilities, or outputs='logits'")
+            refuse(outside, outputs, "prediction {} is outside [0, 1]", "give probabilities, or outputs='logits'")
         refuse(~((labels >= 0) & (labels <= 1)), labels, "label {} is outside [0, 1]", "code labels as 0 and 1")
 
 
@@ -431,11 +431,11 @@ def cross_entropy_backward(
 def _matches(outputs: torch.Tensor, targets: torch.Tensor, *, classes: bool = False) -> None:
     """Refuse shapes that would broadcast: (n,) against (n, 1) would be n x n."""
     if classes and targets.is_floating_point():
-        raise UserTypeError(f"targets of {targets.dtype}", "targets", "give classes as whole numbers (int64)")
+        raise UserTypeError(f"targets must be whole numbers (int64), one per class, got {targets.dtype}", "targets")
     expected = outputs.shape[:1] if classes else outputs.shape
     if targets.shape != expected or (classes and outputs.ndim != 2):
-        what = f"outputs of shape {tuple(outputs.shape)} and targets of shape {tuple(targets.shape)}"
-        raise UserValueError(what, "targets", f"give targets of shape {tuple(expected)}")
+        what = f"targets must have shape {tuple(expected)} for outputs of shape {tuple(outputs.shape)}"
+        raise UserValueError(f"{what}, got {tuple(targets.shape)}", "targets")
 
 
 def _one_hot(codes: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -455,6 +455,6 @@ def _check_classes(labels: torch.Tensor, k: int, ignored: int | None) -> None:
 
 
 def _check_distribution(p: torch.Tensor, name: str) -> None:
-    refuse(~((p >= 0) & (p <= 1 + 1e-5)), p, f"{name} {{}} is no probability", "give numbers in [0, 1]")
+    refuse(~((p >= 0) & (p <= 1 + 1e-5)), p, f"{name} {{}} is outside [0, 1]", "give probabilities")
     total = p.sum(1)
     refuse((total - 1).abs() > 1e-4, total, f"the {name}'s row sums to {{}}", "give rows that sum to 1")

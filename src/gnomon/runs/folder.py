@@ -110,8 +110,8 @@ class RunFolder:
         """
         folder = _path(path)
         if not os.path.isdir(folder):  # unlike Path.is_dir, false for a name that no file system takes
-            what = "is not a folder" if os.path.exists(folder) else "does not exist"
-            raise UserValueError(f"{folder} {what}", "run", "check the path")
+            what = f"{folder} is not a folder" if os.path.exists(folder) else f"{folder} does not exist"
+            raise UserValueError(what, "run", "check the path")
         file = folder / CONFIG
         if not file.is_file():
             raise UserValueError(f"{folder} is not a run", f"it has no {CONFIG}", "name a folder that gnomon fit wrote")
