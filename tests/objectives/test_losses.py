@@ -313,7 +313,7 @@ REFUSED = [
     (NegativeLogLikelihood(), LOG_P, CLASSES + 4, "class . is outside", "DLN-23"),
     (NegativeLogLikelihood(), -LOG_P, CLASSES, "log probability .* is above 0", "DLN-23"),
     (NegativeLogLikelihood(ignore_index=9), LOG_P, 0 * CLASSES + 9, "every row is ignored", "DLN-23"),
-    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"class_weight must be 4 finite numbers >= 0, one per class, got \(1.0, 2.0\)", "DLN-23"),
+    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"must be 4 finite numbers >= 0, one per class, got \(1", "DLN-23"),
     (NegativeLogLikelihood((1.0, 2.0, -1.0, 1.0)), LOG_P, CLASSES, "class_weight must be 4", "DLN-23"),
     (CrossEntropyLoss(CLASS_WEIGHT), SCORES, SOFT, "class weights do not go with soft targets", "NLP-06"),
     (CrossEntropyLoss(), SCORES, 2 * SOFT, r"target's row sums to 2 \(row 0\)|is outside \[0, 1\]", "NLP-06"),
@@ -327,7 +327,7 @@ REFUSED = [
     (SmoothL1(-1.0), SCORES, REALS, r"beta must be a number in .0, inf\), got -1.0", "DLN-22"),
     (Huber(0.0), SCORES, REALS, r"\(0, inf\)", "DLN-22"),
     (CrossEntropyLoss(smoothing=1.0), SCORES, CLASSES, r"\[0, 1\)", "NLP-06"),
-    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"targets must have shape \(7,\) for outputs of shape \(7,\), got \(7, 1\)", "DLN-28"),
+    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"must have shape \(7,\) .*, got \(7, 1\)", "DLN-28"),
     (CrossEntropyLoss(), SCORES, CLASSES[:5], r"targets must have shape \(7,\)", "NLP-06"),
     (BinaryCrossEntropy(), SCORES, LABELS[:, :1], r"targets must have shape \(7, 4\)", "DLN-21"),
 ]  # fmt: skip
