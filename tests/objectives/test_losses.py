@@ -313,7 +313,7 @@ REFUSED = [
     (NegativeLogLikelihood(), LOG_P, CLASSES + 4, "class . is outside", "DLN-23"),
     (NegativeLogLikelihood(), -LOG_P, CLASSES, "log probability .* is above 0", "DLN-23"),
     (NegativeLogLikelihood(ignore_index=9), LOG_P, 0 * CLASSES + 9, "every row is ignored", "DLN-23"),
-    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"must be 4 finite numbers >= 0, one per class, got \(1", "DLN-23"),
+    (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"must be 4 finite numbers .*, got \(1", "DLN-23"),
     (NegativeLogLikelihood((1.0, 2.0, -1.0, 1.0)), LOG_P, CLASSES, "class_weight must be 4", "DLN-23"),
     (CrossEntropyLoss(CLASS_WEIGHT), SCORES, SOFT, "class weights do not go with soft targets", "NLP-06"),
     (CrossEntropyLoss(), SCORES, 2 * SOFT, r"target's row sums to 2 \(row 0\)|is outside \[0, 1\]", "NLP-06"),
