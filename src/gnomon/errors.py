@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "nearest", "shown"]
+__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "nearest", "shown", "unknown"]
 
 
 class UserError(Exception):
@@ -103,3 +103,18 @@ def nearest(word: str, known: list[str] | tuple[str, ...], n: int = 3) -> list[s
     folded = {name.casefold(): name for name in known}
     hits = difflib.get_close_matches(word.casefold(), list(folded), n=n, cutoff=0.5)
     return [folded[hit] for hit in hits]
+
+
+def unknown(kind: str, name: str, known: list[str] | tuple[str, ...], where: str = "") -> UserValueError:
+    """The error of a name that nothing of a kind has: the nearest one, or all that there are.
+
+    Examples
+    --------
+    >>> print(unknown("system", "rmb", ["rbm", "ppca"]))
+    unknown system 'rmb'; did you mean rbm?
+    >>> print(unknown("system", "zzz", ["rbm", "ppca"]))
+    unknown system 'zzz'; the systems are rbm, ppca
+    """
+    close = nearest(name, known)
+    remedy = f"did you mean {close[0]}?" if close else f"the {kind}s are {', '.join(known)}"
+    return UserValueError(f"unknown {kind} {name!r}", where, remedy)

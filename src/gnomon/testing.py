@@ -17,7 +17,6 @@ from gnomon.errors import UserError
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
-from gnomon.tasks.base import outcomes
 from gnomon.tasks.fitting import task_of
 
 __all__ = ["CHECKS", "Case", "CheckFailed", "Mapped", "check_system"]
@@ -150,7 +149,7 @@ def improves(case: Case) -> None:
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")
-    blind = case.make().fit(outcomes(fitted).shuffled(X, np.random.default_rng(7)), y).score(X, y)
+    blind = case.make().fit(fitted.outcomes.shuffled(X, np.random.default_rng(7)), y).score(X, y)
     learned = fitted.score(X, y)
     _require(learned > blind, f"it scores {learned:.6g}, and {blind:.6g} when fitted to data without structure")
 

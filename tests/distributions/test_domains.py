@@ -11,12 +11,13 @@ import pytest
 from scipy import sparse
 
 from gnomon.distributions.arrays import row_weights
-from gnomon.distributions.domains import Binary, Labels, Real, UnitInterval
+from gnomon.distributions.domains import Binary, Domain, Labels, Real, UnitInterval
+from gnomon.distributions.whole import Categories, Counts
 from gnomon.errors import UserError, UserTypeError, UserValueError
 
 FLOWERS = np.array([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4], [6.3, 2.9, 5.6]] * 20)
 TRUTH = np.array([[True, False], [False, True]] * 20)
-DOMAINS = [Real(), Real(allow_missing=True), UnitInterval(), Binary()]
+DOMAINS = [Real(), Real(allow_missing=True), UnitInterval(), Binary(), Counts(), Categories(4)]
 
 
 @pytest.mark.parametrize("domain", [UnitInterval(), Binary()])
@@ -290,3 +291,37 @@ def test_a_list_that_mixes_text_with_numbers_is_refused():
             UserValueError, match=r"y must be all text or all numbers, got also 1.*row 1.*make all labels text"
         ):
             Labels().encode(y)
+
+
+@pytest.mark.parametrize(
+    ("domain", "cell", "said"),
+    [
+        (Counts(), 1.5, r"X must hold a count 0, 1, 2 \.\.\., got 1\.5 \(row 1, column 2\)"),
+        (Counts(), -1.0, r"got -1\.0 \(row 1, column 2\)"),
+        (Counts(), 2.0**25, "got 33554432"),
+        (Categories(4), 4.0, r"X must hold a code 0 to 3, got 4\.0 \(row 1, column 2\)"),
+        (Categories(4), 0.5, r"got 0\.5"),
+    ],
+)
+def test_what_is_no_whole_number_of_the_domain_is_named(domain, cell, said):
+    X = np.ones((3, 4))
+    assert np.array_equal(domain.check(X), X)
+    X[1, 2] = cell
+    with pytest.raises(UserValueError, match=said):
+        domain.check(X)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_examples_lie_in_the_domain_and_every_column_varies(domain):
+    X = domain.example(np.random.default_rng(0), 40)
+    assert np.array_equal(domain.check(X), X)
+    assert (X.std(0) > 0).all()
+
+
+def test_a_mass_without_a_baseline_says_who_must_give_it():
+    class Letters(Domain):
+        def space(self, n_columns):
+            return f"pmf on letters^{n_columns}"
+
+    with pytest.raises(UserTypeError, match="Letters must give a baseline"):
+        Letters().baseline(np.zeros((2, 2)))

@@ -10,12 +10,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import gnomon
 from gnomon.data import load, split
+from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.classify import ClassShares
 from gnomon.tasks.cluster import cluster_scores
 from gnomon.tasks.compare import compare
-from gnomon.tasks.density import DiagonalGaussian
 
 pytestmark = pytest.mark.filterwarnings("ignore:too little text")
 
@@ -38,17 +38,16 @@ def test_every_system_sees_the_same_held_out_rows():
     _, test = split(load("digits"), test=0.2, seed=0)
     assert {line.score.n for line in board.lines} == {len(test)}
     one, baseline = board.lines
-    assert one.score.value == baseline.score.value  # one component is the independent Bernoulli
+    assert one.score.value == pytest.approx(baseline.score.value, rel=1e-6)  # the same probabilities
     assert one.score.against(baseline.score) == "undecided"
 
 
 def test_the_diagonal_gaussian_is_scipys_and_leaves_missing_values_out():
     X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 2, 3]
-    model = DiagonalGaussian().fit(X)
-    expected = norm(X.mean(0), X.std(0)).logpdf(X).sum(1).mean()
-    assert model.evaluate(X)["log_likelihood"].value == pytest.approx(expected, abs=1e-12)
+    expected = norm(X.mean(0), X.std(0)).logpdf(X).sum(1)
+    np.testing.assert_allclose(Real().baseline(X).log_prob(X), expected, rtol=0, atol=1e-12)
     X[0, 0] = np.nan
-    assert np.isfinite(DiagonalGaussian().fit(X).evaluate(X)["log_likelihood"].value)
+    assert np.isfinite(Real(allow_missing=True).baseline(X).log_prob(X)).all()
 
 
 def test_class_shares_by_hand():
@@ -94,12 +93,32 @@ def test_comparisons_that_cannot_be(systems, data, options, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (
+            ValueError("rank 7"),
+            RuntimeError,
+            "baseline of the task density failed, no system: rank 7",
+        ),
+        (UserValueError("no rows", "row 3"), UserValueError, r"no rows \(baseline of the task density, row 3\)"),
+    ],
+)
+def test_a_baseline_that_fails_is_named(error, kind, said, monkeypatch):
+    def failing(self, X):
+        raise error
+
+    monkeypatch.setattr(Real, "baseline", failing)
+    with pytest.raises(kind, match=said):
+        compare(["ppca"], "wine")
+
+
 def test_the_baseline_learns_from_the_training_rows_alone(tmp_path):
     system = gnomon.PPCA(n_components=2)
     board = compare([system], "wine", holdout=0.4, out=tmp_path / "runs")[0]
     train, test = (part.view("density") for part in split(load("wine"), test=0.4, seed=0))
     line = next(line for line in board.lines if line.against_baseline == "baseline")
-    assert line.score.value == pytest.approx(DiagonalGaussian().fit(train).evaluate(test)["log_likelihood"].value)
+    assert line.score.value == pytest.approx(Real().baseline(train).log_prob(test).mean(), rel=1e-12)
     assert line.score.n == len(test)
     own = next(line for line in board.lines if line.run)
     assert own.score.value == pytest.approx(gnomon.PPCA(n_components=2).fit(train).score(test), rel=1e-9)
@@ -110,7 +129,7 @@ def test_the_baseline_learns_from_the_training_rows_alone(tmp_path):
 
 def test_baselines_where_training_was_poor():
     X = np.array([[1.0, 0.0], [1.0, 1.0]])
-    assert np.isfinite(DiagonalGaussian().fit(X).evaluate(X)["log_likelihood"].value)
+    assert np.isfinite(Real().baseline(X).log_prob(X)).all()
     shares = ClassShares().fit(X, ["a", "b"])
     scores = shares.evaluate(np.zeros((2, 2)), np.array(["a", "c"]))
     assert scores["log_likelihood"].value == -np.inf

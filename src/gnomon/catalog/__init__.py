@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.line import Entry
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserTypeError, unknown
 
 if TYPE_CHECKING:
     from gnomon.catalog.cards import Card
@@ -92,10 +92,7 @@ def entry(name: str) -> Entry:
     for one in everything:
         if one.name == name:
             return one
-    names = [one.name for one in everything]
-    close = nearest(name, names)
-    remedy = f"did you mean {close[0]}?" if close else f"the systems are {', '.join(names)}"
-    raise UserValueError(f"unknown system {name!r}", "", remedy)
+    raise unknown("system", name, [one.name for one in everything])
 
 
 def tasks() -> tuple[str, ...]:
@@ -130,9 +127,7 @@ def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
     True
     """
     if task is not None and task not in tasks():
-        close = nearest(task, tasks())
-        remedy = f"did you mean {close[0]}?" if close else f"the tasks are {', '.join(tasks())}"
-        raise UserValueError(f"unknown task {task!r}", "", remedy)
+        raise unknown("task", task, tasks())
     return tuple(one for one in entries() if (task is None or task in one.tasks) and word.casefold() in _text(one))
 
 

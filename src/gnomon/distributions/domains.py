@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import Floats, column_names, first_cell, place, table
+from gnomon.distributions.independent import BernoulliColumns, GaussianColumns, IndependentColumns
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense, Field
 
@@ -126,6 +127,13 @@ class Domain:
     def _squeezed(self, X: Floats) -> Floats:
         """Real numbers brought into the domain, for examples."""
         return X
+
+    def baseline(self, X: Any) -> IndependentColumns:
+        """The simplest model of data in this domain, fitted: independent columns, which every system should beat."""
+        if not self.space(1).startswith("density"):
+            what = f"{type(self).__name__} must give a baseline: its space is no density"
+            raise UserTypeError(what, "baseline", "return independent columns, as Binary does")
+        return GaussianColumns(X)
 
     def describe(self) -> str:
         """What a table of this domain holds, in a few words."""
@@ -270,6 +278,10 @@ class Binary(Domain):
     def space(self, n_columns: int) -> str:
         """Name of the data space, for scores."""
         return f"pmf on {{0,1}}^{n_columns}"
+
+    def baseline(self, X: Any) -> IndependentColumns:
+        """Columns that are 1 with a probability of their own."""
+        return BernoulliColumns(X)
 
     def _squeezed(self, X: Floats) -> Floats:
         return (X > 0).astype(np.float64)

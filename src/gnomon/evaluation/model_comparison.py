@@ -308,10 +308,10 @@ def _rows(a: Any, b: Any, X: Array) -> Array:
 def _check_systems(a: Any, b: Any) -> None:
     """Two Systems must speak of the same variables and the same kind of outcome."""
     facts: list[Callable[[Any], Any]] = [
-        lambda system: getattr(system, "outcomes", system.domain).space(system.n_features_in_),
+        lambda system: system.outcomes.space(system.n_features_in_),
         lambda system: [str(name) for name in getattr(system, "feature_names_in_", [])],
     ]
-    if not all(hasattr(system, "domain") and hasattr(system, "n_features_in_") for system in (a, b)):
+    if not all(hasattr(system, "outcomes") and hasattr(system, "n_features_in_") for system in (a, b)):
         return
     for tell in facts:
         mine, theirs = tell(a), tell(b)

@@ -98,6 +98,11 @@ class System(Seeded, BaseEstimator):
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
+    @property
+    def outcomes(self) -> Any:
+        """Domain of the scores: a system may learn from probabilities and still be a mass over zeros and ones."""
+        return self.domain
+
     def arguments(self, examples: Any) -> dict[str, Any]:
         """What `make` needs to know of the data, as JSON values."""
         return {"n_features": examples.X.shape[1], "dtype": str(examples.X.dtype)}
@@ -356,7 +361,7 @@ class System(Seeded, BaseEstimator):
     def bits_per_dim(self, X: Any) -> Score:
         """Mean of -log2 p(x) per column, lower is better; of a density it depends on the columns' units."""
         values = np.asarray(self.log_prob(X), dtype=np.float64) / (-np.log(2) * self.n_features_in_)
-        space = getattr(self, "outcomes", self.domain).space(self.n_features_in_)
+        space = self.outcomes.space(self.n_features_in_)
         return Score.from_pointwise(
             values, name="bits_per_dim", unit="bits per column", data_space=space, kind="exact", higher_is_better=False
         )
@@ -375,7 +380,7 @@ class System(Seeded, BaseEstimator):
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Scores with their kind and both errors, by name: the likelihood of the rows, as `density_score` finds it."""
-        rows, domain = self._rows(X), getattr(self, "outcomes", self.domain)
+        rows, domain = self._rows(X), self.outcomes
         space = domain.space(int(np.prod(rows.shape[1:])))
         if hasattr(self, "log_prob"):
             values = np.asarray(self.log_prob(X), dtype=np.float64)

@@ -34,7 +34,7 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.data.dataset import split as split_data
 from gnomon.data.loading import load as load_data
-from gnomon.errors import UserError, UserValueError, nearest
+from gnomon.errors import UserError, UserValueError, unknown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ class Task:
         UserError
             Data without that form: a text for a table, no labels, text as a target, values other than 0 and 1.
         """
-        return data.view(self.view(outcomes(system))), None
+        return data.view(self.view(system.outcomes)), None
 
     def answers(self, data: Dataset, y: Any) -> Any:
         """What `scores` compares with, for examples whose y is that of the system's first task."""
@@ -162,7 +162,7 @@ class Task:
 
     def board(self, system: Any) -> str:
         """Systems of one task whose boards are called alike are ranked together."""
-        return self.view(outcomes(system))
+        return self.view(system.outcomes)
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Title and fitted baseline: the simplest answer to the task, on the data that a system is fitted to."""
@@ -194,17 +194,12 @@ class Task:
         """Forty examples in the system's domain, and y: what the contract checks fit to."""
         random = np.random.default_rng(0)
         group = random.integers(0, 3, size=40)
-        X = outcomes(system).example(random, 40, group)
+        X = system.outcomes.example(random, 40, group)
         return X, self.example_answers(X, group, random)
 
     def example_answers(self, X: Any, group: Any, random: np.random.Generator) -> Any:
         """The y of `example`; a system that does not predict leaves it alone."""
         return group if isinstance(X, np.ndarray) else None
-
-
-def outcomes(system: Any) -> Any:
-    """The domain of a system's scores: one may learn from probabilities and still be a mass over zeros and ones."""
-    return getattr(system, "outcomes", system.domain)
 
 
 def task(name: str) -> Task:
@@ -229,5 +224,4 @@ def task(name: str) -> Task:
                 return one()
     from gnomon.catalog import tasks
 
-    known = sorted({*tasks(), *(one.name for one in entry_points(group=GROUP))})
-    raise UserValueError(f"unknown task {name!r}", "task", f"choose from {', '.join(nearest(name, known) or known)}")
+    raise unknown("task", name, sorted({*tasks(), *(one.name for one in entry_points(group=GROUP))}))

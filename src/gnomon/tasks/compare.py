@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, DataSpec
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system.base import System
-from gnomon.tasks.base import Task, outcomes
+from gnomon.tasks.base import Task
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.fitting import spec_of, task_of
@@ -140,11 +141,23 @@ class _Room:
         first = task_of(system)
         if first.name not in self._halves:
             self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout, how=self.how)
-        key = (first.name, first.view(outcomes(system)))
+        key = (first.name, first.view(system.outcomes))
         if key not in self._parts:
             train, test = (_Part(half, *first.examples(half, system)) for half in self._halves[first.name])
             self._parts[key] = train, test
         return self._parts[key]
+
+
+@contextmanager
+def _blamed(goal: Task) -> Iterator[None]:
+    """Say of an error that it is the baseline's, not that of a system."""
+    who = f"baseline of the task {goal.name}"
+    try:
+        yield
+    except UserError as error:
+        raise type(error)(error.what, f"{who}, {error.where}" if error.where else who, error.remedy) from error
+    except Exception as error:
+        raise RuntimeError(f"the {who} failed, no system: {error}") from error
 
 
 class _Board:
@@ -155,9 +168,10 @@ class _Board:
         self.systems: list[System] = []
         train = room.parts(system)[0]
         begun = time.perf_counter()
-        title, model = goal.baseline(system, train.X, train.y)
-        seconds = time.perf_counter() - begun
-        scores = self._scores(model, system)
+        with _blamed(goal):
+            title, model = goal.baseline(system, train.X, train.y)
+            seconds = time.perf_counter() - begun
+            scores = self._scores(model, system)
         self.base = scores[goal.primary]
         self.board = Leaderboard(goal.name, room.whole.name, self.base.data_space, goal.primary)
         self._append(title, scores, seconds, model, "baseline", None)
@@ -211,8 +225,9 @@ class _Board:
         first = self.systems[0]
         train = self.room.parts(first)[0]
         begun = time.perf_counter()
-        for title, model in self.goal.rivals(self.systems, train.X, train.y):
-            scores = self._scores(model, first)
+        with _blamed(self.goal):
+            rivals = [(t, m, self._scores(m, first)) for t, m in self.goal.rivals(self.systems, train.X, train.y)]
+        for title, model, scores in rivals:
             seconds = time.perf_counter() - begun
             self._append(title, scores, seconds, model, scores[self.goal.primary].against(self.base), None)
         sign = -1 if self.base.higher_is_better else 1

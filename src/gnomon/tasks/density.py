@@ -7,38 +7,49 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gnomon.distributions.domains import Real
 from gnomon.evaluation.score import Score
+from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
-from gnomon.tasks.base import Task, outcomes
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Density", "DiagonalGaussian"]
+__all__ = ["Density", "IndependentBaseline"]
 
 
-class DiagonalGaussian:
-    """Independent Gaussian columns with the data's means and variances (divisor n); NaN is left out."""
+class IndependentBaseline:
+    """Independent columns of a domain as a baseline.
 
-    title = "diagonal Gaussian"
+    Parameters
+    ----------
+    domain : Domain
+        Gives the columns and the name of the space.
+    X : array
+        What they are fitted to.
+    """
 
-    def fit(self, X: Any, y: Any = None) -> DiagonalGaussian:
-        """Means and variances of the columns."""
-        X = np.asarray(X, dtype=np.float64)
-        X = X.reshape(len(X), -1)
-        self.mean, self.variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
-        self.variance = np.maximum(self.variance, 1e-12 * max(float(self.variance.max()), 1e-300))
-        self.n_parameters = 2 * X.shape[1]
-        return self
+    def __init__(self, domain: Any, X: Any) -> None:
+        self.domain, self.columns = domain, domain.baseline(X)
+
+    @property
+    def title(self) -> str:
+        """What it is called on a board."""
+        return str(self.columns.title)
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were fitted."""
+        return int(self.columns.n_parameters)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Mean log density in nats per row."""
-        X = np.asarray(X, dtype=np.float64)
-        X = X.reshape(len(X), -1)
-        columns = -0.5 * (math.log(2 * math.pi) + np.log(self.variance) + (X - self.mean) ** 2 / self.variance)
-        space = Real().space(X.shape[1])
-        return {"log_likelihood": Score.from_pointwise(np.nansum(columns, axis=1), data_space=space)}
+        """Mean log probability (or density) in nats per row."""
+        space = self.domain.space(math.prod(np.shape(X)[1:]))
+        return {"log_likelihood": Score.from_pointwise(self.columns.log_prob(X), data_space=space)}
+
+    def sample(self, n: int = 1, *, random_state: int = 0) -> Any:
+        """n rows."""
+        return self.columns.sample(n, Noise(random_state, "baseline"))
 
 
 class Density(Task):
@@ -52,12 +63,9 @@ class Density(Task):
     example_data: ClassVar[str] = "digits"
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
-        """Independent columns: Bernoulli ones of a probability mass, Gaussian ones of a density."""
-        if not outcomes(system).space(1).startswith("pmf"):
-            return DiagonalGaussian.title, DiagonalGaussian().fit(X)
-        from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
-
-        return "independent Bernoulli", BernoulliMixture(n_components=1, random_state=0).fit(X)
+        """Independent columns, as the domain of the scores has them: Gaussian, Bernoulli, Poisson ones, categories."""
+        model = IndependentBaseline(system.outcomes, X)
+        return model.title, model
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Log probabilities of the rows, and rows that the model draws beside given ones."""

@@ -13,24 +13,15 @@ from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
-from gnomon.tasks.density import Density, DiagonalGaussian
+from gnomon.tasks.density import Density
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GaussianRows", "Generate"]
+__all__ = ["Generate"]
 
 MOST = 2000
 """Rows that are compared: the tests take the square of their number."""
-
-
-class GaussianRows(DiagonalGaussian):
-    """Independent Gaussian columns that rows are drawn from."""
-
-    def sample(self, n: int = 1, *, random_state: int = 0) -> Any:
-        """n rows."""
-        noise = Noise(random_state, "baseline").normal((n, len(self.mean)), dtype=np.float64)
-        return self.mean + np.sqrt(self.variance) * noise
 
 
 class Generate(Task):
@@ -48,9 +39,8 @@ class Generate(Task):
     example_data: ClassVar[str] = "digits"
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
-        """Independent columns: Bernoulli ones of a probability mass, Gaussian ones of a density."""
-        title, model = Density().baseline(system, X, y)
-        return title, GaussianRows().fit(X) if isinstance(model, DiagonalGaussian) else model
+        """Independent columns, as the domain of the system has them."""
+        return Density().baseline(system, X, y)
 
     def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
         """`sample_scores`, and `nearest_training_rows` where the training rows are given.

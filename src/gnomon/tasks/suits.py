@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
@@ -41,11 +42,11 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[tuple[str, str | None, str | None], str | None] = {}
+    checked: dict[tuple[str, str, str], str | None] = {}
     for one in entries():
-        key = (one.tasks[0], domain_of(one, "domain"), domain_of(one, "outcomes"))
+        domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
+        key = (one.tasks[0], repr(domain), repr(outcomes))
         if key not in checked:
-            domain, outcomes = (None if text is None else _made(text) for text in key[1:])
             checked[key] = task(key[0]).obstacle(data, domain, outcomes)
         for name in one.tasks:
             if checked[key] is None:
@@ -64,6 +65,12 @@ def domain_of(one: Entry, attribute: str = "domain") -> str | None:
     >>> domain_of(entry("ppca"))
     'Real(allow_missing=True, largest=1e+100)'
     """
+    found = _stated(one, attribute)
+    return found and ast.unparse(found[1])
+
+
+def _stated(one: Entry, attribute: str) -> tuple[Module, ast.expr] | None:
+    """The expression of a domain, and the module in which its names have their meaning."""
     module, _, name = one.where.partition(":")
     try:
         found = Module.of(module).resolve(name)
@@ -76,7 +83,7 @@ def domain_of(one: Entry, attribute: str = "domain") -> str | None:
         if isinstance(value, ast.Name):
             value = _assigned(home.tree.body, value.id)
         if value is not None:
-            return ast.unparse(value)
+            return home, value
     return None
 
 
@@ -97,21 +104,18 @@ def _default(node: ast.FunctionDef) -> ast.expr | None:
     return found and ast.Call(found.func, [], [])
 
 
-def _made(text: str) -> Any:
-    """The domain that an expression names; None where it is none of gnomon's."""
-    from gnomon.data import sequences, user_items
-    from gnomon.distributions import domains, images
-
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+def _made(one: Entry, attribute: str) -> Any:
+    """The domain that a system states; None where its source does not say it."""
+    stated = _stated(one, attribute)
+    if stated is None:
         return None
-    made = next(
-        (vars(m)[call.func.id] for m in (domains, images, sequences, user_items) if call.func.id in vars(m)), None
-    )
-    if made is None:
+    home, call = stated
+    known = home.resolve(call.func.id) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+    if known is None or not isinstance(call, ast.Call):
         return None
     try:
         given = [ast.literal_eval(value) for value in call.args]
-        return made(*given, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})
+        options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except ValueError:
         return None
+    return getattr(importlib.import_module(known[0].name), known[1].name)(*given, **options)
