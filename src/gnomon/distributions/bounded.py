@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special, stats
 
 from gnomon.distributions.family import Family, Floats
+from gnomon.distributions.implicit import beta_slope, von_mises_slope, with_slopes
 from gnomon.errors import UserValueError
 
 __all__ = ["Beta", "TruncatedNormal", "Uniform", "VonMises"]
@@ -83,6 +84,11 @@ class Beta(Family):
     def _icdf(self, u: Floats) -> Floats:
         return special.betaincinv(self._plain("concentration1"), self._plain("concentration0"), u)
 
+    def _quantile(self, u: Any) -> Any:
+        x = self._icdf(u.numpy())
+        a, b = (self._plain(name) for name in self.parameters)
+        return with_slopes(x, dict(zip(map(self._own, self.parameters), beta_slope(a, b, x), strict=True)))
+
 
 class TruncatedNormal(Family):
     """A normal number given that it lies in [low, high].
@@ -155,7 +161,14 @@ class TruncatedNormal(Family):
         return self._own("scale").log() + 0.5 * math.log(2 * math.pi) + self._log_mass() + squares / 2
 
     def _quantile(self, u: Any) -> Any:
-        raise NotImplementedError  # the distribution behind it is not truncated
+        """Phi(z) = (1 - u) Phi(a) + u Phi(b) says how z moves with the ends."""
+        u = u.numpy()
+        x = self._icdf(u)
+        a, b, loc, scale = self._standard()
+        z = (x - loc) / scale
+        from_low, from_high = (1 - u) * np.exp((z**2 - a**2) / 2), u * np.exp((z**2 - b**2) / 2)
+        slopes = (1 - from_low - from_high, z - a * from_low - b * from_high, from_low, from_high)
+        return with_slopes(x, dict(zip(map(self._own, self.parameters), slopes, strict=True)))
 
     def _standard(self) -> tuple[Floats, Floats, Floats, Floats]:
         low, high = self._plain("low"), self._plain("high")
@@ -227,14 +240,23 @@ class VonMises(Family):
         return np.clip(stats.vonmises.cdf(x, k, loc) - stats.vonmises.cdf(-np.pi, k, loc), 0, 1)
 
     def _icdf(self, u: Floats) -> Floats:
-        loc, k = self._plain("loc"), self._plain("concentration")
+        return (self._plain("loc") + self._angle(u) + np.pi) % (2 * np.pi) - np.pi
+
+    def _quantile(self, u: Any) -> Any:
+        y, k = self._angle(u.numpy()), self._own("concentration")
+        angle = with_slopes(y, {k: von_mises_slope(self._plain("concentration"), y)})
+        return (self._own("loc") + angle + np.pi) % (2 * np.pi) - np.pi
+
+    def _angle(self, u: Floats) -> Floats:
+        """The inverse CDF about direction 0."""
+        k = self._plain("concentration")
         low: Floats = np.full(np.broadcast_shapes(np.shape(u), k.shape), -np.pi)
         high = -low
         for _ in range(60):  # halves to the last bit
             middle = (low + high) / 2
             below = stats.vonmises.cdf(middle, k) < u
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (loc + (low + high) / 2 + np.pi) % (2 * np.pi) - np.pi
+        return (low + high) / 2
 
 
 def _ordered(low: Floats, high: Floats) -> None:

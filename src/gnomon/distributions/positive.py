@@ -8,8 +8,9 @@ import numpy as np
 from scipy import special
 
 from gnomon.distributions.family import Family, Floats
+from gnomon.distributions.implicit import log_gamma_slope, with_slopes
 
-__all__ = ["Exponential", "Gamma", "InverseGamma", "LogNormal", "Pareto"]
+__all__ = ["Exponential", "Gamma", "InverseGamma", "LogNormal", "Pareto", "log_gamma_quantile", "with_shape"]
 
 
 class _Positive(Family):
@@ -107,6 +108,10 @@ class Gamma(_Positive):
     def _icdf(self, u: Floats) -> Floats:
         return np.exp(log_gamma_quantile(self._plain("concentration"), u)) / self._plain("rate")
 
+    def _quantile(self, u: Any) -> Any:
+        log_g = log_gamma_quantile(self._plain("concentration"), u.numpy())
+        return with_shape(self._own("concentration"), log_g).exp() / self._own("rate")
+
 
 class InverseGamma(_Positive):
     r"""Distribution of 1 / g, g ~ Gamma(a, b): :math:`b^a x^{-a-1} e^{-b / x} / \Gamma(a)`, a prior of variances.
@@ -135,6 +140,11 @@ class InverseGamma(_Positive):
 
     def _icdf(self, u: Floats) -> Floats:
         return self._plain("rate") / special.gammainccinv(self._plain("concentration"), u)
+
+    def _quantile(self, u: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            log_g = np.log(special.gammainccinv(self._plain("concentration"), u.numpy()))
+        return self._own("rate") * (-with_shape(self._own("concentration"), log_g)).exp()
 
 
 class Pareto(Family):
@@ -178,6 +188,11 @@ class Pareto(Family):
 
     def _icdf(self, u: Floats) -> Floats:
         return self._plain("scale") * np.exp(-np.log1p(-u) / self._plain("alpha"))
+
+
+def with_shape(a: Any, log_g: Floats) -> Any:
+    """The logarithm of gamma numbers as a tensor that is a function of the shape."""
+    return with_slopes(log_g, {a: log_gamma_slope(a.detach().cpu().double().numpy(), log_g)})
 
 
 def log_gamma_quantile(a: Floats, u: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special, stats
 
 from gnomon.distributions.family import Family, Floats, axes, normal
+from gnomon.distributions.implicit import student_slope, with_slopes
 
 __all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
 
@@ -59,12 +60,15 @@ class Normal(_Line):
         z = normal(noise, (*axes(shape), *self.batch_shape), draw)
         return self._answer(self._plain("loc") + self._plain("scale") * z)
 
-    def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
-        """The numbers of `sample` as ``m + s z``, a tensor through which gradients pass."""
+    def base_noise(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Standard normal numbers."""
         import torch
 
-        z = torch.from_numpy(normal(noise, (*axes(shape), *self.batch_shape), draw))
-        return self._answer(self._own("loc") + self._own("scale") * z, True)
+        return torch.from_numpy(normal(noise, (*axes(shape), *self.batch_shape), draw))
+
+    def transform(self, e: Any) -> Any:
+        """``m + s e``."""
+        return self._answer(self._own("loc") + self._own("scale") * e, True)
 
 
 class Laplace(_Line):
@@ -149,3 +153,8 @@ class StudentT(_Line):
 
     def _icdf(self, u: Floats) -> Floats:
         return self._plain("loc") + self._plain("scale") * special.stdtrit(self._plain("df"), u)
+
+    def _quantile(self, u: Any) -> Any:
+        t = special.stdtrit(self._plain("df"), u.numpy())
+        standard = with_slopes(t, {self._own("df"): student_slope(self._plain("df"), t)})
+        return self._own("loc") + self._own("scale") * standard

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from gnomon.distributions.family import Family, Floats, axes, normal, uniform
-from gnomon.distributions.positive import log_gamma_quantile
+from gnomon.distributions.positive import log_gamma_quantile, with_shape
 from gnomon.errors import UserValueError
 from gnomon.numeric.given import checked, floats
 
@@ -70,6 +70,16 @@ class Dirichlet(Family):
         u = uniform(noise, (*axes(shape), *self.batch_shape, self.size), draw)
         return self._answer(special.softmax(log_gamma_quantile(a, u), axis=-1))
 
+    def base_noise(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Uniform numbers, one for each entry."""
+        import torch
+
+        return torch.from_numpy(uniform(noise, (*axes(shape), *self.batch_shape, self.size), draw))
+
+    def _quantile(self, u: Any) -> Any:
+        a = self._own("concentration")
+        return with_shape(a, log_gamma_quantile(self._plain("concentration"), u.numpy())).softmax(-1)
+
 
 class MultivariateNormal:
     r"""Normal density on vectors, :math:`(2 \pi)^{-d/2} |C|^{-1/2} \exp(-(x - m)^T C^{-1} (x - m) / 2)`.
@@ -90,7 +100,8 @@ class MultivariateNormal:
     """
 
     @checked
-    def __init__(self, loc: ArrayLike, covariance: ArrayLike) -> None:
+    def __init__(self, loc: Any, covariance: Any) -> None:
+        self._given = (loc, covariance)
         self.loc = _location(loc)
         self.covariance = positive_definite(covariance, "covariance", len(self.loc))
         self._factor = np.linalg.cholesky(self.covariance)
@@ -137,6 +148,23 @@ class MultivariateNormal:
         """Vectors of shape ``shape + (d,)``."""
         z = normal(noise, (*axes(shape), len(self.loc)), draw)
         return self.loc + np.matmul(z, self._factor.T)
+
+    def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """The vectors of `sample` as a tensor: gradients pass to a mean and a covariance that were given as tensors."""
+        return self.transform(self.base_noise(noise, draw, shape))
+
+    def base_noise(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
+        """Standard normal numbers, a float64 tensor of shape ``shape + (d,)``."""
+        import torch
+
+        return torch.from_numpy(normal(noise, (*axes(shape), len(self.loc)), draw))
+
+    def transform(self, e: Any) -> Any:
+        """``m + A e`` with A A^T = C, lower triangular."""
+        import torch
+
+        loc, covariance = (torch.as_tensor(one, dtype=torch.float64) for one in self._given)
+        return loc + e @ torch.linalg.cholesky(covariance).T
 
 
 class MultivariateStudentT:
