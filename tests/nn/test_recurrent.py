@@ -53,12 +53,16 @@ def test_rnn_is_its_equation_and_torchs(nonlinearity):
     assert torch.allclose(outputs, expected[0]) and torch.allclose(last, expected[1][0])
     assert torch.allclose(layer(x)[0], theirs(x)[0])  # the state before the first place is 0
     f, h = getattr(torch, nonlinearity), h0
+    first = f(torch.nn.functional.linear(x[:, :1], layer.weight_x, layer.bias))
+    assert torch.allclose(layer(x[:, :1])[0], first)  # one place from the state 0: an MLP's layer
     stacked = torch.cat([layer.weight_x.T, layer.weight_h.T])  # [X, H] [W_xh; W_hh]
     for t in range(5):
+        step = layer.step(x[:, t], h)
         h = f(torch.cat([x[:, t], h], 1) @ stacked + layer.bias)
+        assert torch.allclose(step, h)
         assert torch.allclose(outputs[:, t], h)
     with torch.no_grad():
-        layer.weight_h.zero_()  # a dense layer at every place; of one place it is an MLP's
+        layer.weight_h.zero_()  # a dense layer at every place
     assert torch.allclose(layer(x, h0)[0], f(torch.nn.functional.linear(x, layer.weight_x, layer.bias)))
     # variable lengths: packed sequences of torch's layer
     theirs.weight_hh_l0.data.copy_(inputs(4, 4, seed=3))
@@ -91,6 +95,7 @@ def test_places_one_by_one_are_the_whole_and_autograd_reaches_all(name):
         assert torch.autograd.gradcheck(run, tuple(p.detach().clone().requires_grad_() for p in layer.parameters()))
 
 
+@pytest.mark.spec("NLP-25")
 @pytest.mark.parametrize("name", [*LAYERS, "bidirectional"])
 def test_padding_changes_nothing(name):
     make = LAYERS.get(name, lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)))
@@ -127,6 +132,8 @@ def test_gru_worked_by_hand_with_both_places_of_the_reset_gate():
     for layer in (before, after):  # a diagonal map of the state without a bias: they agree
         layer.weight_h.data[8:] = torch.diag(torch.tensor([0.3, -1.0, 0.7, 2.0], dtype=F64))
     assert torch.allclose(before(x)[0], after(x)[0])
+    theirs = torchs(torch.nn.GRU, 3, 4)  # acts after the product
+    assert torch.allclose(GRU.from_torch(theirs)(x)[0], theirs(x)[0])
 
 
 @pytest.mark.spec("NLP-27")
@@ -170,6 +177,10 @@ def test_gru_of_the_deep_learning_book():
     assert state[0].tolist() == pytest.approx([0.5, 0.8175745, 0.8175745], abs=5e-8)
     assert printed.step(x, state)[0, 0].item() == pytest.approx(0.5553798, abs=5e-8)
     after_it = printed.step(x, printed.step(x, state))[0, 0].item()  # by gates of x and .5553798
+    candidate = torch.tanh(x + torch.sigmoid(x + h) * h).item()
+    assert candidate == pytest.approx(0.8872363, abs=5e-8)
+    kept = torch.sigmoid(x + h).item()
+    assert GRU.from_gates(**ones).step(x, h).item() == pytest.approx(kept * 0.5 + (1 - kept) * candidate)
     u, c = 1 / (1 + np.exp(-1.5553798)), 0.5553798
     assert after_it == pytest.approx(u * c + (1 - u) / (1 + np.exp(-1 - u * c)), abs=1e-7)
     assert printed(torch.ones(1, 2, 1, dtype=F64))[0].shape == (1, 2, 1)

@@ -18,8 +18,10 @@ from gnomon.errors import UserValueError
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AdditiveAttention, BilinearAttention, DotAttention, NoAttention
+from gnomon.nn.recurrent import GRU
 from gnomon.numeric.noise import Noise
 from gnomon.numeric.ragged import Ragged
+from gnomon.systems.sequence._model import RecurrentLanguageModel
 from gnomon.systems.sequence._translator import Seq2SeqModel
 from gnomon.systems.sequence.seq2seq import _TargetLoss
 from gnomon.training.group import Group
@@ -115,7 +117,7 @@ def test_all_targets_sum_to_1_and_the_loss_is_theirs(kind):
     assert loss.sum.item() == pytest.approx(-made.log_prob(SOURCES, targets).sum()) and loss.weight == 4 + 1 + 2
 
 
-@pytest.mark.spec("DLN-235")
+@pytest.mark.spec("DLN-235", "PRA-180")
 @pytest.mark.parametrize("kind", ["additive", "none"])
 def test_the_decoder_step_has_an_additional_context(kind):
     made = model(kind, reset="before")
@@ -129,8 +131,6 @@ def test_the_decoder_step_has_an_additional_context(kind):
     n = torch.tanh(y @ wy.T + (s * r) @ ws.T + c @ wc.T + bias)
     assert torch.allclose(made.advance(y, s, memory)[0], z * s + (1 - z) * n)
     assert torch.allclose(gru.step(torch.cat([y, c], 1), s), z * s + (1 - z) * n)  # the GRU of [y, c]
-    from gnomon.nn.recurrent import GRU
-
     plain = GRU(3, 4, reset="before", dtype=F64)
     with torch.no_grad():
         w_c.zero_()
@@ -165,11 +165,21 @@ def test_searches_enumeration_and_a_source_that_does_not_matter():
         constant.decoder.weight_x[:, 3:] = 0
         constant.head.weight[:, 4:] = 0
         constant.bridge.weight.zero_()
-    targets = Ragged.of([[3, 0, 3]] * 3)
-    values = constant.log_prob(SOURCES, targets)
-    assert np.allclose(values, values[0])
+        constant.bridge.bias.zero_()
+    targets = Ragged.of([[3, 0, 3], [], [0, 3, 3, 0]])
+    alone = RecurrentLanguageModel(4, 3, GRU(3, 4, dtype=F64), dtype=F64)
+    with torch.no_grad():
+        for mine, theirs in (
+            (alone.embedding.weight, constant.target_embedding.weight), (alone.head.bias, constant.head.bias),
+            (alone.head.weight, constant.head.weight[:, :4]), (alone.layer.weight_x, constant.decoder.weight_x[:, :3]),
+            (alone.layer.weight_h, constant.decoder.weight_h), (alone.layer.bias, constant.decoder.bias),
+            (alone.layer.bias_n, constant.decoder.bias_n),
+        ):  # fmt: skip
+            mine.copy_(theirs)
+    assert np.allclose(constant.log_prob(SOURCES, targets), alone.log_prob(targets))
 
 
+@pytest.mark.spec("PRA-180")
 def test_gradients_of_the_attention_model_are_those_of_finite_differences():
     made = model("additive")
 
