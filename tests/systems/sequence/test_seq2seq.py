@@ -64,7 +64,7 @@ def total_probability(made, source, words, length):
     return ended + unfinished
 
 
-@pytest.mark.spec("DLN-230")
+@pytest.mark.spec("DLN-230", "NLP-32", "PRA-180")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_context_is_the_last_valid_state_whatever_the_padding(kind):
     made = model(kind)
@@ -79,6 +79,13 @@ def test_the_context_is_the_last_valid_state_whatever_the_padding(kind):
             assert memory.mask[i].sum() == n
     last = alone[0].states[0, -1, :4]  # h_T of the layer that reads forward
     assert torch.allclose(alone[0].context[0, :4], last)
+    if KINDS[kind][1]:  # and one that reads from the end
+        turned = made.source_embedding(torch.tensor([[5, 4, 3]]))
+        outputs, end = made.encoder.backward_layer(turned)
+        assert torch.allclose(alone[0].states[0, :, 4:], outputs[0].flip(0))
+        assert torch.allclose(alone[0].context[0, 4:], end[0])
+        assert made.encoder.backward_layer is not made.encoder.forward_layer
+    assert alone[0].states.shape[2] == made.encoder.units == (8 if KINDS[kind][1] else 4)
     turned = made.read(Ragged.of([[4, 3, 5]]))
     assert not torch.allclose(turned.context, alone[0].context, atol=1e-3)
 
