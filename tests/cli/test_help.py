@@ -55,6 +55,33 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout
 
 
+def test_config_is_written_before_anything_heavy_is_imported() -> None:
+    """With tuples and a recipe with fields of its own, which take the same codec as in a fit from Python."""
+    code = (
+        "import sys, json\n"
+        "from gnomon.catalog import card, entry\nfrom gnomon.cli.fit import config\n"
+        "from gnomon.cli.options import resolve_values\n"
+        "given = {'hidden': '8x4', 'optimizer': 'adam', 'optimizer.beta1': '0.5'}\n"
+        "params = resolve_values(card('mlp'), given, 'mlp')\n"
+        "rest = dict.fromkeys(('target', 'columns', 'checkpoint_every', 'device', 'precision'))\n"
+        "options = {**rest, 'holdout': 0.2, 'split': 'random', 'devices': 1}\n"
+        "made = config(entry('mlp'), card('mlp'), 'iris', params, options)\n"
+        "print(json.dumps(dict(made.parameters)))\n"
+        "heavy = {'numpy', 'torch', 'scipy', 'sklearn', 'numba', 'polars'} & set(sys.modules)\n"
+        "sys.exit(f'heavy: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONPATH": SRC}, timeout=120
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    from gnomon.runs.codecs import encode
+    from gnomon.training.optimizers import Adam
+
+    assert json.loads(done.stdout) == encode({"hidden": (8, 4), "optimizer": Adam(beta1=0.5)}) | {
+        "optimizer": {"__recipe__": "gnomon.training.optimizers:Adam", "fields": {"beta1": 0.5}}
+    }
+
+
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = call(capsys, "--help")
     assert (status, err) == (0, "")

@@ -8,11 +8,11 @@ import pytest
 
 from gnomon.catalog import card, entry
 from gnomon.catalog.cards import Kind, Parameter
-from gnomon.cli.fit import _encoded, parameter_options
+from gnomon.cli.fit import parameter_options, recipes_placed
 from gnomon.cli.info import as_facts
 from gnomon.cli.options import convert, parse_system, resolve_values
 from gnomon.errors import UserValueError
-from gnomon.runs.codecs import decode
+from gnomon.runs.codecs import decode, encode
 from gnomon.training.optimizers import Adam
 
 
@@ -78,7 +78,7 @@ def test_a_default_recipe_keeps_what_is_not_given_until_another_is_chosen(given:
     about = card("gan")
     params = resolve_values(about, given, "gan")
     where = "gnomon.training.optimizers:Adam"
-    written = _encoded(about, params)["optimizer"]
+    written = encode(recipes_placed(about, params))["optimizer"]
     assert written == {"__recipe__": where, "fields": fields}
     assert decode(written) == Adam(**fields)
     (option,) = (one for one in parameter_options(about) if one.name == "optimizer")

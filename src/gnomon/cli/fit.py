@@ -217,35 +217,35 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     """What config.json says: the system, its parameters, the data as a recipe, the seed, the processes."""
     import secrets
 
+    from gnomon.runs.codecs import encode
     from gnomon.runs.versions import versions
 
     seed = params.get("random_state")
     name = os.path.abspath(data) if os.path.exists(data) else data
     target, columns = column_name(options["target"]), column_names(options["columns"])
     spec = DataSpec(NAMED, name, target, columns, options["holdout"], split=options["split"])
+    parameters = encode(recipes_placed(about, params))
     return RunConfig(
-        FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, _encoded(about, params),
-        spec, int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
+        FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,
+        int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
         options["device"], options["precision"],
     )  # fmt: skip
 
 
-def _encoded(about: Card | RecipeCard, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as `gnomon.runs.codecs.encode` writes them, without NumPy."""
-    encoded: dict[str, Any] = {}
+def recipes_placed(about: Card | RecipeCard, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name; a recipe with fields of its own, which have addresses in `params`, as one value."""
+    from gnomon.runs.codecs import Placed
+
+    found: dict[str, Any] = {}
     for p in about.parameters:
         fields = {key.partition("__")[2]: v for key, v in params.items() if key.startswith(f"{p.name}__")}
         if fields:
             chosen = Preset(params[p.name]) if p.name in params else p.preset
             recipe = about.recipes[p.name][chosen.short]
-            encoded[p.name] = {"__recipe__": recipe.where, "fields": _encoded(recipe, {**chosen.fields, **fields})}
+            found[p.name] = Placed(recipe.where, recipes_placed(recipe, {**chosen.fields, **fields}))
         elif p.name in params:
-            encoded[p.name] = _json(params[p.name])
-    return encoded
-
-
-def _json(value: Any) -> Any:
-    return {"__tuple__": list(value)} if isinstance(value, tuple) else value
+            found[p.name] = params[p.name]
+    return found
 
 
 def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) -> None:

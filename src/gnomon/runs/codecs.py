@@ -1,20 +1,26 @@
-"""Arrays and facts in one safetensors file: arrays as tensors, facts as JSON in its header. No pickle."""
+"""Arrays and facts in one safetensors file: arrays as tensors, facts as JSON in its header. No pickle.
+
+NumPy is loaded where there are arrays: the command line writes config.json before.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe, Unsaved, named
 from gnomon.recipes.slots import load, where
 
-__all__ = ["decode", "encode", "pack", "unpack"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Placed", "decode", "encode", "pack", "unpack"]
 
 SLOTS = {
     "activation": "gnomon.nn.activations:Activation",
@@ -30,6 +36,22 @@ SLOTS = {
     "weight_prior": "gnomon.systems.linear.weight_priors:WeightPrior",
 }
 """Bases of the recipes of early runs, which name a recipe by slot and short name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """A recipe that is not imported, by its place; `encode` writes it as it writes the recipe.
+
+    Parameters
+    ----------
+    where : str
+        ``module:Class``.
+    fields : mapping of str to object
+        Those that are set.
+    """
+
+    where: str
+    fields: Mapping[str, Any]
 
 
 def pack(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> bytes:
@@ -62,6 +84,8 @@ def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
+    import numpy as np
+
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     array = np.asarray(value)
@@ -82,13 +106,16 @@ def encode(value: Any) -> Any:
             name = type(value).__name__
             raise UserValueError(f"{value!r} cannot be saved", name, "define its class at the top of a module")
         return {"__recipe__": where(type(value)), "fields": fields}
+    if isinstance(value, Placed):
+        return {"__recipe__": value.where, "fields": encode(value.fields)}
     if isinstance(value, Unsaved):
         return {"__callable__": value.name}
     if callable(value):
         return {"__callable__": f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"}
-    if isinstance(value, np.generic | np.ndarray):
-        return _encode_array(np.asarray(value), scalar=isinstance(value, np.generic))
-    if isinstance(value, float) and not np.isfinite(value):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        return _encode_array(numpy.asarray(value), scalar=isinstance(value, numpy.generic))
+    if isinstance(value, float) and not math.isfinite(value):
         return {"__float__": repr(value)}
     if isinstance(value, tuple):
         return {"__tuple__": [encode(item) for item in value]}
@@ -136,6 +163,8 @@ def _recipe_class(place: Any) -> type[Recipe]:
 
 
 def _decode_array(value: dict[str, Any]) -> Any:
+    import numpy as np
+
     if "shape" not in value:  # written before shapes were
         array = np.array(decode(value["__array__"]), dtype=value["dtype"])
     else:
