@@ -137,7 +137,7 @@ def wide(name: str) -> Any:
     cls = load_class(name)
     if takes_any_numbers(name):
         return cls
-    mapped = type(f"Mapped{cls.__name__}", (cls,), {"domain": Mapped(cls.domain), "__doc__": cls.__doc__})
+    mapped = type(f"Mapped{cls.__name__}", (cls,), {"domain": Mapped(made(name).domain), "__doc__": cls.__doc__})
     mapped.__module__ = __name__
     globals()[mapped.__name__] = mapped  # where pickle looks for it
     return mapped

@@ -21,7 +21,7 @@ from gnomon.errors import UserError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
-from gnomon.tasks import base
+from gnomon.tasks import base, suits
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.compare import compare
 from gnomon.tasks.fitting import task_of
@@ -82,6 +82,14 @@ def test_every_task_is_complete(name: str) -> None:
 @pytest.mark.parametrize("one", entries(), ids=lambda one: one.name)
 def test_the_catalog_says_the_tasks_of_the_class(one) -> None:
     assert load_class(one).tasks == one.tasks
+
+
+@pytest.mark.parametrize("one", entries(), ids=lambda one: one.name)
+def test_the_domain_is_read_from_the_source(one) -> None:
+    system = load_class(one)()
+    read = [suits._made(one, attribute) for attribute in ("domain", "outcomes")]
+    assert repr(read[0]) == repr(system.domain)
+    assert repr(read[1] or read[0]) == repr(system.outcomes)
 
 
 def test_unknown_tasks_are_refused_with_the_known_ones() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ def _stated(one: Entry, attribute: str) -> tuple[Module, ast.expr] | None:
         if isinstance(value, ast.Name):
             value = _assigned(home.tree.body, value.id)
         if value is not None:
-            return home, value
+            return home, _WithDefaults(*found).visit(copy.deepcopy(value))
     return None
 
 
@@ -98,10 +99,21 @@ def _assigned(body: list[ast.stmt], name: str) -> ast.expr | None:
 
 
 def _default(node: ast.FunctionDef) -> ast.expr | None:
-    """The domain that a property gives where the parameters that it depends on are left out."""
+    """The domain that a property gives first."""
     calls = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
-    found = next((call for call in calls if isinstance(call, ast.Call)), None)
-    return found and ast.Call(found.func, [], [])
+    return next((call for call in calls if isinstance(call, ast.Call)), None)
+
+
+class _WithDefaults(ast.NodeTransformer):
+    """Puts the defaults of a system's parameters in the place of ``self.parameter``."""
+
+    def __init__(self, home: Module, system: ast.ClassDef) -> None:
+        self.home, self.system = home, system
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if not isinstance(node.value, ast.Name) or node.value.id != "self":
+            return node
+        return ast.Constant(self.home.attribute(self.system, node.attr))
 
 
 def _made(one: Entry, attribute: str) -> Any:
@@ -113,9 +125,9 @@ def _made(one: Entry, attribute: str) -> Any:
     known = home.resolve(call.func.id) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
     if known is None or not isinstance(call, ast.Call):
         return None
+    domain = getattr(importlib.import_module(known[0].name), known[1].name)
     try:
         given = [ast.literal_eval(value) for value in call.args]
-        options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except ValueError:
-        return None
-    return getattr(importlib.import_module(known[0].name), known[1].name)(*given, **options)
+        return domain(*given, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})
+    except ValueError:  # more than literal values: the domain as it is when nothing is said
+        return domain()
