@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 import re
+import sys
 import types
 from collections.abc import Iterator
 from functools import lru_cache
@@ -55,7 +56,9 @@ def check_parameters(owner: object, values: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _hints(cls: type) -> dict[str, Any]:
-    hints = get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
+    # a dataclass hands annotations down as text, which means what it meant in the base's module
+    names = {name: value for one in reversed(cls.__mro__) for name, value in vars(sys.modules[one.__module__]).items()}
+    hints = get_type_hints(cls.__init__, localns=names, include_extras=True)  # type: ignore[misc]
     hints.pop("return", None)
     return hints
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from gnomon.training.procedure import Info, Problem
 __all__ = [
     "Fitting",
     "Learner",
+    "LearnsFactors",
     "OnFirstProcess",
+    "Penalized",
     "codes_of",
     "first_factors",
     "in_threads",
@@ -41,11 +43,39 @@ Floats = NDArray[np.float64]
 
 
 class Learner(Recipe):
-    """How a matrix factorization is learned."""
+    """How a matrix factorization is learned: a subclass names its procedure, a `LearnsFactors`."""
+
+    procedure: ClassVar[type[LearnsFactors]]
 
     def build(self, biases: bool) -> Any:
         """The procedure."""
-        raise NotImplementedError
+        return self.procedure(self, biases)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Penalized(Learner):
+    """Base of the learners that weigh the squares of biases and factors.
+
+    Parameters
+    ----------
+    l2 : float in [0, inf), default 0.1
+        Weight of the squares of biases and factors.
+    penalty : {"rating", "parameter"}, default "rating"
+        Whether the squares count once for every rating of their user and item, or once in all.
+    """
+
+    l2: Annotated[float, "[0, inf)"] = 0.1
+    penalty: Literal["rating", "parameter"] = "rating"
+
+    def counts(self, mass: Floats) -> Floats:
+        """How often the squares of each row count, of which the ratings have this mass."""
+        return mass if self.penalty == "rating" else np.ones_like(mass)
+
+    def penalty_of(self, model: FactorModel, user_mass: Floats, item_mass: Floats) -> float:
+        """The weighted squares of a model."""
+        users = self.counts(user_mass) @ squares(model.user_bias, model.user_factors)
+        items = self.counts(item_mass) @ squares(model.item_bias, model.item_factors)
+        return self.l2 * float(users + items)
 
 
 def codes_of(examples: Examples) -> tuple[Ints, Ints]:
@@ -124,7 +154,21 @@ class OnFirstProcess:
         return state
 
 
-def loss_of(model: FactorModel, squared: float, mass: float, penalty: float) -> dict[str, float]:
+class LearnsFactors(OnFirstProcess):
+    """Base of the procedures of learners.
+
+    Parameters
+    ----------
+    recipe : Learner
+    biases : bool
+        Whether biases are learned.
+    """
+
+    def __init__(self, recipe: Any, biases: bool) -> None:
+        self.recipe, self.biases = recipe, biases
+
+
+def loss_of(squared: float, mass: float, penalty: float) -> dict[str, float]:
     """The record of a step: objective per weight of ratings, and the root of the mean squared error."""
     return {"loss": (squared + penalty) / mass, "rmse": float(np.sqrt(squared / mass))}
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
-from gnomon.systems.recommend._fitting import Fitting, Learner, OnFirstProcess, codes_of, in_threads, loss_of, squares
+from gnomon.systems.recommend._fitting import (
+    Fitting,
+    Learner,
+    LearnsFactors,
+    Penalized,
+    codes_of,
+    in_threads,
+    loss_of,
+)
 from gnomon.systems.recommend._kernels import solve_rows
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
@@ -19,33 +27,6 @@ __all__ = ["ALS", "SVD", "Decomposition", "LeastSquares", "Side", "alternate", "
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 NOTHING: Floats = np.zeros((0, 0))
-
-
-@dataclass(frozen=True)
-class ALS(Learner):
-    """Alternating least squares: biases and factors of all users exactly, then of all items, and so on.
-
-    Parameters
-    ----------
-    iterations : int in [1, inf), default 15
-    l2 : float in [0, inf), default 0.1
-        Weight of the squares of biases and factors.
-    penalty : {"rating", "parameter"}, default "rating"
-        Whether the squares count once for every rating of their user and item, or once in all.
-
-    References
-    ----------
-    Zhou, Wilkinson, Schreiber and Pan (2008).
-    """
-
-    short: ClassVar[str] = "als"
-    iterations: Annotated[int, "[1, inf)"] = 15
-    l2: Annotated[float, "[0, inf)"] = 0.1
-    penalty: Literal["rating", "parameter"] = "rating"
-
-    def build(self, biases: bool) -> Any:
-        """The procedure."""
-        return LeastSquares(self, biases)
 
 
 @dataclass
@@ -105,11 +86,8 @@ def solve(
     in_threads(work, side.parts, size=len(side.codes) * own[1].shape[1] ** 2)
 
 
-class LeastSquares(OnFirstProcess):
+class LeastSquares(LearnsFactors):
     """An iteration per step: all users, then all items."""
-
-    def __init__(self, recipe: ALS, biases: bool) -> None:
-        self.recipe, self.biases = recipe, biases
 
     def lay(self, problem: Problem) -> tuple[Side, Side]:
         """Ratings by user and by item."""
@@ -120,10 +98,26 @@ class LeastSquares(OnFirstProcess):
         """An iteration."""
         model, sides = state.problem.model, state.data
         alternate(model, sides, self.recipe.l2, self.recipe.penalty, self.biases)
-        per = [side.mass if self.recipe.penalty == "rating" else np.ones(len(side.mass)) for side in sides]
-        lengths = [squares(model.user_bias, model.user_factors), squares(model.item_bias, model.item_factors)]
-        penalty = self.recipe.l2 * sum(float(m @ s) for m, s in zip(per, lengths, strict=True))
+        penalty = self.recipe.penalty_of(model, sides[0].mass, sides[1].mass)
         return record_of(model, sides[0], penalty), state.done + 1 == self.recipe.iterations
+
+
+@dataclass(frozen=True)
+class ALS(Penalized):
+    """Alternating least squares: biases and factors of all users exactly, then of all items, and so on.
+
+    Parameters
+    ----------
+    iterations : int in [1, inf), default 15
+
+    References
+    ----------
+    Zhou, Wilkinson, Schreiber and Pan (2008).
+    """
+
+    short: ClassVar[str] = "als"
+    procedure: ClassVar[type[LearnsFactors]] = LeastSquares
+    iterations: Annotated[int, "[1, inf)"] = 15
 
 
 def alternate(model: FactorModel, sides: tuple[Side, Side], l2: float, penalty: str, biases: bool) -> None:
@@ -138,54 +132,25 @@ def alternate(model: FactorModel, sides: tuple[Side, Side], l2: float, penalty: 
 def record_of(model: FactorModel, side: Side, penalty: float) -> dict[str, float]:
     """Loss and error on the training ratings."""
     residual = side.values - model.score(side.rows, side.codes)
-    return loss_of(model, float(side.weight @ residual**2), float(side.weight.sum()), penalty)
+    return loss_of(float(side.weight @ residual**2), float(side.weight.sum()), penalty)
 
 
 # --- singular value decomposition -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SVD(Learner):
-    """Singular value decomposition of the matrix in which a missing rating is filled: with the biases, or with 0.
-
-    Without biases a missing rating reads "rated 0", which draws all predictions towards 0: a baseline, as a rule worse
-    than learning from the known ratings alone.
-
-    Parameters
-    ----------
-    l2 : float in [0, inf), default 0.1
-        Weight, per rating, of the squares of the biases.
-
-    References
-    ----------
-    Sarwar, Karypis, Konstan and Riedl (2000).
-    """
-
-    short: ClassVar[str] = "svd"
-    l2: Annotated[float, "[0, inf)"] = 0.1
-
-    def build(self, biases: bool) -> Any:
-        """The procedure."""
-        return Decomposition(self, biases)
-
-
-class Decomposition(OnFirstProcess):
+class Decomposition(LeastSquares):
     """One step: the biases, and the largest singular values of what is left, with zeros where nothing is known."""
 
     BIAS_ITERATIONS: ClassVar[int] = 30
 
-    def __init__(self, recipe: SVD, biases: bool) -> None:
-        self.recipe, self.biases = recipe, biases
-
     def lay(self, problem: Problem) -> tuple[Side, Side]:
         """Ratings by user and by item."""
-        model = problem.model
         examples: Any = problem.batches
         if (examples.weight != examples.weight[0]).any():
             raise UserValueError(
                 "weights must be equal for the SVD", "sample_weight", 'leave them out, or choose learner="als"'
             )
-        return Side.both(examples, len(model.user_bias), len(model.item_bias))
+        return super().lay(problem)
 
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """The whole fit."""
@@ -206,6 +171,28 @@ class Decomposition(OnFirstProcess):
         model.user_factors[:, : len(values)] = left * values
         model.item_factors[:, : len(values)] = right.T
         return record_of(model, side, 0.0), True
+
+
+@dataclass(frozen=True)
+class SVD(Learner):
+    """Singular value decomposition of the matrix in which a missing rating is filled: with the biases, or with 0.
+
+    Without biases a missing rating reads "rated 0", which draws all predictions towards 0: a baseline, as a rule worse
+    than learning from the known ratings alone.
+
+    Parameters
+    ----------
+    l2 : float in [0, inf), default 0.1
+        Weight, per rating, of the squares of the biases.
+
+    References
+    ----------
+    Sarwar, Karypis, Konstan and Riedl (2000).
+    """
+
+    short: ClassVar[str] = "svd"
+    procedure: ClassVar[type[LearnsFactors]] = Decomposition
+    l2: Annotated[float, "[0, inf)"] = 0.1
 
 
 def truncated(matrix: Any, k: int, noise: Any) -> tuple[Floats, Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array
 from gnomon.systems.recommend._fitting import (
     Fitting,
-    Learner,
-    OnFirstProcess,
+    LearnsFactors,
+    Penalized,
     codes_of,
     in_threads,
     loss_of,
     n_threads,
-    squares,
 )
 from gnomon.systems.recommend._kernels import sgd_blocks
 from gnomon.training.procedure import Problem
@@ -30,37 +29,6 @@ BLOCK_RATINGS = 20_000
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SGD(Learner):
-    """Stochastic gradient descent, one step per rating and epoch, in blocks of users by items that never meet.
-
-    Parameters
-    ----------
-    epochs : int in [1, inf), default 40
-        Passes over the ratings.
-    learning_rate : float in (0, inf), default 0.02
-        Step size of the first epoch; it falls linearly to 0.
-    l2 : float in [0, inf), default 0.1
-        Weight of the squares of biases and factors.
-    penalty : {"rating", "parameter"}, default "rating"
-        Whether the squares count once for every rating of their user and item, or once in all.
-
-    References
-    ----------
-    Koren, Bell and Volinsky (2009); Gemulla, Nijkamp, Haas and Sismanis (2011) for the blocks.
-    """
-
-    short: ClassVar[str] = "sgd"
-    epochs: Annotated[int, "[1, inf)"] = 40
-    learning_rate: Annotated[float, "(0, inf)"] = 0.02
-    l2: Annotated[float, "[0, inf)"] = 0.1
-    penalty: Literal["rating", "parameter"] = "rating"
-
-    def build(self, biases: bool) -> Any:
-        """The procedure."""
-        return StochasticGradient(self, biases)
 
 
 @dataclass
@@ -101,14 +69,11 @@ def _stripe(codes: Ints, n: int, size: int) -> Ints:
     return np.searchsorted(cuts, np.arange(size), side="right")[codes]
 
 
-class StochasticGradient(OnFirstProcess):
+class StochasticGradient(LearnsFactors):
     """An epoch per step. Its rounds come in a fixed order, and the blocks of a round share no user and no item.
 
     Any number of threads gives the same bits. The recorded errors are those that the steps came upon.
     """
-
-    def __init__(self, recipe: SGD, biases: bool) -> None:
-        self.recipe, self.biases = recipe, biases
 
     def lay(self, problem: Problem) -> Blocks:
         """Ratings by block."""
@@ -117,9 +82,11 @@ class StochasticGradient(OnFirstProcess):
 
     def penalties(self, data: Blocks, dtype: Any) -> tuple[Array, Array]:
         """What a rating of weight 1 weighs the squares of its user and of its item with."""
-        sides = (data.user_mass, data.item_mass)
-        per = [np.ones_like(mass) if self.recipe.penalty == "rating" else 1 / mass for mass in sides]
-        return (self.recipe.l2 * per[0]).astype(dtype), (self.recipe.l2 * per[1]).astype(dtype)
+        own, other = (
+            np.divide(self.recipe.counts(mass), mass, out=np.ones_like(mass), where=mass > 0)
+            for mass in (data.user_mass, data.item_mass)
+        )
+        return (self.recipe.l2 * own).astype(dtype), (self.recipe.l2 * other).astype(dtype)
 
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """An epoch."""
@@ -141,9 +108,28 @@ class StochasticGradient(OnFirstProcess):
                 )  # fmt: skip
 
             in_threads(work, deal, size=len(data.users) // n * (model.user_factors.shape[1] + 1) * 4)
-        mass = float(data.user_mass.sum())
-        penalty = float(
-            (data.user_mass * own) @ squares(model.user_bias, model.user_factors)
-            + (data.item_mass * other) @ squares(model.item_bias, model.item_factors)
-        )
-        return loss_of(model, float(squared.sum()), mass, penalty), state.done + 1 == self.recipe.epochs
+        penalty = self.recipe.penalty_of(model, data.user_mass, data.item_mass)
+        record = loss_of(float(squared.sum()), float(data.user_mass.sum()), penalty)
+        return record, state.done + 1 == self.recipe.epochs
+
+
+@dataclass(frozen=True)
+class SGD(Penalized):
+    """Stochastic gradient descent, one step per rating and epoch, in blocks of users by items that never meet.
+
+    Parameters
+    ----------
+    epochs : int in [1, inf), default 40
+        Passes over the ratings.
+    learning_rate : float in (0, inf), default 0.02
+        Step size of the first epoch; it falls linearly to 0.
+
+    References
+    ----------
+    Koren, Bell and Volinsky (2009); Gemulla, Nijkamp, Haas and Sismanis (2011) for the blocks.
+    """
+
+    short: ClassVar[str] = "sgd"
+    procedure: ClassVar[type[LearnsFactors]] = StochasticGradient
+    epochs: Annotated[int, "[1, inf)"] = 40
+    learning_rate: Annotated[float, "(0, inf)"] = 0.02
