@@ -9,6 +9,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.trees import DrawsColumns
 
 __all__ = ["NODES", "Forest", "ForestClassifier", "ForestRegressor"]
 
@@ -16,7 +17,7 @@ NODES = "sklearn.tree._tree.Tree"
 """What every tree of a saved forest consists of."""
 
 
-class Forest(ComparesInSingle, Importances):
+class Forest(DrawsColumns, ComparesInSingle, Importances):
     """Base of the forests."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"out_of_bag": {"bootstrap": True}}
@@ -25,14 +26,6 @@ class Forest(ComparesInSingle, Importances):
     """Forest of scikit-learn."""
 
     n_trees: Annotated[int, "[1, inf)", Doc("Trees.")] = 100
-    max_depth: Annotated[
-        int | None, "[1, inf)", Doc("Splits on the way to a leaf at most; None splits until the leaves are pure.")
-    ] = None
-    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each child must have.")] = 1
-    max_features: Annotated[
-        Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None,
-        Doc("Columns (a number or fraction of them) drawn anew for every node; None looks at all."),
-    ] = None
     bootstrap: Annotated[
         bool, Doc("Whether a tree sees as many rows as there are, drawn with replacement; otherwise all rows.")
     ] = True
@@ -41,10 +34,8 @@ class Forest(ComparesInSingle, Importances):
     ] = False
 
     def _growth(self, n_features: int) -> dict[str, Any]:
-        few = self.max_features
         return {
-            "n_estimators": self.n_trees, "max_depth": self.max_depth, "min_samples_leaf": self.min_rows_leaf,
-            "max_features": min(few, n_features) if isinstance(few, int) else few,
+            **self._limits(), "n_estimators": self.n_trees, "max_features": self._columns(n_features),
             "bootstrap": self.bootstrap, "oob_score": self.out_of_bag,
         }  # fmt: skip
 

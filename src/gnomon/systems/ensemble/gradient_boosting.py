@@ -12,6 +12,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.trees import AddsTrees
 
 __all__ = ["GradientBoosting", "GradientBoostingRegression"]
 
@@ -21,13 +22,10 @@ TREES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Boosted(ComparesInSingle, Importances):
+class _Boosted(AddsTrees, ComparesInSingle, Importances):
     """What both show."""
 
-    n_trees: Annotated[int, "[1, inf)", Doc("Steps.")] = 100
-    learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every tree.")] = 0.1
-    max_depth: Annotated[int, "[1, inf)", Doc("Depth of each tree.")] = 3
-    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each leaf must have.")] = 1
+    max_depth: int | None = 3
     row_share: Annotated[
         float,
         "(0, 1]",
@@ -36,8 +34,8 @@ class _Boosted(ComparesInSingle, Importances):
 
     def _growth(self) -> dict[str, Any]:
         return {
-            "n_estimators": self.n_trees, "learning_rate": self.learning_rate, "max_depth": self.max_depth,
-            "min_samples_leaf": self.min_rows_leaf, "subsample": self.row_share,
+            **self._limits(), "n_estimators": self.n_trees, "learning_rate": self.learning_rate,
+            "subsample": self.row_share,
         }  # fmt: skip
 
     @property

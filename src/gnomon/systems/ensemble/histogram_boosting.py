@@ -12,6 +12,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import HasDtype
 from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
+from gnomon.system.trees import AddsTrees, SplitsBestFirst
 
 __all__ = ["HistogramBoosting", "HistogramBoostingRegression"]
 
@@ -22,16 +23,11 @@ BINNED: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Binned(HasDtype, Library):
+class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
     """Growth of the trees in scikit-learn's words, and what a fit shows."""
 
-    n_trees: Annotated[int, "[1, inf)", Doc("Steps at most.")] = 100
-    learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every tree.")] = 0.1
-    max_leaves: Annotated[
-        int | None, "[2, inf)", Doc("Leaves of each tree at most; the leaf of the largest gain is split first.")
-    ] = 31
-    max_depth: Annotated[int | None, "[1, inf)", Doc("Depth of each tree at most.")] = None
-    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each leaf must have.")] = 20
+    max_leaves: int | None = 31
+    min_rows_leaf: int = 20
     l2: Annotated[float, "[0, inf)", Doc("The penalty :math:`\\lambda` on the leaves' values.")] = 0.0
     max_bins: Annotated[int, "[2, 255]", Doc("Bins of a column, besides the one for missing values.")] = 255
     patience: Annotated[
@@ -44,9 +40,8 @@ class _Binned(HasDtype, Library):
     def _growth(self) -> dict[str, Any]:
         stop = self.patience is not None
         return {
-            "max_iter": self.n_trees, "learning_rate": self.learning_rate,
-            "max_leaf_nodes": self.max_leaves, "max_depth": self.max_depth,
-            "min_samples_leaf": self.min_rows_leaf, "l2_regularization": self.l2,
+            **self._limits(), "max_iter": self.n_trees, "learning_rate": self.learning_rate,
+            "l2_regularization": self.l2,
             "max_bins": self.max_bins, "early_stopping": stop,
             "n_iter_no_change": self.patience if stop else 10,
             "validation_fraction": self.held_out, "categorical_features": None,

@@ -12,6 +12,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.trees import DrawsColumns, SplitsBestFirst
 
 __all__ = ["DecisionTree", "RegressionTree"]
 
@@ -20,27 +21,22 @@ SINGLE = Real(allow_missing=True, largest=3e38)
 """Trees compare in single precision."""
 
 
-class _Tree(ComparesInSingle, Importances):
+class _Tree(SplitsBestFirst, DrawsColumns, ComparesInSingle, Importances):
     """What both trees answer."""
 
-    max_depth: Annotated[
-        int | None, "[1, inf)", Doc("Splits on the way to a leaf at most; None splits until the leaves are pure.")
-    ] = None
-    max_leaves: Annotated[
-        int | None, "[2, inf)", Doc("Leaves at most; the split with the largest decrease comes first.")
-    ] = None
     min_rows_split: Annotated[int, "[2, inf)", Doc("Rows that a node must have to be split.")] = 2
-    min_rows_leaf: Annotated[int, "[1, inf)", Doc("Rows that each child must have.")] = 1
     min_decrease: Annotated[float, "[0, inf)", Doc("Decrease n_i / n (G_i - ...) that a split must bring.")] = 0.0
     pruning: Annotated[
         float,
         "[0, inf)",
         Doc("Price of a leaf: subtrees that gain less impurity per leaf are cut afterwards (minimal cost complexity)."),
     ] = 0.0
-    max_features: Annotated[
-        Annotated[int, "[1, inf)"] | Annotated[float, "(0, 1)"] | Literal["sqrt", "log2"] | None,
-        Doc("Columns (a number or share of them) drawn anew for every node; None looks at all."),
-    ] = None
+
+    def _growth(self, n_features: int) -> dict[str, Any]:
+        return {
+            **self._limits(), "min_samples_split": self.min_rows_split, "min_impurity_decrease": self.min_decrease,
+            "ccp_alpha": self.pruning, "max_features": self._columns(n_features),
+        }  # fmt: skip
 
     def apply(self, X: Any) -> Array:
         """Number of the leaf that each row falls into, int64 of shape (n,)."""
@@ -98,7 +94,7 @@ class DecisionTree(_Tree, LibraryClassifier):
     criterion: Annotated[Literal["gini", "entropy"], Doc("The impurity.")] = "gini"
 
     def make_estimator(self, n_features: int) -> DecisionTreeClassifier:
-        return DecisionTreeClassifier(criterion=self.criterion, **growth(self, n_features))
+        return DecisionTreeClassifier(criterion=self.criterion, **self._growth(n_features))
 
 
 class RegressionTree(_Tree, LibraryRegressor):
@@ -139,15 +135,4 @@ class RegressionTree(_Tree, LibraryRegressor):
     ] = "squared_error"
 
     def make_estimator(self, n_features: int) -> DecisionTreeRegressor:
-        return DecisionTreeRegressor(criterion=self.criterion, **growth(self, n_features))
-
-
-def growth(system: DecisionTree | RegressionTree, n_features: int) -> dict[str, Any]:
-    """How a tree grows, in scikit-learn's words."""
-    few = system.max_features
-    return {
-        "max_depth": system.max_depth, "max_leaf_nodes": system.max_leaves,
-        "min_samples_split": system.min_rows_split, "min_samples_leaf": system.min_rows_leaf,
-        "min_impurity_decrease": system.min_decrease, "ccp_alpha": system.pruning,
-        "max_features": min(few, n_features) if isinstance(few, int) else few,
-    }  # fmt: skip
+        return DecisionTreeRegressor(criterion=self.criterion, **self._growth(n_features))
