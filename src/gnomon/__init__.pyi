@@ -42,6 +42,7 @@ from gnomon.systems.mixtures.kmeans import KMeans as KMeans
 from gnomon.systems.neural.metric_network import MetricNetwork as MetricNetwork
 from gnomon.systems.neural.mlp import MLP as MLP
 from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression
+from gnomon.systems.recommend.implicit_factorization import ImplicitFactorization as ImplicitFactorization
 from gnomon.systems.recommend.matrix_factorization import MatrixFactorization as MatrixFactorization
 from gnomon.systems.recommend.pmf import PMF as PMF
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM

@@ -309,6 +309,9 @@ class Noise(Protocol):
     def integers(self, high: int, shape: Sequence[int], draw: int = 0) -> Array:
         """Whole numbers in [0, high)."""
 
+    def order(self, n: int) -> Array:
+        """A random permutation of range(n)."""
+
 
 class Objective(Protocol):
     """How a model is scored while it learns; critics and baselines are its parameters, chains its buffers."""

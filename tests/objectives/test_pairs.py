@@ -12,7 +12,13 @@ from torch.nn import functional
 from gnomon.errors import UserValueError
 from gnomon.objectives import pairs
 from gnomon.objectives.criterion import Criterion
-from gnomon.objectives.pairs import CosineEmbedding, MarginRanking, MaskedBinaryCrossEntropy, TripletMargin
+from gnomon.objectives.pairs import (
+    BayesianRanking,
+    CosineEmbedding,
+    MarginRanking,
+    MaskedBinaryCrossEntropy,
+    TripletMargin,
+)
 from gnomon.recipes.recipe import shorts
 
 RANDOM = np.random.default_rng(0)
@@ -41,6 +47,10 @@ NUMBERS = [
                  marks=pytest.mark.spec("DLN-25"), id="triplet, the positive is nearer to the negative"),
     pytest.param(TripletMargin(0.7), (double([2, 2]), double([2, 2]), double([2, 2])), 0.7, 1e-12,
                  marks=pytest.mark.spec("DLN-25"), id="collapsed"),
+    pytest.param(BayesianRanking(), (double(2), double(1)), 0.313262, 5.1e-7,
+                 marks=pytest.mark.spec("DLN-244"), id="preferred"),
+    pytest.param(BayesianRanking(), (double(3), double(3)), np.log(2), 1e-12,
+                 marks=pytest.mark.spec("DLN-244"), id="equal scores"),
     pytest.param(CosineEmbedding(), (double([1, 0]), double([1, 1]), double(1)), 0.292893, 5.1e-7,
                  marks=pytest.mark.spec("DLN-26"), id="alike"),
     pytest.param(CosineEmbedding(0.5), (double([1, 0]), double([1, 1]), double(-1)), 0.207107, 5.1e-7,
@@ -64,7 +74,13 @@ def masked(z, y, m, reduction):
     return total if reduction == "sum" else total / m.sum()
 
 
+def difference(first, second, reduction):
+    """Binary cross-entropy of the difference, whose label is that the first is preferred."""
+    return functional.binary_cross_entropy_with_logits(first - second, torch.ones_like(first), reduction=reduction)
+
+
 PARITY = {
+    "ranking": (BayesianRanking(), (A[:, 0], P[:, 0]), difference, {}, "DLN-244"),
     "margin": (MarginRanking(0.3), (A[:, 0], P[:, 0], SIGN), functional.margin_ranking_loss, {"margin": 0.3}, "DLN-24"),
     "triplet": (TripletMargin(0.6), (A, P, N), functional.triplet_margin_loss, {"margin": 0.6}, "DLN-25"),
     "triplet, p and swap": (

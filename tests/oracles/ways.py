@@ -13,6 +13,7 @@ from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
 from gnomon.objectives.variational import ELBO
+from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
 from gnomon.testing import Case, Mapped
 
@@ -80,6 +81,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"learner": SGD(epochs=12, penalty="parameter"), "repeats": "mean", "dtype": "float64"},
     ),
     "matrix-factorization, singular values": ("matrix-factorization", {"learner": "svd"}),
+    "implicit-factorization, logistic": (
+        "implicit-factorization",
+        {"objective": PointwiseLogistic(negatives="popularity", n_negatives=2), "dtype": "float64"},
+    ),
     "pmf, mode": ("pmf", {"inference": "map", "center": False}),
     "gan, everything on": (
         "gan",

@@ -15,6 +15,7 @@ from gnomon.data.pairs import Ratings
 from gnomon.errors import UserValueError
 from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
 from gnomon.tasks.base import task
+from gnomon.tasks.rank import Popularity
 
 
 def log_of(n_users=12, n_items=15, seed=0):
@@ -149,3 +150,39 @@ def test_the_command_line(tmp_path, capsys):
     for words in mistakes:
         assert run(words) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_ranking_beside_what_is_popular(tmp_path, capsys):
+    """Pairs without ratings: a board, and the command line from fit to lists."""
+    random = np.random.default_rng(0)
+    users, items = np.divmod(np.arange(60 * 40), 40)
+    met = np.flatnonzero((users % 3 == items % 3) & (random.random(60 * 40) < 0.8))
+    data = Dataset("log", ratings=Ratings(users[met], items[met]))
+    system = gnomon.ImplicitFactorization(n_factors=4, random_state=0)
+    for split in ("random", "user:2"):
+        board = gnomon.compare([system], data, split=split)[0]
+        lines = {line.name: line for line in board.lines}
+        assert set(lines) == {"most popular items", "implicit-factorization"}
+        assert board.metric == "ndcg@10"
+        assert lines["implicit-factorization"].against_baseline == "better"
+    file, out = tmp_path / "log.csv", tmp_path / "run"
+    file.write_text("user,item\n" + "".join(f"u{u},{i}\n" for u, i in zip(users[met], items[met], strict=True)))
+    options = ["--objective", "logistic", "--objective.n-negatives", "2", "--n-factors", "4", "--random-state", "0"]
+    assert run(["fit", "implicit-factorization", str(file), *options, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["held_out"]["auc"]["value"] > 0.9
+    assert run(["recommend", str(out), "--user", "u4", "-k", "1", "--json"]) == 0
+    assert gnomon.load(out).recommend(["u4"], 1).items[0, 0] % 3 == 1
+
+
+def test_the_popularity_of_items_is_counted():
+    log = Ratings(np.array([1, 1, 2, 3]), np.array([7, 8, 7, 7]))
+    board = Popularity(log)
+    assert board.model.score([0, 0], [0, 1]).tolist() == [3, 1]
+    assert board.n_parameters == 2
+
+
+def test_ranking_beats_what_is_popular_on_movies():
+    board = gnomon.compare(["implicit-factorization"], "movielens-100k")[0]
+    lines = {line.name: line for line in board.lines}
+    assert lines["implicit-factorization"].against_baseline == "better"
+    assert lines["implicit-factorization"].score.value > 0.38 > 0.25 > lines["most popular items"].score.value

@@ -180,6 +180,14 @@ class Interactions:
         """From ratings as `gnomon.data.pairs` reads them."""
         return cls.from_records(log.users, log.items, log.values, times=log.times, repeats=repeats)
 
+    @classmethod
+    def from_examples(cls, examples: Any) -> Interactions:
+        """From what `to_examples` gave."""
+        users, codes = (np.asarray(examples[name].parts[0]) for name in ("user", "item"))
+        offsets = np.searchsorted(users, np.arange(len(examples.shared["users"]) + 1))
+        values, weight = (np.asarray(part, np.float64) for part in (examples.y, examples.weight))
+        return cls(examples.shared["users"], examples.shared["items"], offsets, codes, values, weight)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Users and items."""

@@ -18,19 +18,21 @@ By = Literal["uniform", "popularity"]
 
 
 class Pointwise(NamedTuple):
-    """Pairs of codes, and whether the user met the item."""
+    """Pairs of codes, whether the user met the item, and the weight of the pair that was met (or drawn for)."""
 
     users: Ints
     items: Ints
     met: NDArray[np.bool_]
+    weight: NDArray[np.float64]
 
 
 class Preferences(NamedTuple):
-    """Codes of users, of items that they met and of items that they did not meet."""
+    """Codes of users, of items that they met and of items that they did not meet; weights of the pairs that met."""
 
     users: Ints
     met: Ints
     unmet: Ints
+    weight: NDArray[np.float64]
 
 
 def pairwise(log: Interactions, noise: Noise, *, by: By = "uniform") -> Preferences:
@@ -57,14 +59,14 @@ def pairwise(log: Interactions, noise: Noise, *, by: By = "uniform") -> Preferen
     --------
     >>> from gnomon.numeric.noise import Noise
     >>> log = Interactions.from_records([0, 0, 1], [0, 1, 1])
-    >>> found = pairwise(log, Noise(0, "negatives"))
-    >>> [part.tolist() for part in found]  # user 0 met everything
-    [[1], [1], [0]]
+    >>> triples = pairwise(log, Noise(0, "negatives"))
+    >>> [part.tolist() for part in triples]  # user 0 met everything
+    [[1], [1], [0], [1.0]]
     """
     users = log.rows
     items = unobserved(log, users, noise, by=by)
     there = items >= 0
-    return Preferences(users[there], log.codes[there], items[there])
+    return Preferences(users[there], log.codes[there], items[there], log.weight[there])
 
 
 def pointwise(log: Interactions, n_negatives: int, noise: Noise, *, by: By = "uniform") -> Pointwise:
@@ -85,18 +87,19 @@ def pointwise(log: Interactions, n_negatives: int, noise: Noise, *, by: By = "un
     --------
     >>> from gnomon.numeric.noise import Noise
     >>> log = Interactions.from_records([0, 1], [0, 1])
-    >>> found = pointwise(log, 1, Noise(0, "negatives"))
-    >>> found.items.tolist(), found.met.tolist()
+    >>> pairs = pointwise(log, 1, Noise(0, "negatives"))
+    >>> pairs.items.tolist(), pairs.met.tolist()
     ([0, 1, 1, 0], [True, True, False, False])
     """
     if n_negatives < 0:
-        raise UserValueError(f"n_negatives must be at least 0, got {n_negatives}", "n_negatives", "")
+        raise UserValueError.must("n_negatives", "be at least 0", n_negatives)
     met = log.rows
     users = np.repeat(met, n_negatives)
     items = unobserved(log, users, noise, by=by)
     there = items >= 0
     flags = np.arange(len(met) + np.count_nonzero(there)) < len(met)
-    return Pointwise(np.append(met, users[there]), np.append(log.codes, items[there]), flags)
+    weight = np.append(log.weight, np.repeat(log.weight, n_negatives)[there])
+    return Pointwise(np.append(met, users[there]), np.append(log.codes, items[there]), flags, weight)
 
 
 def unobserved(log: Interactions, users: Ints, noise: Noise, *, by: By = "uniform") -> Ints:
@@ -110,7 +113,7 @@ def unobserved(log: Interactions, users: Ints, noise: Noise, *, by: By = "unifor
         Codes.
     """
     if by not in ("uniform", "popularity"):
-        raise UserValueError(f"by must be uniform or popularity, got {by!r}", "by", "")
+        raise UserValueError.must("by", "be uniform or popularity", by)
     mass = np.ones(len(log.items), np.int64)
     if by == "popularity":
         mass = np.bincount(log.codes, minlength=len(log.items))

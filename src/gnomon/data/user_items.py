@@ -15,7 +15,7 @@ from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense
 
-__all__ = ["UserItems", "ids_of"]
+__all__ = ["MetItems", "UserItems", "ids_of"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,38 @@ class UserItems(Domain):
             [], 3, [["u"]], [["u", "i", "x"]], [["u", "i", np.inf]], missing, np.arange(4), [[1.5, 2]],
             np.array([[1, 2], [3, "x"]], object),
         ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MetItems(UserItems):
+    """Records of a user and an item that met; values play no part.
+
+    Examples
+    --------
+    >>> MetItems().check([("ann", 7), ("bob", 9)]).users.tolist()
+    ['ann', 'bob']
+    """
+
+    noun: ClassVar[str] = "a set of pairs"
+
+    def describe(self) -> str:
+        """What data of this domain is, in a few words."""
+        return "pairs: user, item"
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        return "items that users met"
+
+    def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> Ratings:
+        """Pairs of ten users and a dozen items; each half of the users meets one half of the items."""
+        user, item = np.divmod(np.arange(120), 12)
+        alike = user % 2 == item % 2
+        chosen = np.argsort(random.random(120) + ~alike)[: min(n, 120)]
+        return Ratings(user[chosen] + 100, item[chosen])
+
+    def shuffled(self, X: Ratings, random: np.random.Generator) -> Ratings:
+        """Every item with another user."""
+        return replace(X, items=random.permutation(X.items))
 
 
 def _from_table(X: Any, name: str) -> Ratings:

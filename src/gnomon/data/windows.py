@@ -94,5 +94,5 @@ class _WindowPlan:
             return
         start = int(self._noise.child("start").at(e).integers(self._starts, (1,))[0])
         count = (len(self._weight) - start) // self.window
-        order = self._noise.child("order").at(e).order(count)  # type: ignore[attr-defined]
+        order = self._noise.child("order").at(e).order(count)
         self._first, self._epoch = start + np.asarray(order, np.int64) * self.window, e

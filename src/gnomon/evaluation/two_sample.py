@@ -141,7 +141,7 @@ def mmd_test(
     first = np.zeros((len(rows), permutations + 1))
     first[:n, 0] = 1
     for k in range(permutations):
-        first[noise.at(k).order(len(rows))[:n], k + 1] = 1  # type: ignore[attr-defined]
+        first[noise.at(k).order(len(rows))[:n], k + 1] = 1
     statistics = _statistics(kernel, first, n, len(rows) - n)
     larger = int((statistics[1:] >= statistics[0] - 1e-12).sum())
     return TwoSampleTest(float(statistics[0]), (1 + larger) / (1 + permutations))
@@ -182,7 +182,7 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     x, y = _pair(X, Y, least=4)
     n = min(len(x), len(y))
     half = n // 2
-    halves = [one[noise.child(name).order(len(one))[: 2 * half]] for one, name in ((x, "x"), (y, "y"))]  # type: ignore[attr-defined]
+    halves = [one[noise.child(name).order(len(one))[: 2 * half]] for one, name in ((x, "x"), (y, "y"))]
     train = np.concatenate([one[:half] for one in halves])
     test = np.concatenate([one[half:] for one in halves])
     codes = np.repeat([0, 1], half)

@@ -15,7 +15,7 @@ from gnomon.contracts import Group
 from gnomon.errors import UserValueError
 from gnomon.objectives.criterion import Count, PairLoss, refuse, whole_batch
 
-__all__ = ["CosineEmbedding", "MarginRanking", "MaskedBinaryCrossEntropy", "TripletMargin"]
+__all__ = ["BayesianRanking", "CosineEmbedding", "MarginRanking", "MaskedBinaryCrossEntropy", "TripletMargin"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,38 @@ class MarginRanking(PairLoss):
     def check(self, *inputs: torch.Tensor) -> None:
         """Signs are -1 or 1: 0 would be a constant without a gradient."""
         _check_sign(inputs[2])
+
+
+@dataclass(frozen=True)
+class BayesianRanking(PairLoss):
+    """l = -log s(x1 - x2) of the scores of what is preferred and of what is not: Bayesian personalized ranking.
+
+    The gradient with respect to d = x1 - x2 is s(d) - 1. A Gaussian prior is weight decay of the optimizer.
+    Source: Rendle, Freudenthaler, Gantner and Schmidt-Thieme (2009).
+
+    Examples
+    --------
+    >>> one = torch.ones(1)
+    >>> round(BayesianRanking()(2 * one, one).item(), 6)
+    0.313262
+    """
+
+    short: ClassVar[str] = "bpr"
+
+    def inputs(self, outputs: torch.Tensor, targets: torch.Tensor, group: Group) -> tuple[torch.Tensor, ...]:
+        """Cosines of each row with its hardest positive and negative."""
+        anchor, positive, negative = self.hardest(outputs, targets, group)
+        first, second = (functional.cosine_similarity(anchor, other) for other in (positive, negative))
+        return first, second
+
+    def rows(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, Count]:
+        """Of scores x1 and x2, both (n,)."""
+        first, second = inputs
+        return functional.softplus(second - first), 1
+
+    def shapes(self, *inputs: torch.Tensor) -> None:
+        """Both (n,)."""
+        _alike(*inputs)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Recommend(Task):
             raise UserValueError("there must be a rating for every pair, got none", data.name, "name their column")
 
     def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
-        """A share of all pairs at random, or so many rows of each user: ``user:3`` at random, ``time:3`` the latest."""
+        """A fraction of all pairs at random, or some rows of each user: ``user:3`` at random, ``time:3`` the latest."""
         mode, _, count = how.partition(":")
         if count and not (count.isdigit() and mode != "random"):
             raise UserValueError(f"a split must be like time or time:3, got {how!r}", "split", "give a whole number")
@@ -84,9 +84,13 @@ class Recommend(Task):
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """How far expected ratings are off; items by their factors, those with many ratings larger."""
         log = system.domain.check(X, y)
-        found = {"errors": pictures.histogram(system.predict(log) - log.values, "expected less true rating")}
+        errors = pictures.histogram(system.predict(log) - log.values, "expected less true rating")
+        return {"errors": errors} | self.map_of_items(system)
+
+    def map_of_items(self, system: Any) -> dict[str, Figure]:
+        """Items by their factors, where there are two or more, those of many users larger."""
         factors = np.asarray(system.item_factors_, np.float64)
         if min(factors.shape) < 2:
-            return found
+            return {}
         counts = np.bincount(system.model_.seen_items, minlength=len(factors))
-        return found | {"items": pictures.plane(factors, counts, "items")}
+        return {"items": pictures.plane(factors, counts, "items")}

@@ -177,7 +177,7 @@ def held_out(n: int, share: float, noise: Noise, codes: Any = None, weight: Any 
     >>> int(held_out(20, 0.25, Noise(0, "held out")).sum())
     5
     """
-    order = np.asarray(noise.order(n))  # type: ignore[attr-defined]
+    order = np.asarray(noise.order(n))
     if weight is not None:
         order = order[np.asarray(weight)[order] > 0]
     if codes is None:

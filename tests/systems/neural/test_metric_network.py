@@ -10,7 +10,13 @@ import torch
 from sklearn.datasets import load_digits, load_iris
 
 from gnomon.errors import UserValueError
-from gnomon.objectives.pairs import CosineEmbedding, MarginRanking, MaskedBinaryCrossEntropy, TripletMargin
+from gnomon.objectives.pairs import (
+    BayesianRanking,
+    CosineEmbedding,
+    MarginRanking,
+    MaskedBinaryCrossEntropy,
+    TripletMargin,
+)
 from gnomon.systems.neural.metric_network import MetricNetwork
 from gnomon.training.group import Group
 
@@ -38,6 +44,8 @@ def by_hand(loss: Any, i: int) -> float:
         return float(max(0, loss.margin + near - far))
     if isinstance(loss, MarginRanking):
         return max(0, loss.margin - cosine(x, POINTS[p]) + cosine(x, POINTS[n]))
+    if isinstance(loss, BayesianRanking):
+        return float(np.logaddexp(0, cosine(x, POINTS[n]) - cosine(x, POINTS[p])))
     if isinstance(loss, CosineEmbedding):
         return 1 - cosine(x, POINTS[p]) + max(0, cosine(x, POINTS[n]) - loss.margin)
     others = [j for j in range(9) if j != i]
@@ -46,7 +54,9 @@ def by_hand(loss: Any, i: int) -> float:
 
 
 @pytest.mark.parametrize(
-    "loss", [TripletMargin(0.7), MarginRanking(0.3), CosineEmbedding(0.1), MaskedBinaryCrossEntropy()], ids=repr
+    "loss",
+    [TripletMargin(0.7), MarginRanking(0.3), BayesianRanking(), CosineEmbedding(0.1), MaskedBinaryCrossEntropy()],
+    ids=repr,
 )
 def test_each_row_is_compared_with_its_hardest_rows(loss: Any) -> None:
     """Row 3 and row 7 are alone in their classes and are their own positives."""
@@ -86,7 +96,7 @@ def test_a_process_compares_its_rows_with_those_of_all(loss: Any) -> None:
     torch.testing.assert_close(part, whole[4:], rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("loss", ["triplet", "margin-ranking", "cosine", "masked-binary"])
+@pytest.mark.parametrize("loss", ["triplet", "margin-ranking", "bpr", "cosine", "masked-binary"])
 def test_every_pair_loss_brings_neighbors_of_one_class_together(loss: str) -> None:
     """Held-out digits by their nearest row, in four coordinates: better than the untrained network's."""
     X, y = load_digits(return_X_y=True)

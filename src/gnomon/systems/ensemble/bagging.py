@@ -53,7 +53,7 @@ def bootstrap(n: int, size: int, noise: contracts.Noise, *, replace: bool = True
     """
     if replace:
         return noise.integers(n, (size,), draw)
-    return noise.child(f"order-{draw}").order(n)[:size]  # type: ignore[attr-defined]
+    return noise.child(f"order-{draw}").order(n)[:size]
 
 
 class BaggingModel(Parts):

@@ -49,7 +49,7 @@ def assign(n: int, folds: int, noise: Noise, *, codes: Array | None = None) -> A
             "folds",
             "choose fewer folds, or give more rows",
         )
-    order = noise.order(n)  # type: ignore[attr-defined]
+    order = noise.order(n)
     if codes is not None:
         order = order[np.argsort(np.asarray(codes)[order], kind="stable")]
     found = np.empty(n, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from gnomon.systems.recommend._lists import list_scores
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
 
-__all__ = ["Recommendations", "Recommender", "weighted_mean"]
+__all__ = ["FactorRecommender", "Recommendations", "Recommender", "weighted_mean"]
 
 
 class Recommendations(NamedTuple):
@@ -46,43 +47,22 @@ class Recommendations(NamedTuple):
     scores: NDArray[Any]
 
 
-class Recommender(RegressorMixin, HasDtype, System):
-    """Base of the systems that learn factors of users and items from ratings.
+class FactorRecommender(HasDtype, System):
+    """Base of the systems that learn factors of users and items, and list the items with the highest scores."""
 
-    X is pairs of ids with the ratings as `y` or as a third column, ratings as `gnomon.data.pairs` reads them (or a data
-    set of them), or a sparse matrix users by items, whose stored entries are the ratings.
-    """
-
-    repeats: Annotated[
-        Literal["last", "mean", "error"],
-        Doc("What a pair counts that was rated several times: its last rating, their mean, or a refusal."),
-    ] = "last"
     dtype: Literal["float32", "float64"] | None = "float32"
 
     model_class: ClassVar[type] = FactorModel
     domain: ClassVar[Any] = UserItems()
-    tasks: ClassVar[tuple[str, ...]] = ("recommend",)
-    primary: ClassVar[str] = "rmse"
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        log = self.domain.check(X, y)
-        if log.values is None:
-            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
-        weight = row_weights(sample_weight, len(log), np.float64)
-        settled = Interactions.from_records(
-            log.users, log.items, log.values, times=log.times, weight=weight, repeats=self.repeats
-        )
-        return settled.to_examples(self.dtype or _precision(log.values if y is None else y))
-
     def known_domain(self) -> UserItems:
-        return UserItems(self.model_.users, self.model_.items)
+        return replace(self.domain, users=self.model_.users, items=self.model_.items)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         sizes = {side: len(examples.shared[side]) for side in ("users", "items")}
-        facts = {"dtype": str(examples.y.dtype), "mean": weighted_mean(examples)}
-        return {f"n_{side}": size for side, size in sizes.items()} | facts
+        return {f"n_{side}": size for side, size in sizes.items()} | {"dtype": str(examples.y.dtype)}
 
     def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
         users, items = codes_of(examples)
@@ -94,14 +74,6 @@ class Recommender(RegressorMixin, HasDtype, System):
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Array:
-        """Expected rating of each pair (user, item), shape (n,).
-
-        A user or item without a rating in the fit has bias and factors 0: what remains is the mean and the other bias.
-        """
-        check_is_fitted(self)
-        return self.model_.score(*self._codes(X))
-
     def _codes(self, X: Any) -> tuple[Any, Any]:
         """Codes of users and items, -1 for unknown ones."""
         fields = self.known_domain().ingest(X)
@@ -109,7 +81,7 @@ class Recommender(RegressorMixin, HasDtype, System):
 
     @verb
     def recommend(self, users: Any, k: int = 10, *, exclude_seen: bool = True) -> Recommendations:
-        """The k items with the highest expected rating for each user, best first; equal ones in order of ids.
+        """The k items with the highest score for each user, best first; equal ones in order of ids.
 
         Parameters
         ----------
@@ -117,7 +89,7 @@ class Recommender(RegressorMixin, HasDtype, System):
             An unknown user gets what is best liked in general.
         k : int in [1, inf), default 10
         exclude_seen : bool, default True
-            Leave out what the user has rated.
+            Leave out what the user had in the fit.
         """
         check_is_fitted(self)
         codes = self.model_.users.codes(ids_of(_several(users), "users"))
@@ -130,7 +102,7 @@ class Recommender(RegressorMixin, HasDtype, System):
         Parameters
         ----------
         items : array of ids
-            Each must have been rated in the fit.
+            Each must have occurred in the fit.
         k : int in [1, inf), default 10
         """
         check_is_fitted(self)
@@ -147,36 +119,6 @@ class Recommender(RegressorMixin, HasDtype, System):
             raise UserValueError(f"k must be at least 1, got {k}", "k", "")
         return min(int(k), len(self.model_.items))
 
-    def _pair(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ratings and predictions."""
-        log = self.domain.check(X, y)
-        if log.values is None:
-            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
-        return log.values, self.predict(log)
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Errors of the expected ratings, and what lists of ten are worth.
-
-        The root of the mean squared error and the mean absolute error; hit rate, precision, recall, average precision
-        and discounted gain at 10, and the area under the ROC curve, over users. Lists leave out what a user had rated
-        in the fit; to be found are the items that the user rates at least as high as the mean of the fit.
-        """
-        log = self.domain.check(X, y)
-        wanted, found = self._pair(log, None)
-        space = self.domain.space(2)
-        absolute = Score.from_pointwise(
-            np.abs(wanted - found), name="absolute_error", unit="units of the rating", data_space=space,
-            higher_is_better=False,
-        )  # fmt: skip
-        errors = {"rmse": rmse((wanted - found) ** 2, data_space=space), "absolute_error": absolute}
-        return errors | list_scores(self.model_, log, self.mean_rating_)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2 of the expected ratings, as scikit-learn's regressors; `evaluate` has the root mean squared error."""
-        wanted, found = self._pair(X, y)
-        weight = None if sample_weight is None else row_weights(sample_weight, len(wanted), np.float64)
-        return float(r2_score(wanted, found, sample_weight=weight))
-
     # --- what was learned ---------------------------------------------------------------------------------------
 
     @property
@@ -188,11 +130,6 @@ class Recommender(RegressorMixin, HasDtype, System):
     def items_(self) -> NDArray[Any]:
         """Ids of the items, sorted."""
         return self.model_.items.values
-
-    @property
-    def mean_rating_(self) -> float:
-        """Mean of the ratings of the fit."""
-        return float(self.arguments_["mean"])
 
     @property
     def user_factors_(self) -> Array:
@@ -208,6 +145,78 @@ class Recommender(RegressorMixin, HasDtype, System):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.categorical = True, True
         return tags
+
+
+class Recommender(RegressorMixin, FactorRecommender):
+    """Base of the systems that learn factors of users and items from ratings.
+
+    X is pairs of ids with the ratings as `y` or as a third column, ratings as `gnomon.data.pairs` reads them (or a data
+    set of them), or a sparse matrix users by items, whose stored entries are the ratings.
+    """
+
+    repeats: Annotated[
+        Literal["last", "mean", "error"],
+        Doc("What a pair counts that was rated several times: its last rating, their mean, or a refusal."),
+    ] = "last"
+
+    tasks: ClassVar[tuple[str, ...]] = ("recommend",)
+    primary: ClassVar[str] = "rmse"
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        log = self.domain.check(X, y)
+        if log.values is None:
+            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
+        weight = row_weights(sample_weight, len(log), np.float64)
+        settled = Interactions.from_records(
+            log.users, log.items, log.values, times=log.times, weight=weight, repeats=self.repeats
+        )
+        return settled.to_examples(self.dtype or _precision(log.values if y is None else y))
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"mean": weighted_mean(examples)}
+
+    def predict(self, X: Any) -> Array:
+        """Expected rating of each pair (user, item), shape (n,).
+
+        A user or item without a rating in the fit has bias and factors 0: what remains is the mean and the other bias.
+        """
+        check_is_fitted(self)
+        return self.model_.score(*self._codes(X))
+
+    def _pair(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ratings and predictions."""
+        log = self.domain.check(X, y)
+        if log.values is None:
+            raise UserValueError("there must be a rating for every pair, got none", "y", "give y, or a third column")
+        return log.values, self.predict(log)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """Errors of the expected ratings, and what lists of ten are worth.
+
+        The root of the mean squared error and the mean absolute error; hit rate, precision, recall, average precision
+        and discounted gain at 10, and the area under the ROC curve, over users. Lists leave out what a user had rated
+        in the fit; to be found are the items that the user rates, in X, at least as high as the mean of the fit.
+        """
+        log = self.domain.check(X, y)
+        wanted, found = self._pair(log, None)
+        space = self.domain.space(2)
+        absolute = Score.from_pointwise(
+            np.abs(wanted - found), name="absolute_error", unit="units of the rating", data_space=space,
+            higher_is_better=False,
+        )  # fmt: skip
+        errors = {"rmse": rmse((wanted - found) ** 2, data_space=space), "absolute_error": absolute}
+        return errors | list_scores(self.model_, log, wanted >= self.mean_rating_)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the expected ratings, as scikit-learn's regressors; `evaluate` has the root mean squared error."""
+        wanted, found = self._pair(X, y)
+        weight = None if sample_weight is None else row_weights(sample_weight, len(wanted), np.float64)
+        return float(r2_score(wanted, found, sample_weight=weight))
+
+    @property
+    def mean_rating_(self) -> float:
+        """Mean of the ratings of the fit."""
+        return float(self.arguments_["mean"])
 
 
 def weighted_mean(examples: Examples) -> float:

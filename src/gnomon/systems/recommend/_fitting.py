@@ -103,10 +103,13 @@ class Fitting:
 class OnFirstProcess:
     """Base of procedures whose steps the first process makes with all its threads; the others get what it has found.
 
-    A subclass gives `lay` (the ratings in its order), `advance` (a step: its record, and whether it was the last).
+    A subclass gives `lay` (the ratings in its order), `advance` (a step: its record, and whether it was the last), and
+    `recorded`.
     """
 
     iterates: ClassVar[bool] = True
+    recorded: ClassVar[tuple[str, ...]] = ("loss", "rmse")
+    """What the record of a step holds."""
 
     def lay(self, problem: Problem) -> Any:
         """The ratings as the steps go through them."""
@@ -133,9 +136,9 @@ class OnFirstProcess:
                 failure = error
         state.done += 1
         if group.size > 1:
-            told = [record.get("loss", 0.0), record.get("rmse", 0.0), sound, float(done), float(failure is not None)]
-            loss, rms, sound, ended, failed = group.sum(told)
-            record, done = {"loss": loss, "rmse": rms}, ended > 0
+            facts = [record.get(name, 0.0) for name in self.recorded]
+            *facts, sound, ended, failed = group.sum([*facts, sound, float(done), float(failure is not None)])
+            record, done = dict(zip(self.recorded, facts, strict=True)), ended > 0
             if done or failed:
                 share(model, record, group, failure)
         elif failure is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["best_of_rows", "score_pairs", "sgd_blocks", "solve_rows"]
+__all__ = ["best_of_rows", "score_pairs", "sgd_blocks", "sgd_pairs", "sgd_triples", "solve_rows"]
 
 kernel = numba.njit(cache=True, error_model="numpy", nogil=True)
 summing = numba.njit(cache=True, error_model="numpy", nogil=True, fastmath={"reassoc", "contract"})
@@ -45,6 +45,66 @@ def sgd_blocks(  # type: ignore[no-untyped-def]
                 p[f] = old - own * old + pull * q[f]
                 q[f] = q[f] - other * q[f] + pull * old
         squared[b] = total
+
+
+@summing
+def sgd_triples(  # type: ignore[no-untyped-def]
+    order, users, met, unmet, weight, rate, l2, item_bias, user_factors, item_factors
+):  # fmt: skip
+    """A step for each triple (u, i, j), in this order, on ``log(1 + exp(-d)) + l2 / 2`` times the squares it touches.
+
+    d is the score of i less that of j, for user u. Returns the weighted sum of the objective as the steps came upon it.
+    """
+    k, total = user_factors.shape[1], 0.0
+    for r in order:
+        u, i, j = users[r], met[r], unmet[r]
+        p, q, o = user_factors[u], item_factors[i], item_factors[j]
+        d = item_bias[i] - item_bias[j]
+        squares = item_bias[i] * item_bias[i] + item_bias[j] * item_bias[j]
+        for f in range(k):
+            d += p[f] * (q[f] - o[f])
+            squares += p[f] * p[f] + q[f] * q[f] + o[f] * o[f]
+        step = rate * weight[r]
+        total += weight[r] * (max(-d, 0.0) + np.log1p(np.exp(-abs(d))) + 0.5 * l2 * squares)
+        pull, shrink = step / (1 + np.exp(d)), 1 - step * l2
+        item_bias[i] = shrink * item_bias[i] + pull
+        item_bias[j] = shrink * item_bias[j] - pull
+        for f in range(k):
+            old, gap = p[f], q[f] - o[f]
+            p[f] = shrink * old + pull * gap
+            q[f] = shrink * q[f] + pull * old
+            o[f] = shrink * o[f] - pull * old
+    return total
+
+
+@summing
+def sgd_pairs(  # type: ignore[no-untyped-def]
+    order, users, items, met, weight, rate, l2, user_bias, item_bias, user_factors, item_factors
+):  # fmt: skip
+    """A step for each pair (u, i), in this order, on ``log(1 + exp(-+s)) + l2 / 2`` times the squares it touches.
+
+    s is the score; its sign is minus where the user met the item, else plus. Returns as `sgd_triples`.
+    """
+    k, total = user_factors.shape[1], 0.0
+    for r in order:
+        u, i = users[r], items[r]
+        p, q = user_factors[u], item_factors[i]
+        s = user_bias[u] + item_bias[i]
+        squares = user_bias[u] * user_bias[u] + item_bias[i] * item_bias[i]
+        for f in range(k):
+            s += p[f] * q[f]
+            squares += p[f] * p[f] + q[f] * q[f]
+        sign = 1.0 if met[r] else -1.0
+        d, step = sign * s, rate * weight[r]
+        total += weight[r] * (max(-d, 0.0) + np.log1p(np.exp(-abs(d))) + 0.5 * l2 * squares)
+        pull, shrink = sign * step / (1 + np.exp(d)), 1 - step * l2
+        user_bias[u] = shrink * user_bias[u] + pull
+        item_bias[i] = shrink * item_bias[i] + pull
+        for f in range(k):
+            old = p[f]
+            p[f] = shrink * old + pull * q[f]
+            q[f] = shrink * q[f] + pull * old
+    return total
 
 
 @summing

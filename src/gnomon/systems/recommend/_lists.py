@@ -18,13 +18,12 @@ LIST = 10
 """Items on a list that is judged."""
 
 
-def list_scores(model: FactorModel, log: Ratings, threshold: float) -> dict[str, Score]:
+def list_scores(model: FactorModel, log: Ratings, relevant: NDArray[np.bool_]) -> dict[str, Score]:
     """Hit rate, precision, recall, average precision and gain of lists of ten, and the area under the ROC curve.
 
-    To be found are the items that the users rate at least as high as the threshold. Nothing where there are none.
+    To be found are the items of the relevant rows. Nothing where there are none.
     """
-    assert log.values is not None
-    placed = placements(model, log, log.values >= threshold)
+    placed = placements(model, log, relevant)
     if not len(placed.users):
         return {}
     measures = (placed.hit_rate, placed.precision, placed.recall, placed.average_precision, placed.ndcg)
@@ -35,9 +34,9 @@ def list_scores(model: FactorModel, log: Ratings, threshold: float) -> dict[str,
 
 
 def placements(model: FactorModel, log: Ratings, relevant: NDArray[np.bool_]) -> Placements:
-    """Where the relevant items of each user stand among those that the user had not rated in the fit.
+    """Where the relevant items of each user stand among those that the user had not met in the fit.
 
-    Items that the fit has not seen, and pairs that it has, take no part.
+    Items that the fit has not seen take no part; a relevant pair does, whether the fit has seen it or not.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def placements(model: FactorModel, log: Ratings, relevant: NDArray[np.bool_]) ->
     seen_rows, seen_columns = model.seen_by(codes)
     seen = np.unique(seen_rows * n_items + seen_columns)
     wanted = np.unique((rows * n_items + columns)[columns >= 0])
-    wanted = wanted[~np.isin(wanted, seen)]
+    seen = seen[~np.isin(seen, wanted)]
     found = Placements()
     size = max(1, CELLS // n_items)
     for begin in range(0, len(users), size):
