@@ -287,9 +287,6 @@ class PPCA(TransformerMixin, Iterated, FromSums):
             model.pivot = earlier.pivot
         return model.moments(examples.X, examples.weight)
 
-    def pooled(self, one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
-        return {name: one[name] + value for name, value in other.items()}
-
     def _latents(self, n_features: int) -> int:
         return max(1, n_features // 2) if self.n_components is None else self.n_components
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from gnomon.training.em import ClosedForm
 from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Info
 
-__all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge"]
+__all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge", "tell_of_perfection"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -242,3 +243,14 @@ class Descent(Gradient):
         total = problem.batches.total_weight
         variance = moments[1] / total - (moments[0] / total) ** 2
         problem.model.measure(squares / total, variance)
+
+
+def tell_of_perfection(model: LinearRegressionModel) -> None:
+    """Warn where the fit found the noise at its floor."""
+    if not model.perfect:
+        return
+    warnings.warn(
+        f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "
+        "densities of y say little; is the target among the columns, or are there too few rows?",
+        UserWarning, stacklevel=5,
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,12 +25,16 @@ from gnomon.systems.linear._least_squares import (
     Descent,
     LeastSquares,
     LinearRegressionModel,
+    tell_of_perfection,
 )
 from gnomon.training.gradient import Budget
 from gnomon.training.group import current as current_group
 from gnomon.training.optimizers import SGD
 
 __all__ = ["LinearRegression"]
+
+GRADIENT_ALONE = ("optimizer", "learning_rate", "epochs", "max_updates", "batch_size", "tol")
+"""Fields that the closed form has no use for."""
 
 
 class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
@@ -80,10 +83,7 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "l1": {"solver": "gradient", "optimizer": "sgd"},
         "random_state": {"solver": "gradient", "batch_size": 7},
-        **{
-            field: {"solver": "gradient"}
-            for field in ("optimizer", "learning_rate", "epochs", "max_updates", "batch_size", "tol")
-        },
+        **{field: {"solver": "gradient"} for field in GRADIENT_ALONE},
     }
 
     solver: Annotated[Literal["closed", "gradient"], Doc("How the minimum is found.")] = "closed"
@@ -162,12 +162,8 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         )
 
     def finish(self, model: LinearRegressionModel) -> None:
-        if model.perfect and current_group().rank == 0:
-            warnings.warn(
-                f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "
-                "densities of y say little; is the target among the columns, or are there too few rows?",
-                UserWarning, stacklevel=4,
-            )  # fmt: skip
+        if current_group().rank == 0:
+            tell_of_perfection(model)
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearRegression:
         """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.

@@ -176,30 +176,20 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         self.classes_ = found[named]
         codes = np.where(named, np.cumsum(named) - 1, UNLABELED)[codes]
         known = codes != UNLABELED
-        self._shares(len(self.classes_))
+        class_shares(self.priors, len(self.classes_))
         weight = np.where(known, examples.weight, self.unlabeled_weight * examples.weight).astype(examples.weight.dtype)
         if not weight[known].any():
             raise UserValueError("no labeled row has a weight", "sample_weight", "give labeled rows some weight")
         return examples.replace(y=codes, weight=weight)
 
-    def _shares(self, k: int) -> Array:
-        """The classes' probabilities as they were given, or equal ones."""
-        if self.priors is None:
-            return np.full(k, 1 / k)
-        if len(self.priors) != k:
-            raise UserValueError(
-                f"priors must hold one number per class, got {len(self.priors)} for {k} classes", "priors"
-            )
-        try:
-            return shares(self.priors)
-        except (TypeError, ValueError):
-            what = f"priors must be probabilities, got {self.priors!r}"
-            raise UserValueError(what, "priors", "give numbers >= 0 that sum to 1") from None
-
     def make(self, n_features: int, n_classes: int, dtype: str) -> GaussianClassifierModel:
         normals = self._form().build(np.zeros((n_classes, n_features)), np.ones(n_features))
         return GaussianClassifierModel(
-            self._shares(n_classes), normals.means, normals.covariances, normals.form, fixed=self.priors is not None
+            class_shares(self.priors, n_classes),
+            normals.means,
+            normals.covariances,
+            normals.form,
+            fixed=self.priors is not None,
         )
 
     def initialize(self, model: GaussianClassifierModel, examples: Examples, noise: contracts.Noise) -> None:
@@ -317,6 +307,25 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
     def intercept_(self) -> Array:
         """Constants of the affine scores, shape (n_classes,)."""
         return self.model_.log_weights() - 0.5 * (self.coef_ * self.means_).sum(1)
+
+
+def class_shares(priors: tuple[float, ...] | None, k: int) -> Array:
+    """The classes' probabilities as they were given, or equal ones.
+
+    Raises
+    ------
+    UserValueError
+        Another number of them, or no probabilities.
+    """
+    if priors is None:
+        return np.full(k, 1 / k)
+    if len(priors) != k:
+        raise UserValueError(f"priors must hold one number per class, got {len(priors)} for {k} classes", "priors")
+    try:
+        return shares(priors)
+    except (TypeError, ValueError):
+        what = f"priors must be probabilities, got {priors!r}"
+        raise UserValueError(what, "priors", "give numbers >= 0 that sum to 1") from None
 
 
 def _nearest(x: Array, means: Array, variance: Array) -> Array:
