@@ -1,4 +1,4 @@
-"""Machines of layers and links against full enumeration, quadrature, finite differences and autograd."""
+"""Machines of layers and links against full enumeration, finite differences and autograd."""
 
 import itertools
 
@@ -19,77 +19,20 @@ from gnomon.contracts import (
 )  # fmt: skip
 from gnomon.distributions.units import (
     BernoulliUnits,
-    CategoricalUnits,
     GaussianUnits,
     IsingUnits,
-    ScaledGaussianUnits,
 )  # fmt: skip
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.partition import log_partition
 from gnomon.inference.exact.enumeration import enumerable, log_evidence, weighted_posterior
 from gnomon.inference.exact.enumeration import log_partition as by_enumeration
-from gnomon.inference.importance.ais import ais
 from gnomon.inference.mcmc.gibbs import gibbs, joint_states, kernel_matrix, mean_field
-from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.inference.variational.mean_field import factorized_posterior, mean_field_evidence
 from gnomon.numeric.noise import Noise, recording
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 from gnomon.systems.energy.rbm import RBMModel
-from oracles.binary import numerical_gradient
-
-THREE = ({"visible": 4, "middle": 3, "top": 2}, [("visible", "middle"), ("middle", "top")])
-FOUR = ({"a": 3, "b": 2, "c": 2, "d": 2}, [("a", "b"), ("b", "c"), ("c", "d")])
-GRAPH = ({"v": 3, "x": 2, "y": 2, "z": 2}, [("v", "x"), ("x", "y"), ("y", "v"), ("z", "v"), ("z", "y")])
-SHAPES = {"three": THREE, "four": FOUR, "graph": GRAPH}
-KINDS = {"bernoulli": BernoulliUnits, "ising": IsingUnits}
-VALUES = {BernoulliUnits: (0.0, 1.0), IsingUnits: (-1.0, 1.0)}
-
-
-def filled(machine, seed=0, scale=0.7):
-    """The machine with random parameters."""
-    random = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in machine.parameters():
-            parameter.copy_(torch.from_numpy(scale * random.normal(size=tuple(parameter.shape))))
-    return machine
-
-
-def machine_of(shape, kind=BernoulliUnits, seed=0, scale=0.7):
-    sizes, links = SHAPES[shape]
-    units = {name: kind(n) for name, n in sizes.items()}
-    return filled(LayeredMachine(units, links, dtype=torch.float64), seed, scale)
-
-
-class Table:
-    """Every joint state of a machine of binary units with its probability, from the parameters by plain loops."""
-
-    def __init__(self, machine, values=(0.0, 1.0)):
-        self.blocks, self.sizes = list(machine.units), dict(machine.sizes)
-        states = np.array(list(itertools.product(values, repeat=sum(self.sizes.values()))))
-        cuts = np.cumsum([self.sizes[block] for block in self.blocks])[:-1]
-        self.state = dict(zip(self.blocks, np.split(states, cuts, axis=1), strict=True))
-        p = {name: value.astype(float) for name, value in machine.state().items()}
-        self.energy = np.zeros(len(states))
-        for row in range(len(states)):
-            total = 0.0
-            for block in self.blocks:
-                for i in range(self.sizes[block]):
-                    total += p[f"{block}_bias"][i] * self.state[block][row, i]
-            for a, b in (link.ends for link in machine.links):
-                for i, j in np.ndindex(self.sizes[a], self.sizes[b]):
-                    total += p[f"{a}_{b}_weight"][i, j] * self.state[a][row, i] * self.state[b][row, j]
-            self.energy[row] = -total
-        self.log_z = float(np.logaddexp.reduce(-self.energy))
-        self.p = np.exp(-self.energy - self.log_z)
-
-    def marginal(self, blocks):
-        """Distinct states of some blocks and -log of their unnormalized mass."""
-        joined = np.concatenate([self.state[block] for block in blocks], axis=1)
-        rows, index = np.unique(joined, axis=0, return_inverse=True)
-        mass = np.array([np.logaddexp.reduce(-self.energy[index.ravel() == k]) for k in range(len(rows))])
-        cuts = np.cumsum([self.sizes[block] for block in blocks])[:-1]
-        return dict(zip(blocks, np.split(rows, cuts, axis=1), strict=True)), -mass
+from oracles.layered import KINDS, SHAPES, VALUES, Table, assert_same, by_differences, filled, machine_of
 
 
 @pytest.fixture(params=[*itertools.product(SHAPES, KINDS)], ids=lambda pair: f"{pair[0]}-{pair[1]}")
@@ -180,29 +123,6 @@ def test_sweeps_of_chains_that_follow_the_table_follow_it_still(kind):
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
-
-
-def by_differences(machine, value):
-    """d value(machine) / d parameter by central differences, in float64."""
-    found = {}
-    for name, parameter in machine.named_parameters():
-
-        def at(x, parameter=parameter):
-            with torch.no_grad():
-                before = parameter.clone()
-                parameter.copy_(torch.from_numpy(x))
-                result = float(value(machine))
-                parameter.copy_(before)
-            return result
-
-        found[name] = numerical_gradient(at, parameter.detach().numpy().copy())
-    return found
-
-
-def assert_same(found, expected, atol):
-    assert set(found) == set(expected)
-    for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], atol=atol)
 
 
 def test_joint_gradient_is_the_finite_difference_and_autograds(pair):
@@ -329,220 +249,6 @@ def test_even_then_odd_layers_are_two_updates_of_a_sweep_whatever_the_depth():
         start = {block: np.zeros((50, n)) for block, n in machine.sizes.items()}
         walked = gibbs(machine, start, Noise(0, "walk"), steps=5, clamp=clamp)[blocks[0]]
         assert (walked[:, 0] == 1).all() and 0 < walked[:, 1:].mean() < 1
-
-
-# --- bridges ----------------------------------------------------------------------------------------------------------
-
-
-def test_bridges_mix_joint_energies_and_bases_are_known():
-    for kind in (BernoulliUnits, IsingUnits):
-        machine = machine_of("graph", kind)
-        table = Table(machine, VALUES[kind])
-        base = machine.base(np.full(3, 0.4))
-        np.testing.assert_allclose(base.conditional("v", table.state).mean, 0.4, atol=1e-12)
-        assert base.log_partition() == pytest.approx(Table(base, VALUES[kind]).log_z, abs=1e-12)
-        mixed = machine.bridge(base, 0.3).joint_energy(table.state)
-        expected = 0.7 * base.joint_energy(table.state) + 0.3 * table.energy
-        np.testing.assert_allclose(mixed, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("keep", [("visible", "top"), "middle"])
-@pytest.mark.parametrize("seed", range(3))
-def test_annealed_importance_sampling_of_three_layers_is_unbiased_for_z(keep, seed):
-    machine = machine_of("three", seed=seed)
-    weights = ais(machine, machine.base(), Noise(seed, "ais"), chains=100 * 20, schedule=30, keep=keep)
-    ratio = np.exp(np.asarray(weights.log_weights) - machine.log_partition()).reshape(100, 20).mean(1)
-    assert abs(ratio.mean() - 1) < 3.9 * ratio.std(ddof=1) / 10  # false alarm 1e-4
-    assert weights.values.shape == (2000, 6 if keep != "middle" else 3)
-
-
-def test_annealing_errors_cover_log_z_on_three_layers():
-    """Three errors hold for 29 of 30 seeds: each misses with probability 0.003, two with 0.004 (false alarm)."""
-    machine = machine_of("three", scale=1.2)
-    truth, missed = machine.log_partition(), 0
-    for seed in range(30):
-        score = log_partition(machine, "ais", Noise(seed, "ais"), chains=50, schedule=50)
-        missed += abs(score.value - truth) > 3 * score.error
-    assert missed <= 1
-
-
-@pytest.mark.parametrize("method", ["ais", "linked", "bridge"])
-@pytest.mark.parametrize("kind", [BernoulliUnits, IsingUnits])
-def test_every_estimate_of_log_z_takes_any_graph(method, kind):
-    machine = machine_of("graph", kind, scale=0.5)
-    options = {"ais": {"schedule": 100}, "linked": {}, "bridge": {"chains": 10, "draws": 300}}[method]
-    score = log_partition(machine, method, Noise(0, "z"), **options)
-    assert abs(score.value - machine.log_partition()) < 5 * score.error + 1e-9  # fixed seeds
-
-
-def test_the_compiled_path_draws_what_the_plain_one_draws_from():
-    """Of three layers the numbers differ (other addresses), the levels' densities do not."""
-    machine = machine_of("three")
-    base, etas = machine.base(np.full(4, 0.3)), np.array([0.0, 0.4, 1.0])
-    for keep in (("visible", "top"), ("middle",)):
-        fast, slow = machine.path(base, etas, keep), BridgePath(machine, base, etas, keep)
-        x = fast.start(64, Noise(0, "start"))
-        for level in range(3):
-            np.testing.assert_allclose(fast.log_prob(level, x), slow.log_prob(level, x), atol=1e-10)
-        np.testing.assert_array_equal(x, slow.start(64, Noise(0, "start")))
-    graph = machine_of("graph")
-    assert type(graph.path(graph.base(), etas, ("v", "y"))) is BridgePath  # the kept blocks are linked
-    assert type(machine.path(machine, etas, ("middle",))) is BridgePath  # the base is coupled
-
-
-def test_moves_of_linked_kept_blocks_are_undone_in_the_opposite_order():
-    machine = machine_of("graph")
-    kept = ("v", "y")
-    table = Table(machine)
-    rows, energy = table.marginal(kept)
-    p = np.exp(-energy - table.log_z)
-    index = {tuple(x): k for k, x in enumerate(np.concatenate([rows["v"], rows["y"]], axis=1))}
-    codes = np.array([index[tuple(x)] for x in np.concatenate([table.state["v"], table.state["y"]], axis=1)])
-    lift = np.zeros((len(table.p), len(p)))  # a kept state, the others drawn given it
-    lift[np.arange(len(codes)), codes] = table.p / p[codes]
-    drop = (codes[None, :] == np.arange(len(p))[:, None]).astype(float)
-    there = drop @ kernel_matrix(machine, kept) @ lift
-    back = drop @ kernel_matrix(machine, kept[::-1]) @ lift
-    np.testing.assert_allclose(there * p[None, :], (back * p[None, :]).T, atol=1e-14)
-    assert np.abs(there * p[None, :] - (there * p[None, :]).T).max() > 1e-4
-
-
-# --- kinds of units ---------------------------------------------------------------------------------------------------
-
-
-def test_spins_are_bits_by_an_affine_map():
-    """x = 2 b - 1: W_b = 4 W, bias_b = 2 bias - 2 sum of the weights, and a constant."""
-    spins = machine_of("four", IsingUnits)
-    bits = machine_of("four")
-    with torch.no_grad():
-        constant = 0.0
-        for block in spins.blocks:
-            bits.get_parameter(f"{block}_bias").copy_(2 * spins.get_parameter(f"{block}_bias"))
-            constant -= float(spins.get_parameter(f"{block}_bias").sum())
-        for link in spins.links:
-            (name,), (a, b) = link.names.values(), link.ends
-            W = spins.get_parameter(name)
-            bits.get_parameter(name).copy_(4 * W)
-            bits.get_parameter(f"{a}_bias").sub_(2 * W.sum(1))
-            bits.get_parameter(f"{b}_bias").sub_(2 * W.sum(0))
-            constant += float(W.sum())
-    assert spins.log_partition() == pytest.approx(bits.log_partition() + constant, abs=1e-11)
-    state = {block: Table(bits).state[block] for block in bits.blocks}
-    spun = {block: 2 * x - 1 for block, x in state.items()}
-    np.testing.assert_allclose(spins.joint_energy(spun), bits.joint_energy(state) - constant, atol=1e-11)
-    noise = Noise(0, "walk").rows(np.arange(len(state["a"])))
-    walked, other = gibbs(spins, spun, noise, steps=3), gibbs(bits, state, noise, steps=3)
-    for block in bits.blocks:
-        np.testing.assert_array_equal(walked[block], 2 * other[block] - 1)
-
-
-def grid(n=4001, width=12.0):
-    """Points and the weight of each for the trapezoid rule."""
-    x = np.linspace(-width, width, n)
-    return x, x[1] - x[0]
-
-
-@pytest.mark.parametrize("kind", [GaussianUnits, ScaledGaussianUnits])
-def test_normal_units_against_quadrature(kind):
-    """Two normal units beside three hidden bits: marginals, conditionals, log Z, gradients by integrals on a grid."""
-    units = {"visible": kind(1), "hidden": BernoulliUnits(2), "top": kind(1)}
-    links = [("visible", "hidden"), ("hidden", "top")]
-    machine = filled(LayeredMachine(units, links, dtype=torch.float64), seed=4, scale=0.6)
-    p = machine.state()
-    x, step = grid()
-    precision = {b: float(np.exp(p.get(f"{b}_log_precision", np.zeros(1))[0])) for b in ("visible", "top")}
-    bits = np.array(list(itertools.product([0.0, 1.0], repeat=2)))
-
-    def log_weight(v, h, t):
-        total = p["visible_bias"][0] * v - precision["visible"] * v * v / 2
-        total = total + p["top_bias"][0] * t - precision["top"] * t * t / 2 + h @ p["hidden_bias"]
-        return total + v * (p["visible_hidden_weight"][0] @ h) + t * (h @ p["hidden_top_weight"][:, 0])
-
-    mass = [[np.exp(log_weight(x, h, t)).sum() * step for t in (0.3,)] for h in bits]
-    for h, (total,) in zip(bits, mass, strict=True):
-        kept = {"hidden": h[None], "top": np.array([[0.3]])}
-        assert machine.marginal_energy(kept)[0] == pytest.approx(-np.log(total), abs=1e-9)
-        found = machine.conditional("visible", kept)
-        density = np.exp(log_weight(x, h, 0.3)) / total
-        np.testing.assert_allclose(np.exp(found.log_prob(x[1000:1003, None])), density[1000:1003], rtol=1e-8)
-        assert found.mean[0, 0] == pytest.approx((density * x).sum() * step, abs=1e-9)
-        spread = (density * x * x).sum() * step - found.mean[0, 0] ** 2
-        assert np.ravel(found.variance)[0] == pytest.approx(spread, abs=1e-9)
-        assert found.entropy()[0] == pytest.approx(-(density * np.log(density + 1e-300)).sum() * step, abs=1e-8)
-    z = 0.0
-    for h in bits:  # given h both normal units integrate on their own
-        v = np.exp(log_weight(x, h, 0.0)).sum() * step
-        t = np.exp(log_weight(0.0, h, x) - log_weight(0.0, h, 0.0)).sum() * step
-        z += v * t
-    assert machine.log_partition() == pytest.approx(np.log(z), abs=1e-9)
-    assert enumerable(machine)
-    rows = np.array([[0.2], [-1.0]])
-    density = np.exp(machine.log_prob(x[:, None]))
-    assert density.sum() * step == pytest.approx(1, abs=1e-8)
-    given = {"visible": rows, "hidden": np.array([[1.0, 0.0], [0.0, 1.0]])}
-    weight = np.array([0.7, -0.4])
-    found = machine.marginal_gradient(given, weight)
-    assert_same(found, by_differences(machine, lambda m: weight @ m.marginal_energy(given)), 1e-7)
-    state = {**given, "top": np.array([[0.5], [-0.1]])}
-    found = machine.joint_gradient(state, weight)
-    assert_same(found, by_differences(machine, lambda m: weight @ m.joint_energy(state)), 1e-7)
-    tensors = {block: torch.from_numpy(value) for block, value in given.items()}
-    np.testing.assert_allclose(machine.marginal_energy(tensors).detach(), machine.marginal_energy(given), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", [GaussianUnits, ScaledGaussianUnits])
-def test_normal_units_are_drawn_bridged_and_annealed(kind):
-    units = {"visible": kind(2), "hidden": IsingUnits(3)}
-    machine = filled(LayeredMachine(units, [("visible", "hidden")], dtype=torch.float64), seed=1, scale=0.5)
-    n = 40_000
-    found = machine.conditional("visible", {"hidden": np.tile([[1.0, -1.0, 1.0]], (n, 1))})
-    drawn = found.sample(Noise(0, "x").rows(np.arange(n)), 0)
-    spread = np.broadcast_to(found.variance, 2)
-    assert (np.abs(drawn.mean(0) - found.mean[0]) < 4.5 * np.sqrt(spread / n)).all()  # false alarm below 1e-4
-    assert (np.abs(drawn.var(0) / spread - 1) < 4.5 * np.sqrt(2 / n)).all()  # false alarm below 1e-4
-    base = machine.base(np.array([0.5, -0.5]))
-    np.testing.assert_allclose(
-        base.conditional("visible", {"hidden": np.ones((1, 3))}).mean[0], [0.5, -0.5], atol=1e-12
-    )
-    state = {"visible": np.array([[0.1, -2.0]]), "hidden": np.array([[1.0, 1.0, -1.0]])}
-    mixed = machine.bridge(base, 0.3).joint_energy(state)
-    expected = 0.7 * base.joint_energy(state) + 0.3 * machine.joint_energy(state)
-    np.testing.assert_allclose(mixed, expected, atol=1e-12)
-    score = log_partition(machine, "ais", Noise(0, "z"), schedule=100)
-    assert abs(score.value - machine.log_partition()) < 5 * score.error  # a fixed seed
-    with pytest.raises(UserValueError, match="more states than can be counted"):
-        by_enumeration(machine, keep="visible")
-
-
-def test_one_of_several_values_against_enumeration():
-    units = {"visible": CategoricalUnits(2, 3), "hidden": BernoulliUnits(2), "top": CategoricalUnits(1, 4)}
-    machine = filled(
-        LayeredMachine(units, [("visible", "hidden"), ("hidden", "top")], dtype=torch.float64), seed=2
-    )  # fmt: skip
-    v = units["visible"].states(np.arange(9))
-    assert v.shape == (9, 6) and len(np.unique(v, axis=0)) == 9 and (v.reshape(9, 2, 3).sum(2) == 1).all()
-    h, t = units["hidden"].states(np.arange(4)), np.eye(4)
-    i, j, k = (index.ravel() for index in np.meshgrid(np.arange(9), np.arange(4), np.arange(4), indexing="ij"))
-    state = {"visible": v[i], "hidden": h[j], "top": t[k]}
-    energy = machine.joint_energy(state)
-    assert machine.log_partition() == pytest.approx(np.logaddexp.reduce(-energy), abs=1e-11)
-    for kept in machine.marginal_blocks:
-        assert by_enumeration(machine, keep=kept) == pytest.approx(np.logaddexp.reduce(-energy), abs=1e-11)
-    law = np.exp(-energy - np.logaddexp.reduce(-energy)).reshape(9, 16).sum(1)
-    np.testing.assert_allclose(np.exp(machine.log_prob(v)), law, atol=1e-12)
-    found = machine.conditional("visible", {"hidden": h[[2]]})
-    p = np.exp(-energy.reshape(9, 4, 4)[:, 2, 0])
-    p /= p.sum()
-    np.testing.assert_allclose(found.mean[0], p @ v, atol=1e-12)
-    np.testing.assert_allclose(np.exp(machine.conditional("visible", {"hidden": np.tile(h[2], (9, 1))}).log_prob(v)), p)
-    assert found.entropy()[0] == pytest.approx(-(p * np.log(p)).sum(), abs=1e-12)
-    many = machine.conditional("visible", {"hidden": np.tile(h[2], (20_000, 1))}).sample(Noise(0, "x"), 0)
-    assert (many.reshape(-1, 2, 3).sum(2) == 1).all()
-    counts = np.array([(many == row).all(1).sum() for row in v])
-    assert chisquare(counts, 20_000 * p).pvalue > 1e-4  # false alarm 1e-4
-    weight = np.linspace(-1, 1, len(i))
-    gradient = machine.joint_gradient(state, weight)
-    assert_same(gradient, by_differences(machine, lambda m: weight @ m.joint_energy(state)), 1e-7)
 
 
 # --- the restricted machine, types, refusals --------------------------------------------------------------------------

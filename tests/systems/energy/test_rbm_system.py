@@ -1,0 +1,130 @@
+"""The RBM as a system: its domain, sampling, fits that go wrong, and the way of other devices."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import gnomon
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.objectives.contrastive import CD, PCD, Exact
+from gnomon.systems.energy.rbm import RBM, RBMModel
+from oracles.binary import all_states
+
+TINY = (np.array([[1.0, -1.0], [0.5, 0.5], [-1.0, 2.0]]), np.array([0.1, -0.2, 0.3]), np.array([0.0, -0.5]))
+
+
+def random_model(d=7, m=5, seed=0, scale=1.0):
+    random = np.random.default_rng(seed)
+    return tuple(scale * random.normal(size=shape) for shape in ((d, m), d, m))
+
+
+def test_large_machines_refuse_an_exact_likelihood_and_estimate_it():
+    X = (np.random.default_rng(0).random((40, 30)) < 0.3).astype(float)
+    system = RBM(n_hidden=25, epochs=2, random_state=0).fit(X)
+    assert not hasattr(system, "log_prob")
+    score = system.evaluate(X)["log_likelihood"]
+    assert score.kind == "estimate"
+    assert 0 < score.error < 1
+    assert score.value <= 0
+
+
+CENTIMETRES = np.array([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4], [6.3, 2.9, 5.6]] * 20)
+PIXELS = np.random.default_rng(0).integers(0, 256, size=(64, 784)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("X", [CENTIMETRES, PIXELS])
+def test_values_outside_the_unit_interval_are_refused_with_their_place(X):
+    with pytest.raises(UserValueError, match=r"\(row 0, column 0\).*scale to \[0, 1\].*binarize"):
+        RBM(random_state=0).fit(X)
+
+
+def test_truth_values_whole_numbers_and_rounding_noise():
+    bits = np.array([[True, False], [False, True]] * 20)
+    fits = [
+        RBM(n_hidden=2, epochs=2, random_state=0).fit(X) for X in (bits, bits.astype(np.int8), bits.astype(np.float32))
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].weights_, other.weights_)
+    almost = RBM(n_hidden=2, epochs=2, random_state=0).fit(np.array([[0.0, 1.0 + 1e-9]] * 20))
+    assert np.isfinite(almost.weights_).all()
+
+
+def test_grey_rows_train_but_have_no_probability():
+    X = np.random.default_rng(0).random((20, 4))
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
+    with pytest.raises(UserValueError, match="row 0, column 0"):
+        system.score(X)
+
+
+def test_sampling_follows_its_seed_and_the_model():
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
+    system.model_ = RBMModel.of(*TINY)
+    drawn = system.sample(20_000, steps=30, random_state=0)
+    counts = np.bincount((drawn @ [4, 2, 1]).astype(int), minlength=8)
+    assert chisquare(counts, 20_000 * np.exp(system.model_.log_prob(all_states(3)))).pvalue > 1e-4  # false alarm 1e-4
+    np.testing.assert_array_equal(system.sample(5, steps=3, random_state=1), system.sample(5, steps=3, random_state=1))
+    assert system.sample(0).shape == (0, 3)
+
+
+def test_a_learning_rate_that_freezes_the_chains_is_told():
+    X = (np.random.default_rng(0).random((200, 30)) < 0.3).astype(float)
+    with pytest.warns(UserWarning, match=r"a weight has grown to .*lower the learning rate"):
+        RBM(n_hidden=4, learning_rate=1e6, epochs=2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("steps", [1.5, "a", -1])
+def test_gibbs_takes_a_whole_number_of_steps(steps):
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
+    with pytest.raises((UserTypeError, UserValueError), match="steps"):
+        system.gibbs(all_states(3), steps)
+
+
+def test_visible_biases_start_at_the_log_odds_of_the_columns():
+    X = np.array([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    system = RBM(n_hidden=2, epochs=1, learning_rate=1e-30, random_state=0).fit(X)
+    share = np.array([0.75, 0.01, 0.25, 0.99])
+    np.testing.assert_allclose(system.visible_bias_, np.log(share / (1 - share)), atol=1e-12)
+    assert 0.002 < system.weights_.std() < 0.03  # eight numbers of spread 0.01; a fixed seed
+    drawn = system.sample(5000, steps=0, random_state=0)  # where chains begin: the columns' means
+    np.testing.assert_allclose(drawn.mean(0), share, atol=4.5 * 0.5 / np.sqrt(5000))  # false alarm below 1e-4
+
+
+def test_grey_rows_have_no_pseudo_likelihood():
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(np.eye(4))
+    with pytest.raises(UserValueError, match="row 0, column 0"):
+        system.pseudo_log_likelihood(np.full((2, 4), 0.5))
+    almost = np.abs(np.eye(4) - 1e-9)  # rounding noise is none of a row's values
+    assert system.pseudo_log_likelihood(almost).value == system.pseudo_log_likelihood(np.eye(4)).value
+    for score in (system.pseudo_log_likelihood(np.eye(4)), system.evaluate(np.eye(4))["log_likelihood"]):
+        assert score.data_space == "pmf on {0,1}^4"
+
+
+def test_a_base_of_constant_columns_is_finite():
+    base = RBMModel.of(*TINY).base(np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(base.state()["visible_bias"], [-np.log(99), 0, np.log(99)], atol=1e-12)
+
+
+def test_log_partition_is_remembered_by_its_options():
+    system = RBM(n_hidden=3, epochs=1, random_state=0).fit(all_states(4))
+    system.model_ = RBMModel.of(*random_model(4, 3))
+    few, more = (system.log_partition("ais", chains=chains, schedule=5) for chains in (10, 50))
+    assert few.value != more.value
+    assert system.log_partition("ais", chains=10, schedule=5) is few
+
+
+@pytest.mark.parametrize("objective", [CD(k=2), PCD(), Exact(), PCD(positive="mean_field")])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_way_of_other_devices_gives_the_same_numbers(objective, dtype):
+    """Tensors throughout the fit, walked on the CPU by force: chains alike, sums to rounding."""
+    X = (np.random.default_rng(0).random((60, 8)) < 0.4).astype(float)
+    fits = []
+    for backend in ("auto", "torch"):
+        with gnomon.context(backend=backend):
+            system = RBM(n_hidden=5, objective=objective, epochs=3, dtype=dtype, random_state=0).fit(X)
+        fits.append(system)
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    for name, value in fits[0].model_.state().items():
+        np.testing.assert_allclose(fits[1].model_.state()[name], value, rtol=tolerance, atol=tolerance)
+    for name, values in fits[0].history_.items():
+        np.testing.assert_allclose(fits[1].history_[name], values, rtol=10 * tolerance, atol=10 * tolerance)
+    np.testing.assert_allclose(fits[1].transform(X), fits[0].transform(X), rtol=tolerance, atol=tolerance)
