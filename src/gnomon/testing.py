@@ -145,7 +145,7 @@ def _same(a: System, b: System, tolerance: float = 0.0) -> bool:
 def improves(case: Case) -> None:
     """The loss falls from first to last record, and the fit scores better than one to data without structure."""
     fitted, X, y = case.fitted, case.X, case.y
-    values = History(fitted.history_).loss[1]
+    values = History.of(fitted).loss[1]
     _require(np.isfinite(values).all(), f"the history holds a number that is not finite: {values}")
     if len(values) > 1:
         _require(values[-1] < values[0], f"the loss went from {values[0]:.6g} to {values[-1]:.6g}")

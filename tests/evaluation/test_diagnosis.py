@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gnomon
 from gnomon.errors import UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
 from gnomon.evaluation.diagnosis.answers import Answers
@@ -117,6 +118,28 @@ def test_too_few_draws_are_no_evidence():
 
 def falling(n, scale, noise=0.0, seed=0):
     return 1 + np.exp(-np.arange(n) / scale) + noise * normal((n,), seed)
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "name", "sign"),
+    [
+        ("metric-network", {}, "triplet", 1),  # whatever the loss, its name is in no list
+        ("mlp-regression", {"l2": 0.1}, "squared_error", 1),  # watched, though another one is descended
+        ("gaussian-mixture", {"n_components": 2}, "objective", -1),
+        ("rbm", {"objective": "exact", "n_hidden": 2}, "negative_log_likelihood", 1),
+        ("rbm", {"objective": "cd", "n_hidden": 2}, "", 0),  # a contrast has no direction, nor has a game
+        ("gan", {}, "", 0),
+    ],
+)
+def test_a_history_is_judged_by_what_its_objective_has_watched(system, options, name, sign):
+    X = normal((30, 3))
+    X, y = (np.asarray(X > 0, float) if system == "rbm" else X), np.arange(30) % 2
+    fitted = gnomon.make(system, random_state=0, **options)
+    fitted.set_params(**{limit: 2 for limit in ("epochs", "max_iter") if limit in fitted.get_params()}).fit(X, y)
+    history = History.of(fitted, limit=2)
+    assert history.loss[0] == name and history.limit == 2 and history.columns is fitted.history_
+    assert history.loss[1].tolist() == ([sign * value for value in fitted.history_[name]] if name else [])
+    assert bool(examine(history, histories.CHECKS)[1]["rest"] == "the history has no loss") == (name == "")
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])

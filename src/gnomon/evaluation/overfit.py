@@ -115,7 +115,8 @@ def overfit_tiny(
     loss = _loss(copy, X, y, classifies)
     history = dict(getattr(copy, "history_", {}))
     passed = loss <= target
-    reason = "" if passed else _reason(History(history).loss[1].tolist(), loss, start, _constant(copy, X, classifies))
+    trace = History.of(copy).loss[1].tolist()
+    reason = "" if passed else _reason(trace, loss, start, _constant(copy, X, classifies))
     return OverfitReport(passed, loss, start, target, reason, history)
 
 

@@ -74,6 +74,7 @@ class _Game(Objective):
     """
 
     default_phase = "generator"
+    descends: ClassVar[bool] = False
 
     def __init__(self, recipe: AdversarialObjective) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -115,9 +115,21 @@ class Phase:
 
 
 class Objective(Module):
-    """Base of objectives. Critics and baselines are parameters; persistent chains are buffers named in `sharded`."""
+    """Base of objectives. Critics and baselines are parameters; persistent chains are buffers named in `sharded`.
+
+    Attributes
+    ----------
+    sharded : tuple of str
+        Buffers of which every process holds its own part.
+    default_phase : str
+        Name of the one phase, where there is one.
+    descends : bool
+        Whether training lowers the watched term, so that a history can be judged by it. What two sides of a game or
+        of a contrast pull at has no direction.
+    """
 
     sharded: tuple[str, ...] = ()
+    descends: ClassVar[bool] = True
     default_phase = "fit"
 
     def phases(self, model: Any) -> dict[str, Phase]:

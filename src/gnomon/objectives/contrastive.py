@@ -122,6 +122,8 @@ class _InClosedForm(Objective):
 class _Contrast(_InClosedForm):
     """Energies of the data against those of chains on the kept blocks."""
 
+    descends: ClassVar[bool] = False
+
     def __init__(self, k: int, positive: Positive) -> None:
         super().__init__()
         self.k, self.positive = k, positive

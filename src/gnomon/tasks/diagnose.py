@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -138,20 +137,22 @@ def _system(folder: RunFolder) -> System | None:
 
 def _history(system: Any) -> History:
     limits = [getattr(system, name) for name in LIMITS if isinstance(getattr(system, name, None), int)]
-    return History(getattr(system, "history_", {}), True, limits[0] if limits else None)
+    return History.of(system, limit=limits[0] if limits else None)
 
 
 def _unfinished(folder: RunFolder, system: Any) -> History:
     """What the checkpoint tells of a fit that has not ended."""
-    columns: Mapping[str, Any] = {}
-    if system is not None:
-        columns = system.history_
-    else:
-        checkpoint = folder.read_checkpoint()
-        records = checkpoint[1].get("records", []) if checkpoint else []
-        columns = {name: [r[name] for r in records if name in r] for r in records for name in r}
     stopped = folder.config.get("stopped", "")
-    return History(columns, False, None, stopped if isinstance(stopped, str) else "", f"gnomon resume {folder.path}")
+    facts: dict[str, Any] = {
+        "finished": False, "stopped": stopped if isinstance(stopped, str) else "",
+        "resume": f"gnomon resume {folder.path}",
+    }  # fmt: skip
+    if system is not None:
+        return History.of(system, **facts)
+    checkpoint = folder.read_checkpoint()
+    records = checkpoint[1].get("records", []) if checkpoint else []
+    columns = {name: [r[name] for r in records if name in r] for r in records for name in r}
+    return History(columns, descends=False, **facts)  # nothing tells how its numbers move
 
 
 def _of_system(system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,11 +13,9 @@ from gnomon.evaluation.diagnosis.records import Finding
 
 __all__ = ["CHECKS", "History", "ended", "finite", "rest", "rise", "validation"]
 
-FALLING = (
-    "cross_entropy", "negative_log_likelihood", "negative_bound", "scaled_squared", "half_squared_error",
-    "squared_error",
-)  # fmt: skip
+COUNTERS = ("step", "stage", "epoch", "iteration", "start")
 RISING = ("objective", "log_likelihood")
+"""What expectation maximization raises; the first where there are both."""
 LEAST = 10
 STILL_MOVING = 0.01
 """Share of the whole way that the last fifth of a fit at rest stays below."""
@@ -40,6 +39,8 @@ class History:
         Why it broke off: the words of the error; "" otherwise.
     resume : str
         How to go on.
+    descends : bool
+        Whether the fit moves the loss one way; see `gnomon.objectives.base.Objective`.
     """
 
     columns: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -47,15 +48,28 @@ class History:
     limit: int | None = None
     stopped: str = ""
     resume: str = ""
+    descends: bool = True
+
+    @classmethod
+    def of(cls, system: Any, **facts: Any) -> Self:
+        """That of a fitted system, with what is known besides."""
+        make = getattr(system, "make_objective", None)
+        descends = getattr(make() if make else None, "descends", True)
+        return cls(getattr(system, "history_", {}), descends=descends, **facts)
 
     @property
     def loss(self) -> tuple[str, np.ndarray]:
-        """The column that the fit lowers, or the negative of the one that it raises; ("", empty) without one."""
-        for names, sign in ((FALLING, 1.0), (RISING, -1.0)):
-            for name in names:
-                if name in self.columns:
-                    return name, sign * np.asarray(self.columns[name], np.float64)
-        return "", np.empty(0)
+        """The column that the fit lowers, or the negative of the one that it raises; ("", empty) without one.
+
+        It is the first that counts nothing: what an objective has watched (`gnomon.objectives.base.Loss`) stands there.
+        """
+        measured = [name for name in self.columns if name not in COUNTERS]
+        if not measured or not self.descends:
+            return "", np.empty(0)
+        name, sign = measured[0], 1.0
+        if name in RISING:
+            name, sign = next(one for one in RISING if one in measured), -1.0
+        return name, sign * np.asarray(self.columns[name], np.float64)
 
 
 def ended(fit: History) -> list[Finding] | str:

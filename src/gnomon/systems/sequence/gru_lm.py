@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import torch
 
 from gnomon.nn.recurrent import GRU
-from gnomon.recipes.fields import Doc
+from gnomon.systems.sequence._fields import Gated
 from gnomon.systems.sequence._lm import RecurrentLM
 
 __all__ = ["GRULM"]
 
 
-class GRULM(RecurrentLM):
+class GRULM(RecurrentLM, Gated):
     r"""Language model: the next token from the state of a gated recurrent unit after all tokens so far.
 
     The gates decide what of the state is kept, so that it may remember over more tokens than the state of `RNNLM`.
@@ -45,11 +45,6 @@ class GRULM(RecurrentLM):
     """
 
     name: ClassVar[str] = "gru-lm"
-
-    reset: Annotated[
-        Literal["after", "before"],
-        Doc("Where the reset gate acts: after the recurrent product, which runs fused, or before it, as published."),
-    ] = "after"
 
     def make_layer(self, inputs: int, dtype: torch.dtype) -> GRU:
         """`gnomon.nn.recurrent.GRU`."""

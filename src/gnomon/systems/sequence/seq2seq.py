@@ -31,6 +31,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
+from gnomon.systems.sequence._fields import Gated
 from gnomon.systems.sequence._model import outcome
 from gnomon.systems.sequence._translator import ROWS, Seq2SeqModel, shifted
 
@@ -69,7 +70,7 @@ class _TargetLoss(Objective):
         return Loss({"cross_entropy": Term(total, float(counts.sum()))})
 
 
-class Seq2Seq(ByGradient, HasDtype):
+class Seq2Seq(ByGradient, HasDtype, Gated):
     r"""Sequence to sequence by gated recurrent units: an encoder reads the source, a decoder writes the target.
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Without attention the decoder sees the encoder's
@@ -114,10 +115,6 @@ class Seq2Seq(ByGradient, HasDtype):
     bidirectional: Annotated[bool, Doc("Whether the source is read from both ends.")] = True
     n_hidden: Annotated[int, "[1, inf)", Doc("Units of each recurrent layer.")] = 128
     n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embeddings.")] = 64
-    reset: Annotated[
-        Literal["after", "before"],
-        Doc("Where the reset gate acts: after the recurrent product, which runs fused, or before it, as published."),
-    ] = "after"
     dropout: Annotated[
         float, "[0, 1)", Doc("Probability to drop an element of embeddings and outputs in training.")
     ] = 0.1
