@@ -1,40 +1,20 @@
-"""Columns of categories as indicators: the step ``one-hot`` of the slot ``preprocess``."""
+"""Columns of categories as indicators (one-hot)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from gnomon.contracts import Group, State
-from gnomon.data.preprocessing import Preprocess
 from gnomon.data.steps import Step
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["Indicators", "OneHot"]
+__all__ = ["Indicators"]
 
 Column = np.ndarray[Any, Any]
 _NUMBERS = (bool, int, float, np.number, np.bool_)
-
-
-@dataclass(frozen=True)
-class OneHot(Preprocess):
-    """Turn every column of K categories into K columns of 0 and 1.
-
-    Parameters
-    ----------
-    unseen : {"error", "zeros"}, default "error"
-        What a category that no training row had becomes: a refusal with row, column and value, or K zeros.
-    """
-
-    short: ClassVar[str] = "one-hot"
-    unseen: Literal["error", "zeros"] = "error"
-
-    def build(self) -> Indicators:
-        """The step."""
-        return Indicators(self.unseen)
 
 
 class Indicators(Step):

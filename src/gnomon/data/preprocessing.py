@@ -1,6 +1,6 @@
-"""Steps that are fitted to the training rows and applied to all: the slot ``preprocess``.
+"""Steps that are fitted to the training rows and applied to all.
 
-A recipe builds a step; the step learns its statistics with ``fit``, or chunk by chunk with ``partial_fit``, from the
+A step learns its statistics with ``fit``, or chunk by chunk with ``partial_fit``, from the
 training rows alone, is merged with those of other chunks or processes without loss, and is saved as arrays by name.
 Numbers are computed in float64 and answered in the dtype of what came in: at 1e6, float32 has two digits after the
 point.
@@ -9,30 +9,25 @@ point.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Group, State
-from gnomon.data.steps import Columnwise, Step, Unchanged, blocks, refuse_empty, same_columns
+from gnomon.data.steps import Columnwise, blocks, refuse_empty, same_columns
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserValueError
-from gnomon.recipes.recipe import Recipe
 
-__all__ = [
-    "AsIs", "MinMax", "Preprocess", "Rescaler", "Standardize", "Standardizer", "Step", "Unchanged", "standardization",
-    "varies",
-]  # fmt: skip
+__all__ = ["Rescaler", "Standardizer", "standardization", "varies"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Standardizer(Columnwise):
-    """z = (x - mean) / spread of each column; spread is the population's (divisor: the sum of the weights).
+    """z = (x - mean) / standard deviation of each column, that of the population (divisor: the sum of the weights).
 
-    A constant column has spread 1 and becomes 0 exactly: moments are taken about the column's first value, whose
+    A constant column becomes 0 exactly: moments are taken about the column's first value, whose
     rounding scikit-learn's StandardScaler would leave (1e-6 for a thousand rows of 1e8 + 0.1).
 
     Examples
@@ -90,11 +85,11 @@ class Standardizer(Columnwise):
         return self
 
     def units(self) -> tuple[Floats, Floats]:
-        """Mean and spread of each column, 1 in place of the spread of a constant one; float64."""
+        """Mean and standard deviation of each column, 1 in place of that of a constant one; float64."""
         moments = self.state()
         refuse_empty(moments["count"] == 0)
-        spread = np.sqrt(moments["variance"])
-        return moments["mean"], np.where(varies(spread, moments["mean"]), spread, 1.0)
+        deviation = np.sqrt(moments["variance"])
+        return moments["mean"], np.where(varies(deviation, moments["mean"]), deviation, 1.0)
 
 
 def standardization(X: Any, weight: Any = None) -> tuple[Floats, Floats]:
@@ -203,59 +198,6 @@ class Rescaler(Columnwise):
         return self._minimum, np.where(size > 0, size, 1.0)
 
 
-@dataclass(frozen=True)
-class Preprocess(Recipe):
-    """Base of the recipes of the slot ``preprocess``."""
-
-    def build(self) -> Step:
-        """A step that has learned nothing yet."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Standardize(Preprocess):
-    """Bring every column to mean 0 and spread 1 over the training rows; constant columns become 0."""
-
-    short: ClassVar[str] = "standardize"
-
-    def build(self) -> Standardizer:
-        """The step."""
-        return Standardizer()
-
-
-@dataclass(frozen=True)
-class MinMax(Preprocess):
-    """Stretch every column to [low, high] over the training rows; constant columns become low.
-
-    Parameters
-    ----------
-    low : float in (-inf, inf), default 0
-    high : float in (-inf, inf), default 1
-    clip : bool, default False
-        Whether rows outside the training range are put on the nearest end.
-    """
-
-    short: ClassVar[str] = "min-max"
-    low: Annotated[float, "(-inf, inf)"] = 0.0
-    high: Annotated[float, "(-inf, inf)"] = 1.0
-    clip: bool = False
-
-    def build(self) -> Rescaler:
-        """The step."""
-        return Rescaler(self.low, self.high, self.clip)
-
-
-@dataclass(frozen=True)
-class AsIs(Preprocess):
-    """Leave the columns as they are."""
-
-    short: ClassVar[str] = "none"
-
-    def build(self) -> Unchanged:
-        """The step."""
-        return Unchanged()
-
-
 def _moments(rows: Floats, weight: Floats | None) -> dict[str, Any]:
     """Sum of weights, mean and variance of each column about its first value, over what is not missing."""
     if weight is None:
@@ -269,11 +211,11 @@ def _moments(rows: Floats, weight: Floats | None) -> dict[str, Any]:
     first = rows[missing.argmin(0), np.arange(rows.shape[1])]
     first = np.where(np.isnan(first), 0.0, first)
     d = rows - first
-    share = ~missing * (np.ones(len(d)) if weight is None else weight)[:, None]
-    count = share.sum(0)
+    present = ~missing * (np.ones(len(d)) if weight is None else weight)[:, None]
+    count = present.sum(0)
     safe, d = np.where(count > 0, count, 1), np.where(missing, 0.0, d)
-    mean = (share * d).sum(0) / safe
-    variance = (share * (d - mean) ** 2).sum(0) / safe
+    mean = (present * d).sum(0) / safe
+    variance = (present * (d - mean) ** 2).sum(0) / safe
     return {"count": count, "mean": np.where(count > 0, first + mean, 0.0), "variance": variance}
 
 

@@ -1,4 +1,4 @@
-"""What preprocessing steps have in common: columns, blocks, lost values; the step that changes nothing."""
+"""What preprocessing steps have in common: columns, blocks, lost values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gnomon.distributions.arrays import Floats
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 
-__all__ = ["Columnwise", "Step", "Unchanged", "blocks", "refuse_empty", "same_columns"]
+__all__ = ["Columnwise", "Step", "blocks", "refuse_empty", "same_columns"]
 
 _CELLS = 1 << 16
 """Cells that are computed at once: half a megabyte of float64 stays in the cache."""
@@ -95,7 +95,7 @@ class Step:
 
     def _columns(self) -> int:
         if self.n_inputs is None:
-            raise UserValueError(f"the {type(self).__name__} was fitted to nothing", "preprocess", "call fit first")
+            raise UserValueError(f"the {type(self).__name__} was not fitted", "step", "call fit first")
         return self.n_inputs
 
     def _warn_of_lost_values(self, X: Any) -> None:
@@ -153,50 +153,6 @@ class Columnwise(Step):
                 f"{rows.dtype}; remove outliers, give float64, or turn scaling off",
                 UserWarning, stacklevel=3,
             )  # fmt: skip
-
-
-class Unchanged(Step):
-    """No step: rows as they are."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the number of columns."""
-        self.n_inputs = None
-
-    def partial_fit(self, X: Any, weight: Any = None) -> Self:
-        """Note the number of columns."""
-        self._rows(X, learning=True)
-        return self
-
-    def merge(self, other: Self) -> Self:
-        """Nothing to merge."""
-        return self
-
-    def over(self, group: Group) -> Self:
-        """Nothing to merge."""
-        return self
-
-    def transform(self, X: Any) -> Floats:
-        """The rows."""
-        return self._rows(X)
-
-    def inverse_transform(self, X: Any) -> Floats:
-        """The rows."""
-        return self._rows(X)
-
-    def log_jacobian(self) -> float:
-        """0."""
-        return 0.0
-
-    def state(self) -> dict[str, Any]:
-        """``columns``, their number."""
-        return {"columns": np.asarray(self._columns())}
-
-    def load(self, state: State) -> None:
-        """Take the number of columns over."""
-        self.n_inputs = int(state["columns"])
 
 
 def blocks(rows: Floats) -> list[slice]:
