@@ -111,6 +111,53 @@ def test_simultaneous_steps_leave_the_saddle_and_others_do_not():
         simulate_game(order="both")
 
 
+class Tables(nn.Module):
+    """Rows are points of a finite support; the critic has a logit for each point of each class."""
+
+    conditional = True
+
+    def __init__(self, made, seen):
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(2, 3, dtype=F64))
+        self.made, self.seen = made, seen
+
+    def scaled(self, x):
+        return x
+
+    def draw(self, n, noise, y):
+        self.seen.append(y)
+        return self.made
+
+    def judge(self, x, y):
+        return self.logits[y, x]
+
+
+@pytest.mark.spec("GEN-098")
+def test_the_best_critic_of_each_class_is_its_own_density_ratio():
+    """By the objective itself, on every (class, real point, made point) with its probability."""
+    shares, data = np.array([0.7, 0.3]), np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    ours = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
+    y, x, made = (torch.tensor(column) for column in zip(*np.ndindex(2, 3, 3), strict=True))
+    weight = shares[y] * data[y, x] * ours[y, made]
+    model = Tables(made, [])
+    batch = batch_of(x.numpy(), weight)
+    batch.data["y"] = y.numpy()
+    objective = NonSaturating(penalty=0.0).build()
+    for _ in range(30):
+        loss = objective(model, batch, noise=Noise(0, "fit"), phase="critic", group=Group()).total()
+        (slope,) = torch.autograd.grad(loss, model.logits, create_graph=True)
+        curve = torch.stack([torch.autograd.grad(s, model.logits, retain_graph=True)[0].ravel() for s in slope.ravel()])
+        with torch.no_grad():
+            model.logits -= torch.linalg.solve(curve, slope.ravel()).reshape(2, 3)
+    assert np.allclose(model.logits.detach().sigmoid(), data / (data + ours), atol=1e-9)
+    assert all(torch.equal(seen, y) for seen in model.seen)  # rows are made of the classes of the batch
+    middle = (data + ours) / 2
+    jsd = 0.5 * (stats.entropy(data, middle, axis=1) + stats.entropy(ours, middle, axis=1))
+    assert -loss.item() == pytest.approx((shares * (2 * jsd - math.log(4))).sum(), abs=1e-12)
+    blind = newton(shares @ data, shares @ ours, NonSaturating())[1]
+    assert -loss.item() > blind + 0.1  # what a critic that is not told the class can say
+
+
 class Pair(nn.Module):
     """x = shift + scale z against a logit that is quadratic in x: the best critic of two normals is inside."""
 
@@ -135,7 +182,9 @@ class Pair(nn.Module):
 
 def batch_of(x, weight=None):
     places = np.arange(len(x))
-    return SimpleNamespace(data={"X": x}, rows=places, positions=places, weight=weight or np.ones(len(x)))
+    return SimpleNamespace(
+        data={"X": x}, rows=places, positions=places, weight=np.ones(len(x)) if weight is None else weight
+    )
 
 
 @pytest.mark.spec("GEN-093")

@@ -14,6 +14,12 @@ ENTRIES = (
         {"n_latent": 3, "epochs": 60, "batch_size": 16, "learning_rate": 2e-3},
     ),
     Entry(
+        "conditional-gan", "Conditional generative adversarial network", "条件生成对抗网络", "model",
+        ("generate",), "gnomon.systems.adversarial.conditional_gan:ConditionalGAN", "Mirza and Osindero 2014",
+        ("GEN-066", "GEN-098"),
+        {"n_latent": 3, "epochs": 60, "batch_size": 16, "learning_rate": 2e-3},
+    ),
+    Entry(
         "dcgan", "Deep convolutional generative adversarial network", "深度卷积生成对抗网络", "model",
         ("generate",), "gnomon.systems.adversarial.gan:DCGAN", "Radford, Metz and Chintala 2016",
         ("GEN-097", "GEN-108", "GEN-109"),

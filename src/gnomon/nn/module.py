@@ -51,7 +51,7 @@ class Module(nn.Module):
             cached = self.__dict__["_device"] = found or torch.device("cpu")
         return cached
 
-    def ask(self, method: str, rows: Any, *, chunk: int | None = None) -> Any:
+    def ask(self, method: str, rows: Any, *others: Any, chunk: int | None = None) -> Any:
         """What a method answers to rows, as a NumPy array: in chunks, without gradients, where the module computes.
 
         Parameters
@@ -59,6 +59,8 @@ class Module(nn.Module):
         method : str
             Takes a tensor (n, ...) and gives a tensor (n, ...), or a list of some.
         rows : array of shape (n, ...)
+        *others : arrays of shape (n, ...)
+            What the method takes beside them, such as the rows' classes.
         chunk : int, optional
             Numbers of the rows that are looked at together; 2**22 where left out.
 
@@ -79,8 +81,9 @@ class Module(nn.Module):
         parts = []
         with torch.no_grad():
             for start in range(0, max(1, len(rows)), step):
-                # a copy: rows may be read-only
-                parts.append(_arrays(function(torch.tensor(rows[start : start + step], device=device))))
+                # copies: rows may be read-only
+                given = (torch.tensor(one[start : start + step], device=device) for one in (rows, *others))
+                parts.append(_arrays(function(*given)))
         if isinstance(parts[0], list):
             return [np.concatenate(column) for column in zip(*parts, strict=True)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -61,6 +61,8 @@ class System(Seeded, BaseEstimator):
     primary: ClassVar[str] = "log_likelihood"
     numpy_products: ClassVar[bool] = False
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
+    labeled: ClassVar[bool] = False
+    """Whether it learns from rows with labels."""
     resamples_rows: ClassVar[bool] = False
     """Whether the fit draws rows, deals them into folds or counts them, so that a weight of 2 is not two rows."""
 

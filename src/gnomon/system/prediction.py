@@ -25,7 +25,7 @@ from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
 from gnomon.system.verbs import verb
 
-__all__ = ["Classifier", "DensityRegressor", "Regressor", "regression_scores"]
+__all__ = ["Classifier", "DensityRegressor", "Labeled", "Regressor", "regression_scores"]
 
 MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
@@ -33,7 +33,31 @@ MOST_CLASSES = 2000
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 
-class Classifier(ClassifierMixin, System):
+class Labeled(System):
+    """Base of the systems that learn from rows with labels. ``Examples.y`` holds the place of each in ``classes_``.
+
+    `make` is given ``n_classes`` beside ``n_features`` and ``dtype``.
+    """
+
+    labeled: ClassVar[bool] = True
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, None, sample_weight)
+        self.classes_, codes = Labels().encode(y, n=len(examples.X))
+        return examples.replace(y=codes)
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"n_classes": len(self.classes_)}
+
+    def encode_target(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
+        known, codes = Labels().locate(y, self.classes_, n=len(rows))
+        if not known.all():
+            label, row = _first_label(y, known)
+            raise UserValueError(f"class {label!r} is in no training row", f"row {row}", "add rows of it, or drop it")
+        return codes
+
+
+class Classifier(ClassifierMixin, Labeled):
     """Base of the systems that predict a class. ``Examples.y`` holds the place of each label in ``classes_``.
 
     A subclass's model has ``scores(x)``, shape (n, n_classes), whose softmax are the probabilities, of tensors where it
@@ -72,23 +96,12 @@ class Classifier(ClassifierMixin, System):
     # --- fit ----------------------------------------------------------------------------------------------------
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        examples = super().ingest(X, None, sample_weight)
-        self.classes_, codes = Labels().encode(y, n=len(examples.X))
+        examples = super().ingest(X, y, sample_weight)
         if len(self.classes_) < 2:
             raise UserValueError(
                 f"y must hold at least 2 classes, got only one class, {self.classes_.tolist()[0]!r}", "y"
             )
-        return examples.replace(y=codes)
-
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        return super().arguments(examples) | {"n_classes": len(self.classes_)}
-
-    def encode_target(self, y: Any, rows: Floats) -> np.ndarray[Any, Any]:
-        known, codes = Labels().locate(y, self.classes_, n=len(rows))
-        if not known.all():
-            label, row = _first_label(y, known)
-            raise UserValueError(f"class {label!r} is in no training row", f"row {row}", "add rows of it, or drop it")
-        return codes
+        return examples
 
     # --- verbs --------------------------------------------------------------------------------------------------
 

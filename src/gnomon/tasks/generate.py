@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gnomon.data.dataset import Dataset
 from gnomon.data.preprocessing import standardization
+from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
-from gnomon.tasks.base import Task
+from gnomon.tasks.base import MISTAKE, Task
 from gnomon.tasks.density import Density
 
 if TYPE_CHECKING:
@@ -38,6 +40,18 @@ class Generate(Task):
     verbs: ClassVar[tuple[str, ...]] = ("sample",)
     example_data: ClassVar[str] = "digits"
 
+    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
+        """Rows, and their labels for a system that makes rows of a class."""
+        rows, _ = super().examples(data, system)
+        return rows, data.view("labels") if system.labeled and answers else None
+
+    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+        """Rows by the domain, and the labels where they are learned from."""
+        super().check(data, system, remedy=remedy)
+        rows, y = self.examples(data, system)
+        if system.labeled:
+            Labels().encode(y, n=len(rows), name=data.name)
+
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Independent columns, as the domain of the system has them."""
         return Density().baseline(system, X, y)
@@ -54,7 +68,7 @@ class Generate(Task):
             what = f"{type(system).__name__} has no sample"
             raise UserTypeError(what, "generate", "choose a system that draws rows")
         real = _flat(X)[:MOST]
-        made = _flat(system.sample(len(real), random_state=0))
+        made = _flat(_drawn(system, len(real)))
         known = real if train is None else _flat(train[0])
         binary = bool(((known == 0) | (known == 1)).all())
         shift, scale = (0.0, 1.0) if binary else standardization(known, None)
@@ -67,11 +81,17 @@ class Generate(Task):
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Rows that the model makes beside given ones."""
-        drawn = np.asarray(system.sample(pictures.SHOWN, random_state=0))
+        drawn = np.asarray(_drawn(system, pictures.SHOWN))
         return {
             "samples": pictures.rows(drawn, shape, "made by the model"),
             "data": pictures.rows(np.asarray(X)[: pictures.SHOWN], shape, "data"),
         }
+
+
+def _drawn(system: Any, n: int) -> Any:
+    """n rows that a system makes, without the labels of a model of both."""
+    made = system.sample(n, random_state=0)
+    return made[0] if isinstance(made, tuple) else made
 
 
 def _flat(X: Any) -> Any:

@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
+from gnomon.errors import UserError
 from gnomon.recipes.source import Module
 from gnomon.tasks.base import task
 
@@ -43,18 +44,38 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[tuple[str, str, str], str | None] = {}
+    checked: dict[tuple[str, str, str, bool], str | None] = {}
     for one in entries():
         domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
-        key = (one.tasks[0], repr(domain), repr(outcomes))
+        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one))
         if key not in checked:
-            checked[key] = task(key[0]).obstacle(data, domain, outcomes)
+            checked[key] = task(key[0]).obstacle(data, domain, outcomes) or (_without_labels(data) if key[3] else None)
         for name in one.tasks:
             if checked[key] is None:
                 found.setdefault(name, []).append(one.name)
             else:
                 why.setdefault(name, str(checked[key]))
     return found, {name: reason for name, reason in why.items() if name not in found}
+
+
+def _labeled(one: Entry) -> bool:
+    """Whether a system learns from rows with labels."""
+    module, _, name = one.where.partition(":")
+    try:
+        home = Module.of(module)
+    except (ValueError, OSError, SyntaxError):
+        return False
+    node = home.find(name)
+    return node is not None and home.attribute(node, "labeled") is True
+
+
+def _without_labels(data: Dataset) -> str | None:
+    """What is wrong with the labels of a data set; None where it has some."""
+    try:
+        labels = data.view("labels")
+    except UserError as error:
+        return error.what
+    return "the target is numeric, not labels" if labels.dtype.kind == "f" else None
 
 
 def domain_of(one: Entry, attribute: str = "domain") -> str | None:

@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from gnomon.contracts import Noise
+from gnomon.distributions.table import Categorical
 from gnomon.nn.module import Module
 
 __all__ = ["GANModel", "NoisyGenerator"]
 
 
-class Labels(nn.Module):
+class LabelVectors(nn.Module):
     """A learned vector for each class, beside the columns of rows, or a learned map as one more channel of images.
 
     Parameters
@@ -46,10 +47,10 @@ class Player(nn.Module):
     Parameters
     ----------
     network : nn.Module
-    labels : Labels or None
+    labels : LabelVectors or None
     """
 
-    def __init__(self, network: nn.Module, labels: Labels | None = None) -> None:
+    def __init__(self, network: nn.Module, labels: LabelVectors | None = None) -> None:
         super().__init__()
         self.network, self.labels = network, labels
 
@@ -60,7 +61,9 @@ class Player(nn.Module):
 
 
 class GANModel(Module):
-    r"""x = shift + scale * g(z), z ~ N(0, I), and a critic that sees (x - shift) / scale.
+    r"""x = shift + scale * g(z) with z of a law without parameters, and a critic that sees (x - shift) / scale.
+
+    Where rows have classes y it is g(z, y), a network with noise inputs, and the critic sees y too.
 
     Parameters
     ----------
@@ -71,20 +74,28 @@ class GANModel(Module):
         From (n, n_features) to (n, 1), logits.
     bounded : bool
         Whether g ends in a hyperbolic tangent, so that rows stay within shift +- scale.
+    law : {"normal", "uniform"}
+        Of the numbers z: standard normal, or uniform on (0, 1).
+    n_classes : int or None
+        Where rows have classes; ``shares`` are theirs then, which draws of y follow.
     dtype : torch.dtype
     """
 
     shift: torch.Tensor
     scale: torch.Tensor
+    shares: torch.Tensor
 
     def __init__(
-        self, n_features: int, n_latent: int, generator: Player, critic: Player, bounded: bool, dtype: torch.dtype
-    ) -> None:
+        self, n_features: int, n_latent: int, generator: Player, critic: Player, *, bounded: bool, law: str,
+        n_classes: int | None, dtype: torch.dtype,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.n_latent, self.bounded = n_latent, bounded
+        self.n_latent, self.bounded, self.law = n_latent, bounded, law
         self.generator, self.critic = generator, critic
         self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
         self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
+        if n_classes is not None:
+            self.register_buffer("shares", torch.full((n_classes,), 1 / n_classes, dtype=torch.float64))
 
     @property
     def conditional(self) -> bool:
@@ -115,21 +126,33 @@ class GANModel(Module):
 
     def sample_prior(self, n: int, noise: Noise) -> torch.Tensor:
         """n draws of z."""
-        z: torch.Tensor = noise.normal((n, self.n_latent), like=self.shift)
+        draw = noise.normal if self.law == "normal" else noise.uniform
+        z: torch.Tensor = draw((n, self.n_latent), like=self.shift)
         return z
 
-    def decode(self, z: torch.Tensor) -> torch.Tensor:
+    def log_prior(self, z: torch.Tensor) -> torch.Tensor:
+        """Log density of codes that were drawn, shape (n,)."""
+        if self.law == "uniform":
+            return z.new_zeros(len(z))
+        return -0.5 * (z.square() + math.log(2 * math.pi)).sum(1)
+
+    def sample_classes(self, n: int, noise: Noise) -> torch.Tensor:
+        """n draws of y, by the classes' shares in the training rows."""
+        y: torch.Tensor = Categorical(self.shares.log()).sample(noise, 0, (n,))
+        return y
+
+    def decode(self, z: torch.Tensor, y: torch.Tensor | None = None) -> torch.Tensor:
         """Rows of codes."""
-        return self.rows(self.make(z))
+        return self.rows(self.make(z, y))
 
-    def logits(self, x: torch.Tensor) -> torch.Tensor:
+    def logits(self, x: torch.Tensor, y: torch.Tensor | None = None) -> torch.Tensor:
         """The critic's logits of rows in the data's units."""
-        return self.judge(self.scaled(x))
+        return self.judge(self.scaled(x), y)
 
-    def sample(self, n: int, noise: Noise, y: Any = None) -> Any:
+    def sample(self, n: int, noise: Noise, y: torch.Tensor | None = None) -> Any:
         """n rows, a NumPy array."""
         with torch.no_grad():
-            return self.rows(self.draw(n, noise.child("latent"), y)).numpy()
+            return self.rows(self.draw(n, noise.child("latent"), y)).cpu().numpy()
 
     def with_noise(self, deviation: float) -> NoisyGenerator:
         """The density that Gaussian noise on the output gives."""
@@ -157,7 +180,7 @@ class NoisyGenerator:
         """Log p(x, z) in nats, shape (n,)."""
         squares = ((x - self.model.decode(z)) / self.deviation).square().sum(1)
         constant = x.shape[1] * (math.log(2 * math.pi) + 2 * math.log(self.deviation))
-        return -0.5 * (squares + constant) + self._log_prior(z)
+        return -0.5 * (squares + constant) + self.model.log_prior(z)
 
     def sample_prior(self, n: int, noise: Noise) -> torch.Tensor:
         """n draws of z."""
@@ -166,14 +189,10 @@ class NoisyGenerator:
     def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
         """A draw of p(z) for each row, and its log density: there is no encoder."""
         z = self.sample_prior(len(x), noise)
-        return z, self._log_prior(z)
+        return z, self.model.log_prior(z)
 
     def sample(self, n: int, noise: Noise) -> Any:
         """n rows, a NumPy array."""
         with torch.no_grad():
             rows = self.model.decode(self.sample_prior(n, noise.child("latent")))
-            return (rows + self.deviation * noise.child("row").normal(tuple(rows.shape), like=rows)).numpy()
-
-    @staticmethod
-    def _log_prior(z: torch.Tensor) -> torch.Tensor:
-        return -0.5 * (z.square() + math.log(2 * math.pi)).sum(1)
+            return (rows + self.deviation * noise.child("row").normal(tuple(rows.shape), like=rows)).cpu().numpy()

@@ -100,7 +100,7 @@ class VAEModel(Module):
         """n rows, a NumPy array: z from the prior, then x from p(x | z)."""
         with torch.no_grad():
             z = self.sample_prior(n, noise.child("latent"))
-            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))).numpy()
+            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))).cpu().numpy()
 
     def _outside(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale + self.shift if self.scales else x

@@ -56,6 +56,7 @@ class LatentViews:
     """Views of a system with ``transform`` to `n_latent` codes and ``inverse_transform`` back."""
 
     n_latent: int
+    _line: Any
     image_shape: tuple[int, ...] | None
     transform: Any
     inverse_transform: Any
@@ -82,9 +83,7 @@ class LatentViews:
 
     def interpolate(self, start: Any, end: Any, n: int = 10) -> Array:
         """E[x | z] on the line between the codes of two rows, shape (n, n_features)."""
-        ends = self.transform(np.stack([np.asarray(start), np.asarray(end)]))
-        share = np.linspace(0, 1, how_many(n))[:, None].astype(ends.dtype)
-        return self.inverse_transform((1 - share) * ends[:1] + share * ends[1:])
+        return self.inverse_transform(self._line(*self.transform(np.stack([np.asarray(start), np.asarray(end)])), n))
 
     def active_latents(self, X: Any, threshold: float = ACTIVE) -> dict[str, Any]:
         """Which latent variables are in use: those whose mean given x varies over the rows.

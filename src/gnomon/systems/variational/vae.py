@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -28,6 +27,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
+from gnomon.system.codes import HasCodes
 from gnomon.system.fields import HasDtype, Standardized
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
@@ -38,7 +38,7 @@ DRAWS = 64
 """Draws per row of the importance-weighted bound."""
 
 
-class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
+class VAE(LatentViews, TransformerMixin, HasCodes, ByGradient, Standardized, HasDtype):
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
     Both are trained together by gradient ascent on a lower bound of the log-likelihood,
@@ -82,7 +82,6 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent", "generate")
     resamples_rows: ClassVar[bool] = True
 
-    n_latent: Annotated[int, "[1, inf)", Doc("Latent variables.")] = 10
     likelihood: Annotated[
         str | Recipe, Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones.")
     ] = "gaussian"
@@ -156,13 +155,6 @@ class VAE(LatentViews, TransformerMixin, ByGradient, Standardized, HasDtype):
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z] of codes, shape (n, n_features)."""
         return self.model_.ask("decode", self._codes(Z))
-
-    def _codes(self, Z: Any) -> np.ndarray[Any, Any]:
-        check_is_fitted(self)
-        codes: np.ndarray[Any, Any] = Real().check(Z, name="Z", dtype=self.arguments_["dtype"])
-        if codes.shape[1] != self.n_latent:
-            raise UserValueError(f"Z must have {self.n_latent} columns, got {codes.shape[1]}", "Z", "give codes")
-        return codes
 
     def reconstruct(self, X: Any) -> Array:
         """E[x | z] at the means of q(z | x), shape (n, n_features)."""
