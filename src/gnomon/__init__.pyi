@@ -11,6 +11,7 @@ from gnomon.distributions import conjugate as conjugate
 from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
 from gnomon.system.saving import load as load
+from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as ConditionalGAN
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
