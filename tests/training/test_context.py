@@ -37,7 +37,7 @@ def test_threads_are_limited_inside_the_fit_and_given_back():
 def test_circumstances_that_do_not_exist():
     with pytest.raises(UserTypeError, match="threads"), gnomon.context(thread=2):
         pass
-    with pytest.raises(UserValueError, match="0 threads"), gnomon.context(threads=0):
+    with pytest.raises(UserValueError, match="threads must be at least 1, got 0"), gnomon.context(threads=0):
         gnomon.RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
 
 

@@ -160,7 +160,7 @@ def test_a_group_of_one_changes_nothing() -> None:
 
 @pytest.mark.parametrize("devices", [0, 10_000])
 def test_a_number_of_processes_that_makes_no_sense(devices):
-    with pytest.raises(UserValueError, match=f"{devices} processes"):
+    with pytest.raises(UserValueError, match=f"devices must be at .*, got {devices}"):
         launch(int, devices=devices)
 
 
