@@ -31,6 +31,8 @@ def fit(way, dtype):
         X = X.astype(dtype)
         options["sample_weight"] = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     known = system.get_params(deep=False)
+    if "dtype" in known:
+        system.set_params(dtype=dtype)
     if "tol" in known:
         system.set_params(tol=0.0)
     if dtype == "float32" and "epochs" in known:  # rounding grows with every update: twenty of them

@@ -42,6 +42,7 @@ _WHERE = {
     "score": ("Score",),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "text_scores": ("byte_lengths",),
+    "translation": ("bleu", "translation_scores"),
     "two_sample": (
         "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance",
         "mmd_test", "nearest_training_rows",

@@ -176,7 +176,7 @@ def test_addresses_and_names():
     for members, said in (
         ([("a", tree), ("a", tree)], "two members"), ([], "members must be a list"), ([3], "must be a system"),
         ([("final", tree)], "final"),
-        ([("A b", tree)], "called 'A b'"), ("regression-tree", "no classifier"),
+        ([("A b", tree)], "called 'A b'"), ("regression-tree", "must be a classifier"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=said) as caught:
             Stacking(members=members).fit(X, Y)

@@ -69,7 +69,7 @@ class LayeredMachine(Module):
     >>> machine = LayeredMachine(layers, [("visible", "middle"), ("middle", "top")])
     >>> machine.marginal_blocks
     (('visible', 'top'), ('middle',))
-    >>> round(machine.log_partition() / np.log(2), 6)
+    >>> round(float(machine.log_partition() / np.log(2)), 6)
     13.0
     """
 

@@ -283,7 +283,7 @@ class BaggingRegression(_Bagged, Regressor):
 
     Examples
     --------
-    >>> X = np.arange(40.0)[:, None]
+    >>> X = np.arange(200.0)[:, None]
     >>> BaggingRegression(random_state=0).fit(X, 2 * X[:, 0]).out_of_bag_score_ > 0.9
     True
     """

@@ -115,7 +115,7 @@ class RegressionTree(_Tree, LibraryRegressor):
 
     Examples
     --------
-    >>> RegressionTree(max_depth=1).fit([[0], [1], [2], [3]], [0.0, 0.0, 1.0, 3.0]).predict([[2], [3]])
+    >>> RegressionTree(max_depth=1, min_rows_leaf=1).fit([[0], [1], [2], [3]], [0.0, 0.0, 1.0, 3.0]).predict([[2], [3]])
     array([0.33333333, 3.        ])
     """
 
