@@ -121,11 +121,7 @@ def test_one_class():
     with pytest.raises(UserError, match="y must have at least one positive row; recall needs it"):
         pr_curve([0, 0], [0.1, 0.2])
     area = average_precision([0, 0], [0.1, 0.2])
-    assert (
-        math.isnan(area.value)
-        and area.note == "undefined: no positive row"
-        and area.to_json()["value"] is None
-    )
+    assert math.isnan(area.value) and area.note == "undefined: no positive row" and area.to_json()["value"] is None
     assert average_precision([1, 1], [0.1, 0.2]).value == 1.0
 
 

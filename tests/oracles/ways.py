@@ -74,7 +74,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "vae, binary codes": (
         "vae",
-        {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0},
+        {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0, "epochs": 8},
     ),
     "matrix-factorization, stochastic gradient": (
         "matrix-factorization",
