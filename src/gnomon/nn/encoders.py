@@ -1,15 +1,15 @@
 """Networks from rows to a few numbers and back: the slots ``encoder`` and ``decoder`` of generative systems.
 
 Every network maps flat rows (n, inputs) to flat rows (n, outputs); the convolutional ones take or give these rows as
-images, channels last. A slot also takes any callable ``f(inputs, outputs, shape,
-dtype) -> nn.Module``.
+images, channels last. A slot also takes any callable
+``f(inputs, outputs, shape, dtype) -> nn.Module``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -26,8 +26,8 @@ from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "EncoderNetwork", "begin_network",
-    "build_network",    "image_shape_of",
+    "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "DenseNetwork", "EncoderNetwork",
+    "begin_network", "build_network", "image_shape_of",
 ]  # fmt: skip
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
@@ -222,18 +222,9 @@ class DecoderNetwork(Recipe):
         raise NotImplementedError
 
 
-def _dense(recipe: DenseEncoder | DenseDecoder, inputs: int, outputs: int, dtype: torch.dtype) -> nn.Module:
-    builder = _Builder(recipe.recipe("activation"), recipe.batch_norm, recipe.dropout, dtype)
-    for units in recipe.hidden:
-        builder.hidden(dense(inputs, units, bias=not recipe.batch_norm, dtype=dtype), units)
-        inputs = units
-    builder.add(dense(inputs, outputs, dtype=dtype))
-    return builder.build()
-
-
 @dataclass(frozen=True)
-class DenseEncoder(EncoderNetwork):
-    """Fully connected layers; none makes it one affine map.
+class DenseNetwork:
+    """Fully connected layers, what `DenseEncoder` and `DenseDecoder` are; none makes it one affine map.
 
     Parameters
     ----------
@@ -244,41 +235,34 @@ class DenseEncoder(EncoderNetwork):
     dropout : float in [0, 1), default 0
     """
 
-    short: ClassVar[str] = "dense"
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
     hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256, 256)
     activation: str | Recipe = "relu"
     batch_norm: bool = False
     dropout: Annotated[float, "[0, 1)"] = 0.0
 
-    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+    def build(self: Any, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
         """The network."""
-        return _dense(self, inputs, outputs, dtype)
+        builder = _Builder(self.recipe("activation"), self.batch_norm, self.dropout, dtype)
+        for units in self.hidden:
+            builder.hidden(dense(inputs, units, bias=not self.batch_norm, dtype=dtype), units)
+            inputs = units
+        builder.add(dense(inputs, outputs, dtype=dtype))
+        return builder.build()
 
 
 @dataclass(frozen=True)
-class DenseDecoder(DecoderNetwork):
-    """Fully connected layers; none makes it one affine map.
-
-    Parameters
-    ----------
-    hidden : tuple of int in [1, inf), default (256, 256)
-        Units of the hidden layers.
-    activation : str or recipe, default "relu"
-    batch_norm : bool, default False
-    dropout : float in [0, 1), default 0
-    """
+class DenseEncoder(DenseNetwork, EncoderNetwork):
+    """Fully connected layers; none makes it one affine map. Parameters as of `DenseNetwork`."""
 
     short: ClassVar[str] = "dense"
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
-    hidden: tuple[Annotated[int, "[1, inf)"], ...] = (256, 256)
-    activation: str | Recipe = "relu"
-    batch_norm: bool = False
-    dropout: Annotated[float, "[0, 1)"] = 0.0
 
-    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
-        """The network."""
-        return _dense(self, inputs, outputs, dtype)
+
+@dataclass(frozen=True)
+class DenseDecoder(DenseNetwork, DecoderNetwork):
+    """Fully connected layers; none makes it one affine map. Parameters as of `DenseNetwork`."""
+
+    short: ClassVar[str] = "dense"
 
 
 def _halvings(shape: Shape, times: int) -> list[tuple[int, int]]:

@@ -75,7 +75,7 @@ class _Bernoulli(Head):
 
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         logits = raw + self.offset
-        return (x * logits - functional.softplus(logits)).sum(1)
+        return -functional.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(1)
 
     def mean(self, raw: torch.Tensor) -> torch.Tensor:
         return torch.sigmoid(raw + self.offset)
