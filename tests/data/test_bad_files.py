@@ -157,7 +157,7 @@ BAD = [
     Bad("t.jsonl", lines({"a": [1, 2]}), ("line 1", "'a'", "a list")),
     Bad("t.jsonl", lines({"a": 1}, {"a": {"b": 2}}), ("line 2", "'a'", "an object")),
     Bad("t.jsonl", lines({"a": 1}, "{'a': 2}"), ("line 2", "not valid JSON")),
-    Bad("t.jsonl", lines('{"a": 1, "a": 2}'), ("line 1", "'a' stands twice")),
+    Bad("t.jsonl", lines('{"a": 1, "a": 2}'), ("line 1", "'a' occurs twice")),
     Bad("t.jsonl", lines("[1, 2]"), ("line 1", "a line must be a JSON object, got a list")),
     Bad("t.jsonl", lines({"a": 1, "b": "x"}, {"a": 2, "b": "y"}), ("'b'", "holds text")),
     Bad("t.jsonl", lines({"a": 1, "b": 0.5}, {"a": BIG, "b": 2}), ("line 2", "'a'", str(BIG))),

@@ -127,7 +127,7 @@ def test_kinds_of_targets(write):
         ({"columns": ["x", "z"]}, ["no column 'z'"]),
         ({"columns": ["x"], "target": "x"}, ["both target and feature"]),
         ({"columns": []}, ["no column is left"]),
-        ({"columns": ["x", "x"]}, ["'x' stands twice"]),
+        ({"columns": ["x", "x"]}, ["'x' occurs twice"]),
         ({"columns": "xy"}, ["string 'xy'", "['xy']"]),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_class_that_the_first_chunk_lacks(labels):
 
 def test_what_a_stream_refuses_in_one_line():
     system = gnomon.MLP(hidden=(4,), random_state=0)
-    with pytest.raises(UserValueError, match=r"only one class.*classes=\.\.\."):
+    with pytest.raises(UserValueError, match=r"at least 2 classes.*classes=\.\.\."):
         system.partial_fit(X[:5], np.zeros(5))
     system.partial_fit(X[:20], BASE[:20], classes=[0, 1, 2])
     with pytest.raises(UserValueError, match=r"class 5 .*row 3"):

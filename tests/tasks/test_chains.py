@@ -213,9 +213,12 @@ def _edit(path, **changes):
     [
         (lambda f: sample_chain(bell, run=f, **options()), "exists and is not empty"),
         (lambda f: sample_chain(bell, "metropolis", run=f, resume=True), "moved by HMC"),
-        (lambda f: sample_chain(bell, HMC(steps=3), run=f, resume=True), "another kernel|moved by another"),
+        (
+            lambda f: sample_chain(bell, HMC(steps=3), run=f, resume=True),
+            "another kernel|the kernel must be that of the chains",
+        ),
         (lambda f: sample_chain(bell, adapt=None, run=f, resume=True), "tuned"),
-        (lambda f: sample_chain(wide, run=f, resume=True), "walked on another target"),
+        (lambda f: sample_chain(wide, run=f, resume=True), "the target must be that of the chains"),
         (lambda f: sample_chain(bell, resume=True, **options()), "resume needs a run to go on"),
         (
             lambda f: sample_chain(bell, run=f, resume=({}, {}), **options()),
@@ -256,7 +259,7 @@ def test_a_kernel_that_holds_objects_and_functions_is_known_by_their_names(tmp_p
     assert told["base"].endswith("Ground") and told["betas"] == [1.0, 0.4, 0.1]
     more = sample_chain(bell, kernel(Ground()), run=tmp_path / "a", resume=True, draws=12, adapt=None)
     assert np.array_equal(more.draws[:, :9], first.draws)
-    with pytest.raises(UserValueError, match="moved by another"):
+    with pytest.raises(UserValueError, match="the kernel must be that of the chains"):
         sample_chain(bell, kernel(None), run=tmp_path / "a", resume=True, draws=15, adapt=None)
 
 

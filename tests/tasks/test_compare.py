@@ -154,7 +154,7 @@ def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
 
 
 def test_labels_of_single_rows_are_refused_as_by_a_fit(tmp_path):
-    with pytest.raises(UserValueError, match=r"label 25\.0 stands in one row only \(diabetes, row 156\)") as told:
+    with pytest.raises(UserValueError, match=r"label 25\.0 occurs in one row only \(diabetes, row 156\)") as told:
         compare(["softmax-regression"], "diabetes", out=tmp_path / "runs")
     assert "--holdout 0" not in str(told.value), "a comparison always keeps rows out"
     assert not (tmp_path / "runs").exists()

@@ -52,10 +52,10 @@ def command(
         output.note(f"{len(rows)} recommendations are in {out}")
 
 
-def listed(asked: tuple[str, ...], found: Any) -> Any:
+def listed(ids: tuple[str, ...], found: Any) -> Any:
     """A row per recommendation: who or what it is for, the item, the score."""
     import numpy as np
 
     there = np.isfinite(found.scores)
-    given = np.repeat(np.array(asked, object), there.sum(1))
+    given = np.repeat(np.array(ids, object), there.sum(1))
     return np.array([given, found.items[there], found.scores[there]], dtype=object).T

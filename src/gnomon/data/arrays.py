@@ -49,7 +49,7 @@ def npz(file: Path) -> dict[str, NDArray[Any]]:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
                 if name in arrays:
-                    raise UserValueError(f"the array {name!r} stands twice", file.name, "name each array once")
+                    raise UserValueError(f"the array {name!r} occurs twice", file.name, "name each array once")
                 with archive.open(member) as stream:
                     arrays[name] = _array(stream, member.file_size, f"{file.name}, array {name!r}")
     except (
@@ -61,9 +61,9 @@ def npz(file: Path) -> dict[str, NDArray[Any]]:
         zlib.error,
         lzma.LZMAError,
     ) as error:
-        told = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise UserValueError(
-            f"the file is not readable as NPZ: {told}", file.name, "write it with numpy.savez"
+            f"the file is not readable as NPZ: {reason}", file.name, "write it with numpy.savez"
         ) from None
     if not arrays:
         raise UserValueError("the archive holds no array", file.name, "write it with numpy.savez")
@@ -87,14 +87,14 @@ def header(stream: IO[bytes], n_bytes: int, where: str) -> tuple[tuple[int, ...]
             raise ValueError(f"format version {version}")
         shape, fortran, dtype = readers[version](stream)
     except (ValueError, EOFError, SyntaxError, UnicodeDecodeError) as error:
-        told = " ".join(str(error).split())[:120]
-        raise UserValueError(f"the data is not readable as NPY: {told}", where, "write it with numpy.save") from None
+        reason = " ".join(str(error).split())[:120]
+        raise UserValueError(f"the data is not readable as NPY: {reason}", where, "write it with numpy.save") from None
     if dtype.hasobject:
-        told = "the array holds Python objects, which gnomon never unpickles"
-        raise UserTypeError(told, where, "save numbers or text")
+        what = "the array holds Python objects, which gnomon never unpickles"
+        raise UserTypeError(what, where, "save numbers or text")
     if dtype.names is not None:
-        told = f"the array holds records of {', '.join(dtype.names[:6])}"
-        raise UserTypeError(told, where, "save one array of numbers")
+        what = f"the array holds records of {', '.join(dtype.names[:6])}"
+        raise UserTypeError(what, where, "save one array of numbers")
     size = math.prod(shape) * dtype.itemsize
     if any(n < 0 for n in shape) or size > n_bytes:
         check_size(size, where)
@@ -157,5 +157,5 @@ def _refuse_rounding(X: NDArray[Any], name: str, first: int) -> None:
         return
     for row, column in np.argwhere((X > EXACT) | (X < -EXACT)).tolist():
         if int(float(X[row, column])) != int(X[row, column]):
-            told = f"value {X[row, column]} has more digits than a float64 holds"
-            raise UserValueError(told, f"{name}, row {first + row}, column {column}", "leave the column out")
+            what = f"value {X[row, column]} has more digits than a float64 holds"
+            raise UserValueError(what, f"{name}, row {first + row}, column {column}", "leave the column out")

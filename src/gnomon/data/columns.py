@@ -136,11 +136,11 @@ def numbers(part: Part, column: str) -> pl.Series:
         return cells
     if cells.dtype == pl.String and not part.typed:
         return _parsed(part, cells, column)
-    told = _no_numbers(cells.dtype)
-    if told:
+    kind = _no_numbers(cells.dtype)
+    if kind:
         where = f"{part.name}, column {column!r} of type {str(cells.dtype).lower()}"
         remedy = "turn it into numbers, or leave the column out (columns, or target if it holds the labels)"
-        raise UserValueError(f"the column holds {told}, not numbers", where, remedy)
+        raise UserValueError(f"the column holds {kind}, not numbers", where, remedy)
     values = cells.cast(pl.Float64)
     if cells.dtype.is_integer():
         rounded = (cells.cast(pl.Int128).abs() > EXACT) & (
@@ -185,14 +185,14 @@ def _refuse_infinite(part: Part, column: str, values: pl.Series, cells: pl.Serie
     infinite = values.is_infinite()
     if infinite.any():
         row = int(infinite.arg_max() or 0)
-        told = f"value {_short(cells[row])} is not finite"
-        raise UserValueError(told, part.where(row, column), "correct it, or leave the field empty if it is missing")
+        what = f"value {_short(cells[row])} is not finite"
+        raise UserValueError(what, part.where(row, column), "correct it, or leave the field empty if it is missing")
 
 
 def _refuse_rounding(part: Part, column: str, row: int, cells: pl.Series) -> None:
     remedy = "leave the column out if it is an id, else write it with a decimal point"
-    told = f"value {_short(cells[row])} has more digits than a float64 holds"
-    raise UserValueError(told, part.where(row, column), remedy)
+    what = f"value {_short(cells[row])} has more digits than a float64 holds"
+    raise UserValueError(what, part.where(row, column), remedy)
 
 
 def _short(value: Any) -> str:

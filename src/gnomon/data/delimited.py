@@ -230,7 +230,9 @@ class Delimited:
                 line = first + reader.line_num
         except csv.Error as error:
             where = f"{self.name}, line {line}"
-            raise UserValueError(f"{error}", where, "close the quote, or double quotes within") from None
+            raise UserValueError(
+                f"the line is not valid: {error}", where, "close the quote, or double quotes within"
+            ) from None
 
     def _stripped(self, frame: pl.DataFrame, lines: list[int], chosen: list[str]) -> Part:
         frame = frame.select(chosen).with_columns(pl.all().fill_null("").str.strip_chars())
@@ -238,8 +240,8 @@ class Delimited:
 
     def _check_width(self, width: int, line: int) -> None:
         if width != len(self.columns):
-            told = f"{width} {'field' if width == 1 else 'fields'}, expected {len(self.columns)}"
-            raise UserValueError(told, f"{self.name}, line {line}", "correct the line")
+            what = f"{width} {'field' if width == 1 else 'fields'}, expected {len(self.columns)}"
+            raise UserValueError(what, f"{self.name}, line {line}", "correct the line")
 
 
 def _blank_lines(block: bytes) -> int:

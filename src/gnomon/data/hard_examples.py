@@ -170,8 +170,8 @@ class HardExamples:
     def _checked(self, rows: ArrayLike) -> NDArray[np.int64]:
         index = numbers(rows, "rows")
         if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
-            what = f"rows of shape {index.shape} and type {index.dtype}"
-            raise UserValueError(what, "rows", "give whole numbers on one axis")
+            what = f"rows must be whole numbers on one axis, got shape {index.shape} and type {index.dtype}"
+            raise UserValueError(what, "rows")
         bad = np.flatnonzero((index < 0) | (index >= self.n))
         if bad.size:
             raise UserValueError(f"row {index[bad[0]]} is outside [0, {self.n})", f"rows, entry {bad[0]}", "give rows")

@@ -57,9 +57,9 @@ def read_images(folder: Path, source: dict[str, Any]) -> Dataset:
             raise UserValueError(what, f"{folder.name}/{where}", "bring all images to one size")
     modes = {mode for _, _, mode in headers}
     if "I;16" in modes and len(modes) > 1:
-        odd = next(file for file, (_, _, mode) in zip(files, headers, strict=True) if mode != headers[0][2])
+        other = next(file for file, (_, _, mode) in zip(files, headers, strict=True) if mode != headers[0][2])
         what = "some images have 16 bits, some have 8"
-        raise UserValueError(what, f"{folder.name}/{odd.relative_to(folder)}", "save all in one depth")
+        raise UserValueError(what, f"{folder.name}/{other.relative_to(folder)}", "save all in one depth")
     mode = "RGB" if "RGB" in modes else next(iter(modes))
     shape = (height, width, 3) if mode == "RGB" else (height, width)
     check_size(len(files) * int(np.prod(shape)) * 4, f"{folder.name}, all images together")
@@ -91,10 +91,10 @@ def _files(folder: Path) -> tuple[list[Path], NDArray[np.int64] | None, tuple[st
         raise UserValueError("the folder is empty", str(folder), "put one folder of images for each class into it")
     if not folders:
         return _images(folder, folder), None, None
-    odd = next((path for path in inside if not path.is_dir()), None)
-    if odd is not None:
+    other = next((path for path in inside if not path.is_dir()), None)
+    if other is not None:
         what = "there is a file beside the folders of the classes"
-        raise UserValueError(what, f"{folder.name}/{odd.name}", "move it into one of them or out of the folder")
+        raise UserValueError(what, f"{folder.name}/{other.name}", "move it into one of them or out of the folder")
     files, labels = [], []
     for label, each in enumerate(folders):
         found = _images(each, folder)
@@ -136,8 +136,10 @@ def _opened(file: Path, folder: Path) -> Iterator[Any]:
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         if isinstance(error, UserValueError):
             raise
-        told = " ".join(str(error).split()).partition(str(file))[0].strip(" '")[:100]
-        raise UserValueError(f"the image cannot be read: {told or 'unknown format'}", where, "save it again") from None
+        reason = " ".join(str(error).split()).partition(str(file))[0].strip(" '")[:100]
+        raise UserValueError(
+            f"the image cannot be read: {reason or 'unknown format'}", where, "save it again"
+        ) from None
 
 
 def _too_large(size: str, where: str) -> UserValueError:

@@ -405,7 +405,7 @@ def columns_of(table: Any, places: Sequence[str | None], ids_of: Sequence[int]) 
     chosen = [place for place in places if place is not None]
     twice = next((place for i, place in enumerate(chosen) if place in chosen[:i]), None)
     if twice is not None:
-        raise UserValueError(f"column {twice!r} stands for two things", table.name, "name another column")
+        raise UserValueError(f"column {twice!r} must be named once, got twice", table.name, "name another column")
     named = [str(places[i]) for i in ids_of]
     parts = list(table.parts(named, chosen))
     found: list[Any] = []

@@ -104,7 +104,7 @@ def check_columns(columns: Sequence[str]) -> None:
         )
     twice = next((column for i, column in enumerate(columns) if column in columns[:i]), None)
     if twice is not None:
-        raise UserValueError(f"column {twice!r} stands twice", "columns", "name each column once")
+        raise UserValueError(f"column {twice!r} occurs twice", "columns", "name each column once")
 
 
 # --- text and images ----------------------------------------------------------------------------------------------
@@ -193,15 +193,15 @@ def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]
 
 def _read_table(table: Table, source: dict[str, Any]) -> Dataset:
     label, chosen = choose(table, source)
-    told = () if label is None else (label,)
+    labeled = () if label is None else (label,)
     if isinstance(table, JsonLines) and [table.kinds[column] for column in chosen] == ["text"]:
         return _read_sentences(table, label, chosen[0], source)
     pieces: list[NDArray[np.float64]] = []
     kept: list[Part] = []
     whole = table.whole() if isinstance(table, Delimited) and chosen == table.columns else None
-    for part in table.parts(told, [*chosen, *told]) if whole is None else [whole]:
+    for part in table.parts(labeled, [*chosen, *labeled]) if whole is None else [whole]:
         pieces.append(features(part, chosen))
-        kept.append(Part(part.name, part.frame.select(told), part.word, part.first, part.numbers, typed=part.typed))
+        kept.append(Part(part.name, part.frame.select(labeled), part.word, part.first, part.numbers, typed=part.typed))
     y = None if label is None else labels(kept, label)
     return Dataset(table.name, X=_joined(pieces), y=y, columns=tuple(chosen), source=source)
 
@@ -222,8 +222,8 @@ def _joined(pieces: list[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 def _read_sentences(table: JsonLines, label: str | None, column: str, source: dict[str, Any]) -> Dataset:
     """A text, a sentence in every line, perhaps with labels."""
-    told = () if label is None else (label,)
-    parts = list(table.parts(told, [column, *told]))
+    labeled = () if label is None else (label,)
+    parts = list(table.parts(labeled, [column, *labeled]))
     text = labels(parts, column)
     y = None if label is None else labels(parts, label)
     return Dataset(table.name, text=tuple(text.tolist()), y=y, source=source)

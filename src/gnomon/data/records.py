@@ -78,8 +78,8 @@ class Parquet:
         return found | {name for name in pl.read_parquet_schema(self._file) if _INDEX.match(name)}
 
     def _unreadable(self, error: Exception) -> UserValueError:
-        told = " ".join(str(error).split())[:120]
-        return UserValueError(f"the file is not readable as Parquet: {told}", self.name, "write the file again")
+        reason = " ".join(str(error).split())[:120]
+        return UserValueError(f"the file is not readable as Parquet: {reason}", self.name, "write the file again")
 
 
 def _texts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -154,8 +154,8 @@ class JsonLines:
         row = next((i for i, value in enumerate(values) if _rounded(value)), None)
         if row is not None:
             where = f"{self.name}, line {lines[row]}, column {name!r}"
-            told = f"value {values[row]} has more digits than a float64 holds"
-            raise UserValueError(told, where, "leave the column out, or write it with a decimal point")
+            what = f"value {values[row]} has more digits than a float64 holds"
+            raise UserValueError(what, where, "leave the column out, or write it with a decimal point")
         return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
 
     def _records(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
@@ -173,12 +173,12 @@ class JsonLines:
             value = json.loads(text, object_pairs_hook=_unique)
         except _Twice as error:
             where = f"{self.name}, line {line}"
-            raise UserValueError(f"the key {str(error)!r} stands twice", where, "rename one of them") from None
+            raise UserValueError(f"the key {str(error)!r} occurs twice", where, "rename one of them") from None
         except (ValueError, RecursionError) as error:
-            told = str(error) if not isinstance(error, RecursionError) else "nested too deeply"
+            reason = str(error) if not isinstance(error, RecursionError) else "nested too deeply"
             where = f"{self.name}, line {line}"
             raise UserValueError(
-                f"the line is not valid JSON: {told}", where, "give one JSON object in every line"
+                f"the line is not valid JSON: {reason}", where, "give one JSON object in every line"
             ) from None
         record = {"text": value} if isinstance(value, str) else value
         if not isinstance(record, dict):
@@ -217,7 +217,7 @@ _TYPES: dict[str, Any] = {"text": pl.String, "truth value": pl.Boolean, "nothing
 
 
 class _Twice(Exception):
-    """A key that stands twice in an object."""
+    """A key that occurs twice in an object."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -81,8 +81,8 @@ def check_size(n_bytes: int, where: str, limit: int | None = None) -> None:
     """
     limit = MAX_BYTES if limit is None else limit
     if n_bytes > limit:
-        told = f"{n_bytes / 2**30:.3g} GiB are more than the limit of {limit / 2**30:g} GiB"
-        raise UserValueError(told, where, "split the data, or read it in chunks with gnomon.data.open")
+        what = f"{n_bytes / 2**30:.3g} GiB are more than the limit of {limit / 2**30:g} GiB"
+        raise UserValueError(what, where, "split the data, or read it in chunks with gnomon.data.open")
 
 
 def blocks(file: Path, size: int | None = None, *, limit: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -142,8 +142,8 @@ def _raw(file: Path, size: int, limit: int) -> Iterator[bytes]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserValueError(f"the archive is cut off or damaged: {error}", file.name, "copy the file again") from None
     except OSError as error:
-        told = error.strerror or str(error)
-        raise UserValueError(f"the file cannot be read: {told}", str(file), "check its permissions") from None
+        reason = error.strerror or str(error)
+        raise UserValueError(f"the file cannot be read: {reason}", str(file), "check its permissions") from None
 
 
 def _utf8(file: Path, size: int, limit: int) -> Iterator[bytes]:

@@ -124,20 +124,20 @@ class Stream:
 
     def _parts(self, columns: list[str]) -> Iterator[Part]:
         table = self._table()
-        told = () if self._label is None else (self._label,)
+        labeled = () if self._label is None else (self._label,)
         if isinstance(table, Parquet):
-            return table.parts(told, columns, rows=self.rows)
-        return table.parts(told, columns)
+            return table.parts(labeled, columns, rows=self.rows)
+        return table.parts(labeled, columns)
 
     def _chunks(self) -> Iterator[Any]:
-        told = [] if self._label is None else [self._label]
-        if told and self._label_kind is None:
+        labeled = [] if self._label is None else [self._label]
+        if labeled and self._label_kind is None:
             self._label_kind = self._kind_of_labels()
         held: list[tuple[Any, Any]] = []
-        for part in self._parts([*self.columns, *told]):
+        for part in self._parts([*self.columns, *labeled]):
             text = self._kind == "sentences"
             X = labels([part], self.columns[0]) if text else features(part, self.columns, missing=self.missing)
-            y = self._labels(part) if told else None
+            y = self._labels(part) if labeled else None
             held.append((X, y))
             while sum(len(X) for X, _ in held) >= self.rows:
                 chunk, held = _cut(held, self.rows)

@@ -230,7 +230,7 @@ class Vocabulary:
         self.tokens, self.specials = tuple(tokens), tuple(specials)
         self._ids = {token: i for i, token in enumerate(self.tokens, len(self.specials))}
         if len(self._ids) != len(self.tokens) or len(set(self.specials)) != len(self.specials):
-            raise UserValueError("a token or special symbol stands twice in the vocabulary", "", "give each once")
+            raise UserValueError("a token or special symbol occurs twice in the vocabulary", "", "give each once")
         self._names = (*self.specials, *self.tokens)
         self.unknown: int | None = self.specials.index("<unk>") if "<unk>" in self.specials else None
 

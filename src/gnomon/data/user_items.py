@@ -180,8 +180,8 @@ def _columns(X: Any, name: str) -> list[Any]:
         return [list(column) for column in zip(*X, strict=True)]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return list(X.T)
-    told = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else f"{X!r:.60}"
-    raise UserTypeError(f"{name} must be records (user, item), got {told}", name, "give (user, item) rows")
+    given = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else f"{X!r:.60}"
+    raise UserTypeError(f"{name} must be records (user, item), got {given}", name, "give (user, item) rows")
 
 
 def ids_of(column: Any, name: str) -> NDArray[Any]:

@@ -131,7 +131,7 @@ class Domain:
     def baseline(self, X: Any) -> IndependentColumns:
         """The simplest model of data in this domain, fitted: independent columns, which every system should beat."""
         if not self.space(1).startswith("density"):
-            what = f"{type(self).__name__} must give a baseline: its space is no density"
+            what = f"{type(self).__name__} must give a baseline, since its space has no density"
             raise UserTypeError(what, "baseline", "return independent columns, as Binary does")
         return GaussianColumns(X)
 

@@ -267,8 +267,10 @@ class System(Seeded, BaseEstimator):
             if not sizes:
                 raise
             name = max(sizes, key=lambda key: sizes[key])
-            told = " ".join(str(error).split())[:100]
-            raise UserValueError(f"{sizes[name]} is too large for this machine: {told}", name, "choose less") from None
+            reason = " ".join(str(error).split())[:100]
+            raise UserValueError(
+                f"{sizes[name]} is too large for this machine: {reason}", name, "choose less"
+            ) from None
 
     def _set_fitted(self, model: Any, outcome: FitResult) -> None:
         """Set the fitted attributes."""

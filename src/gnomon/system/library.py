@@ -71,7 +71,7 @@ class LibraryModel:
         circumstances: dict[str, Any] = {"random_state": seed, "n_jobs": current_context().threads}
         known = self.estimator.get_params()
         self.estimator.set_params(**{name: value for name, value in circumstances.items() if name in known})
-        with warnings.catch_warnings(record=True) as told, _global_state_kept():
+        with warnings.catch_warnings(record=True) as caught, _global_state_kept():
             warnings.simplefilter("always")
             try:
                 self.estimator.fit(X, y, **options)
@@ -81,7 +81,7 @@ class LibraryModel:
                 ) from None
         if "n_jobs" in known:
             self.estimator.set_params(n_jobs=None)  # what is saved and predicted depends on no thread
-        _tell(told)
+        _tell(caught)
         self._content = None
 
     def state(self) -> dict[str, Array]:
@@ -124,9 +124,9 @@ def _require_two_classes(estimator: Any, y: Array | None) -> None:
         )  # fmt: skip
 
 
-def _tell(told: list[warnings.WarningMessage]) -> None:
+def _tell(caught: list[warnings.WarningMessage]) -> None:
     """Pass warnings on, each in one line; what only a developer of the library would change stays unsaid."""
-    for one in told:
+    for one in caught:
         if issubclass(one.category, DeprecationWarning | PendingDeprecationWarning):
             continue
         text = " ".join(str(one.message).split())

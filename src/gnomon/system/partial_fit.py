@@ -123,7 +123,7 @@ class OnlineClassifier(Classifier, _Online):
         if first:
             self.classes_ = Labels().encode(y, n=len(rows))[0] if given is None else given
             if len(self.classes_) < 2:
-                what = f"only one class, {self.classes_.tolist()[0]!r}"
+                what = f"y must hold at least 2 classes, got only {self.classes_.tolist()[0]!r}"
                 raise UserValueError(what, "y", "name all classes of the stream: partial_fit(X, y, classes=...)")
         elif given is not None and given.tolist() != self.classes_.tolist():
             raise UserValueError("classes must be those of the first chunk", "classes", "leave them out")

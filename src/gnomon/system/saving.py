@@ -97,10 +97,10 @@ def load(folder: str | os.PathLike[str], *, unfinished: bool = False, **callable
 
 def _give(system: System, callables: dict[str, Any]) -> None:
     """Put callables where the run has their names."""
-    asked = [name for name, value in system.get_params().items() if isinstance(value, Unsaved)]
+    missing = [name for name, value in system.get_params().items() if isinstance(value, Unsaved)]
     for name in callables:
-        if name not in asked:
-            remedy = f"give {', '.join(asked)}" if asked else "leave it out"
+        if name not in missing:
+            remedy = f"give {', '.join(missing)}" if missing else "leave it out"
             raise UserTypeError(f"load got an unexpected argument {name!r}", name, remedy)
     system.set_params(**callables)
 

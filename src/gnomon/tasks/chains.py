@@ -133,8 +133,8 @@ def sample_chain(
             folder = RunFolder.create(run, _config(found, target, wanted))
             _put(folder, found)
     shown = (current().verbose or sys.stderr.isatty()) if progress is None else progress
-    with interruptible(True) as asked, Progress(enabled=shown) as line:
-        found = _gather(found, wanted, folder, _Watch(line, asked, folder))
+    with interruptible(True) as interrupted, Progress(enabled=shown) as line:
+        found = _gather(found, wanted, folder, _Watch(line, interrupted, folder))
     _tell_if_cut(found, wanted, folder)
     return found
 
@@ -170,8 +170,8 @@ def load_draws(run: str | os.PathLike[str]) -> Draws:
 class _Watch:
     """What looks on after every step: shows progress, and ends the chains for Ctrl-C or a checkpoint."""
 
-    def __init__(self, line: Progress, asked: Sequence[bool], folder: RunFolder | None) -> None:
-        self.line, self.asked, self.folder = line, asked, folder
+    def __init__(self, line: Progress, interrupted: Sequence[bool], folder: RunFolder | None) -> None:
+        self.line, self.interrupted, self.folder = line, interrupted, folder
         self.every = current().checkpoint_every
         self.saved_at, self.wait = time.monotonic(), CHECKPOINT_SECONDS
 
@@ -180,7 +180,7 @@ class _Watch:
         if self.line.enabled and now >= self.line.next:
             acceptance = {"acceptance": float(info["accept_prob"].mean())} if "accept_prob" in info else {}
             self.line.show({"step": t, "of": total, **acceptance})
-        if self.asked:
+        if self.interrupted:
             return True
         if self.folder is None:
             return False
@@ -193,7 +193,7 @@ class _Watch:
 
 def _gather(found: ChainDraws, wanted: int, folder: RunFolder | None, watch: _Watch) -> ChainDraws:
     """Draws until there are enough or somebody asks to stop; a checkpoint whenever the chains pause."""
-    while _missing(found, wanted) and not watch.asked:
+    while _missing(found, wanted) and not watch.interrupted:
         found = found.extend(max(wanted - found.shape[1], 0), watch)
         if folder is not None:
             begun = time.monotonic()
@@ -255,7 +255,7 @@ def _continued(folder: RunFolder, target: Any, kernel: Any, adapt: Any, draws: i
         raise UserValueError(f"the chains in {folder.path} cannot go on", repr(error), "the run is damaged") from None
     moved, now = config["kernel"], encode(_described(found.sampler.kernel))
     if moved != now or config.get("adapt") != encode(_described(found.sampler.adapt)):
-        what = f"the chains in {folder.path} moved by another {moved.get('type', 'kernel')}"
+        what = f"the kernel must be that of the chains in {folder.path}, a {moved.get('type', 'kernel')}"
         raise UserValueError(what, "kernel, adapt", "give the same kernel and tuning as when they were begun")
     _refuse_other_target(folder, found, target)
     changed = changes(config.get("versions", {}))
@@ -281,7 +281,7 @@ def _refuse_other_target(folder: RunFolder, found: ChainDraws, target: Any) -> N
             same = bool(np.allclose(before, now, rtol=1e-4, atol=1e-4))
     if not same:
         raise UserValueError(
-            f"the chains in {folder.path} walked on another target", "target", "give the same one, or a new folder"
+            f"the target must be that of the chains in {folder.path}", "target", "give the same one, or a new folder"
         )
 
 

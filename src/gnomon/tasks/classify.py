@@ -63,7 +63,7 @@ class Classify(Task):
         return data.view(self.view(system.domain)), data.view("labels") if answers else None
 
     def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
-        """Rows by the domain, labels, and that none stands in one row only."""
+        """Rows by the domain, labels, and that none occurs in one row only."""
         X, y = self.examples(data, system)
         system.domain.check(X, name=data.name)
         Labels().encode(y, n=len(X), name=data.name)
@@ -104,4 +104,4 @@ def _refuse_single(data: Dataset, remedy: str) -> None:
     single = int((counts == 1).argmax())
     label = labels[single].item()
     name = data.classes[label] if data.classes and isinstance(label, int) else label
-    raise UserValueError(f"label {name!r} stands in one row only", f"{data.name}, row {rows[single]}", remedy)
+    raise UserValueError(f"label {name!r} occurs in one row only", f"{data.name}, row {rows[single]}", remedy)

@@ -107,7 +107,7 @@ def _of_draws(found: Draws, name: str) -> Diagnosis:
 
 
 def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         system = _system(folder)
     history = _unfinished(folder, system) if not folder.finished else _history(system)
@@ -121,7 +121,7 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnos
         train = goal.examples(known, system)
         X, y = goal.examples(held, system) if held is not None else (None, None)
     found = _of_system(system, str(folder.path), history, X, y, train, seed)
-    words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in told]
+    words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in caught]
     return replace(found, findings=(*found.findings, *words))
 
 
@@ -161,7 +161,7 @@ def _of_system(system: System, name: str, history: History, X: Any, y: Any, trai
     findings, skipped = examine(history, histories.CHECKS)
     train = train if isinstance(train, tuple | list) else (train, None)
     more = [
-        _asked(system, X, y, train),
+        _of_answers(system, X, y, train),
         _blocks(system, X if X is not None else train[0], seed),
     ]
     for found, missing in more:
@@ -171,7 +171,7 @@ def _of_system(system: System, name: str, history: History, X: Any, y: Any, trai
     return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
 
 
-def _asked(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> tuple[list[Finding], dict[str, str]]:
+def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> tuple[list[Finding], dict[str, str]]:
     """The checks of answers, where there are rows that the fit has not seen."""
     if X is None:
         return [], {"answers": "no rows are known that the fit has not seen"}

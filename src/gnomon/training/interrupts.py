@@ -14,19 +14,19 @@ __all__ = ["interruptible"]
 @contextmanager
 def interruptible(wanted: bool) -> Iterator[list[bool]]:
     """A list that turns true after Ctrl-C; a second Ctrl-C interrupts at once."""
-    asked: list[bool] = []
+    requested: list[bool] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield requested
         return
     before = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: Any) -> None:
-        if asked and callable(before):
+        if requested and callable(before):
             before(number, frame)
-        asked.append(True)
+        requested.append(True)
 
     signal.signal(signal.SIGINT, ask)
     try:
-        yield asked
+        yield requested
     finally:
         signal.signal(signal.SIGINT, before)

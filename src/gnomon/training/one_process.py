@@ -84,17 +84,17 @@ def share(
     content = np.zeros(0, np.uint8)
     if group.rank == 0:
         arrays = {name: np.ascontiguousarray(value) for name, value in model.state().items()}
-        told = np.frombuffer(json.dumps(record).encode(), np.uint8)
-        content = np.frombuffer(safetensors.save(arrays | {RECORD: told}), np.uint8)
+        encoded = np.frombuffer(json.dumps(record).encode(), np.uint8)
+        content = np.frombuffer(safetensors.save(arrays | {RECORD: encoded}), np.uint8)
     content = group.gather(content)
     if not len(content):
         raise UserError("the first process could not fit", "fit", "see its error")
     if group.rank == 0:
         return record
     arrays = safetensors.load(content.tobytes())
-    told = arrays.pop(RECORD)
+    encoded = arrays.pop(RECORD)
     model.load(arrays)
-    shared: Mapping[str, float] | None = json.loads(told.tobytes())
+    shared: Mapping[str, float] | None = json.loads(encoded.tobytes())
     return shared
 
 

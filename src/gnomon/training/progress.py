@@ -69,14 +69,14 @@ def compilation_shown(*, enabled: bool) -> Iterator[None]:
     import numba.core.event as events
 
     class Notice(events.Listener):
-        said = False
+        announced = False
 
         def on_start(self, event: Any) -> None:
             """A compilation begins."""
-            if not self.said:
+            if not self.announced:
                 sys.stderr.write("compiling kernels (once on this machine) ...\n")
                 sys.stderr.flush()
-            self.said = True
+            self.announced = True
 
         def on_end(self, event: Any) -> None:
             """A compilation has ended."""

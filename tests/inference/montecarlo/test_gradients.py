@@ -26,18 +26,21 @@ NOISE = Noise(0, "draws")
 N = 40_000
 
 
-def square(y, law):
+def square(y, distribution):
     return y**2
 
 
-def closed_form(law, h=lambda mean, variance: mean**2 + variance):
+def closed_form(distribution, h=lambda mean, variance: mean**2 + variance):
     """The gradient of a function of mean and variance, those of torch's own formulas."""
-    own = type(law)(
-        *(torch.tensor(float(getattr(law, name)), dtype=F64, requires_grad=True) for name in law.parameters)
+    own = type(distribution)(
+        *(
+            torch.tensor(float(getattr(distribution, name)), dtype=F64, requires_grad=True)
+            for name in distribution.parameters
+        )
     )
-    leaves = [getattr(own, name) for name in law.parameters]
+    leaves = [getattr(own, name) for name in distribution.parameters]
     found = torch.autograd.grad(h(own.mean, own.variance), leaves, allow_unused=True)
-    return {n: 0.0 if s is None else s.item() for n, s in zip(law.parameters, found, strict=True)}
+    return {n: 0.0 if s is None else s.item() for n, s in zip(distribution.parameters, found, strict=True)}
 
 
 def holds(found, exact, errors=5.0):
@@ -51,8 +54,11 @@ def holds(found, exact, errors=5.0):
 @pytest.mark.spec("BAY-71", "BAY-69")
 def test_both_estimates_of_a_square_have_the_published_mean_and_variance():
     """E[y^2] of N(1, 1) by its mean: slope 2; of a single draw variance 4 along the path, 30 by the score."""
-    law = real.Normal(1.0, 1.0)
-    path, score = pathwise_gradient(square, law, 200_000, NOISE), score_gradient(square, law, 200_000, NOISE)
+    distribution = real.Normal(1.0, 1.0)
+    path, score = (
+        pathwise_gradient(square, distribution, 200_000, NOISE),
+        score_gradient(square, distribution, 200_000, NOISE),
+    )
     for found, variance in ((path, 4.0), (score, 30.0)):
         assert abs(found["loc"].mean - 2.0) < 4 * found["loc"]._stderr()
         assert found["loc"].variance == pytest.approx(variance, rel=0.05)
@@ -63,7 +69,7 @@ def test_both_estimates_of_a_square_have_the_published_mean_and_variance():
 
 @pytest.mark.spec("GEN-068", "BAY-71", "BAY-70")
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         real.Normal(-0.5, 1.3), positive.Exponential(2.0), positive.Gamma(0.8, 2.0), positive.Gamma(6.0, 0.5),
         bounded.Beta(0.7, 2.0), bounded.Uniform(-1.0, 2.0), real.Laplace(0.3, 0.8), real.StudentT(12.0, 0.3, 1.2),
@@ -71,14 +77,16 @@ def test_both_estimates_of_a_square_have_the_published_mean_and_variance():
     ],
     ids=str,
 )  # fmt: skip
-def test_paths_agree_with_the_score_and_with_closed_forms_on_quadratics(law):
+def test_paths_agree_with_the_score_and_with_closed_forms_on_quadratics(distribution):
     """E[(y - 1)^2 + y] by mean and variance. The ends of an interval have no score: the density jumps there."""
-    exact = closed_form(law, lambda mean, variance: (mean - 1) ** 2 + variance + mean)
-    path = pathwise_gradient(lambda y, law: (y - 1) ** 2 + y, law, N, NOISE)
+    exact = closed_form(distribution, lambda mean, variance: (mean - 1) ** 2 + variance + mean)
+    path = pathwise_gradient(lambda y, distribution: (y - 1) ** 2 + y, distribution, N, NOISE)
     assert holds(path, exact)
     assert any(abs(value) > 10 * path[name]._stderr() for name, value in exact.items())  # the test could tell
     smooth = {name: value for name, value in exact.items() if name not in ("low", "high")}
-    score = score_gradient(lambda y, law: (y - 1) ** 2 + y, law, N, Noise(1, "draws"), baseline="leave-one-out")
+    score = score_gradient(
+        lambda y, distribution: (y - 1) ** 2 + y, distribution, N, Noise(1, "draws"), baseline="leave-one-out"
+    )
     assert holds(score, smooth)
 
 
@@ -86,21 +94,21 @@ def test_paths_agree_with_the_score_and_with_closed_forms_on_quadratics(law):
 def test_an_exponential_by_its_inverse():
     """E[y] = 1 / rate and E[y^2] = 2 / rate^2."""
     for rate in (2.0, 0.5):
-        law = positive.Exponential(rate)
-        assert holds(pathwise_gradient(lambda y, law: y, law, N, NOISE), {"rate": -1 / rate**2})
-        assert holds(pathwise_gradient(square, law, N, NOISE), {"rate": -4 / rate**3})
-    found = pathwise_gradient(lambda y, law: y, positive.Exponential(2.0), N, NOISE)["rate"]
+        distribution = positive.Exponential(rate)
+        assert holds(pathwise_gradient(lambda y, distribution: y, distribution, N, NOISE), {"rate": -1 / rate**2})
+        assert holds(pathwise_gradient(square, distribution, N, NOISE), {"rate": -4 / rate**3})
+    found = pathwise_gradient(lambda y, distribution: y, positive.Exponential(2.0), N, NOISE)["rate"]
     assert found.mean == pytest.approx(-0.25, abs=5 * 0.25 / math.sqrt(N))
 
 
 @pytest.mark.spec("BAY-71", "BAY-69", "GEN-069")
 def test_a_cost_that_knows_the_parameters_has_their_slope_too():
     """E[a y^2] with a the mean itself: (m^3 + m s^2)' = 3 m^2 + s^2 by m, 2 m s by s."""
-    law = real.Normal(0.7, 1.2)
+    distribution = real.Normal(0.7, 1.2)
     for estimate in (pathwise_gradient, score_gradient):
-        found = estimate(lambda y, law: law.loc * y**2, law, N, NOISE)
+        found = estimate(lambda y, distribution: distribution.loc * y**2, distribution, N, NOISE)
         assert holds(found, {"loc": 3 * 0.49 + 1.44, "scale": 2 * 0.7 * 1.2})
-    alone = pathwise_gradient(lambda y, law: law.scale**2, law, 10, NOISE)
+    alone = pathwise_gradient(lambda y, distribution: distribution.scale**2, distribution, 10, NOISE)
     assert alone["scale"].mean == pytest.approx(2.4) and alone["loc"].mean == 0
 
 
@@ -110,7 +118,7 @@ def test_at_held_noise_the_slope_is_a_difference():
         y = real.Normal(loc, scale).rsample(NOISE, 0, (100,))
         return float((torch.sin(y) * y).mean())
 
-    found = pathwise_gradient(lambda y, law: torch.sin(y) * y, real.Normal(0.4, 1.1), 100, NOISE)
+    found = pathwise_gradient(lambda y, distribution: torch.sin(y) * y, real.Normal(0.4, 1.1), 100, NOISE)
     h = 1e-6
     assert found["loc"].mean == pytest.approx((mean_cost(0.4 + h, 1.1) - mean_cost(0.4 - h, 1.1)) / (2 * h), rel=1e-7)
     assert found["scale"].mean == pytest.approx((mean_cost(0.4, 1.1 + h) - mean_cost(0.4, 1.1 - h)) / (2 * h), rel=1e-7)
@@ -119,13 +127,17 @@ def test_at_held_noise_the_slope_is_a_difference():
 @pytest.mark.spec("BAY-71", "GEN-068")
 def test_jumps_and_discrete_draws_are_refused_along_the_path_and_right_by_the_score():
     """P(y > 0) of N(m, 1) has the slope phi(m); the path sees none, and of a slope with a jump only the slope."""
-    law, phi = real.Normal(0.3, 1.0), math.exp(-0.045) / math.sqrt(2 * math.pi)
-    for step in (lambda y, law: (y > 0).double(), lambda y, law: torch.sign(y) / 2, lambda y, law: torch.floor(y)):
+    distribution, phi = real.Normal(0.3, 1.0), math.exp(-0.045) / math.sqrt(2 * math.pi)
+    for step in (
+        lambda y, distribution: (y > 0).double(),
+        lambda y, distribution: torch.sign(y) / 2,
+        lambda y, distribution: torch.floor(y),
+    ):
         with pytest.raises(UserTypeError, match=r"made of jumps.*score_gradient"):
-            pathwise_gradient(step, law, 500, NOISE)
-    assert holds(score_gradient(lambda y, law: (y > 0).double(), law, N, NOISE), {"loc": phi})
-    assert holds(score_gradient(lambda y, law: y + (y > 0), law, N, NOISE), {"loc": 1 + phi})
-    biased = pathwise_gradient(lambda y, law: y + (y > 0), law, 100, NOISE)["loc"]
+            pathwise_gradient(step, distribution, 500, NOISE)
+    assert holds(score_gradient(lambda y, distribution: (y > 0).double(), distribution, N, NOISE), {"loc": phi})
+    assert holds(score_gradient(lambda y, distribution: y + (y > 0), distribution, N, NOISE), {"loc": 1 + phi})
+    biased = pathwise_gradient(lambda y, distribution: y + (y > 0), distribution, 100, NOISE)["loc"]
     assert biased.mean == pytest.approx(1.0) and biased.variance < 1e-20
     for discrete in (counts.Poisson(2.0), Categorical(np.zeros(3)), SpikeAndSlab(0.4)):
         with pytest.raises(UserTypeError, match=r"no gradient.*score_gradient"):
@@ -139,7 +151,7 @@ def test_a_coin_has_the_published_gradient_and_variances():
     """P(1) = 0.3 by its logit, costs 5 and 1: gradient 0.84, variance of a draw 3.0324, and 0.5376 with b = E = 2.2."""
     coin = Bernoulli(np.array([math.log(0.3 / 0.7)]))
 
-    def cost(y, law):
+    def cost(y, distribution):
         return 1 + 4 * y
 
     for baseline, variance in ((None, 3.0324), (2.2, 0.5376), ("leave-one-out", 0.5376), (3.8, 0.0)):
@@ -165,21 +177,24 @@ def test_the_score_is_exact_in_mean_by_enumeration_of_all_draws(baseline):
     p = np.exp(logits) / np.exp(logits).sum()
     costs = torch.tensor([2.0, -1.0, 0.5, 4.0], dtype=F64)
 
-    def cost(y, law):
-        return costs[y] + law.logits[:, 0] * law.logits[:, 2] * y
+    def cost(y, distribution):
+        return costs[y] + distribution.logits[:, 0] * distribution.logits[:, 2] * y
 
     given = torch.tensor(logits, requires_grad=True)
     (exact,) = torch.autograd.grad((given.softmax(0) * (costs + given[0] * given[2] * torch.arange(4))).sum(), given)
     total = 0.0
     for codes in itertools.product(range(4), repeat=3):
-        law = type("Three", (Listed,), {"codes": codes})(logits)
-        total = total + p[list(codes)].prod() * score_gradient(cost, law, 3, NOISE, baseline=baseline)["logits"].mean
+        distribution = type("Three", (Listed,), {"codes": codes})(logits)
+        total = (
+            total
+            + p[list(codes)].prod() * score_gradient(cost, distribution, 3, NOISE, baseline=baseline)["logits"].mean
+        )
     assert np.allclose(total, exact, rtol=1e-12)
 
 
 @pytest.mark.spec("GEN-069")
 def test_a_product_of_categories_by_enumeration():
-    """Two categories in one law, their nine outcomes with their probabilities; whole costs."""
+    """Two categories in one distribution, their nine outcomes with their probabilities; whole costs."""
     logits = np.array([[0.2, -0.4, 0.9], [1.0, 0.0, -0.3]])
     given = torch.tensor(logits, requires_grad=True)
     p = given.softmax(1)
@@ -187,41 +202,47 @@ def test_a_product_of_categories_by_enumeration():
     (exact,) = torch.autograd.grad((p[0][:, None] * p[1] * costs).sum(), given)
     total = 0.0
     for i, j in itertools.product(range(3), repeat=2):
-        law = type("Pair", (Listed,), {"codes": ((i, j),)})(logits)
+        distribution = type("Pair", (Listed,), {"codes": ((i, j),)})(logits)
         chance = (p[0, i] * p[1, j]).item()
-        total = total + chance * score_gradient(lambda y, law: costs[y[:, 0], y[:, 1]], law, 1, NOISE)["logits"].mean
+        total = (
+            total
+            + chance
+            * score_gradient(lambda y, distribution: costs[y[:, 0], y[:, 1]], distribution, 1, NOISE)["logits"].mean
+        )
     assert np.allclose(total, exact, rtol=1e-12)
 
 
 def test_a_product_of_coins_is_a_batch_of_variables():
-    """E[y1 y2 + y2 y3] of three coins in one law, by its polynomial."""
+    """E[y1 y2 + y2 y3] of three coins in one distribution, by its polynomial."""
     logits = np.array([0.2, -0.4, 0.9])
     p = 1 / (1 + np.exp(-logits))
     exact = p * (1 - p) * np.array([p[1], p[0] + p[2], p[1]])
-    found = score_gradient(lambda y, law: y[:, 0] * y[:, 1] + y[:, 1] * y[:, 2], Bernoulli(logits), N, NOISE)
+    found = score_gradient(lambda y, distribution: y[:, 0] * y[:, 1] + y[:, 1] * y[:, 2], Bernoulli(logits), N, NOISE)
     assert holds(found, {"logits": exact})
 
 
 def test_more_draws_go_on_where_fewer_end_and_batches_change_nothing(monkeypatch):
     from gnomon.inference.montecarlo import gradients
 
-    law = positive.Gamma(2.0, 1.0)
-    whole = pathwise_gradient(square, law, 100, NOISE)
+    distribution = positive.Gamma(2.0, 1.0)
+    whole = pathwise_gradient(square, distribution, 100, NOISE)
     monkeypatch.setattr(gradients, "BATCH", 7)
     for estimate in (pathwise_gradient, score_gradient):
-        parts = estimate(square, law, 100, NOISE)
+        parts = estimate(square, distribution, 100, NOISE)
         assert parts["rate"].count == 100 and parts["concentration"].mean != 0
-    assert pathwise_gradient(square, law, 100, NOISE)["rate"].mean == pytest.approx(whole["rate"].mean, rel=1e-12)
-    loo = score_gradient(square, law, 100, NOISE, baseline="leave-one-out")
+    assert pathwise_gradient(square, distribution, 100, NOISE)["rate"].mean == pytest.approx(
+        whole["rate"].mean, rel=1e-12
+    )
+    loo = score_gradient(square, distribution, 100, NOISE, baseline="leave-one-out")
     monkeypatch.undo()
-    again = score_gradient(square, law, 100, NOISE, baseline="leave-one-out")
+    again = score_gradient(square, distribution, 100, NOISE, baseline="leave-one-out")
     assert loo["rate"].mean == pytest.approx(again["rate"].mean, rel=1e-12)
 
 
 def test_a_vector_law_of_several_entries():
     """E[sum c_k p_k] of a Dirichlet vector: (c_k - E) / sum(a)."""
     a, c = np.array([0.5, 2.0, 1.5]), np.array([1.0, -1.0, 3.0])
-    found = pathwise_gradient(lambda y, law: y @ torch.from_numpy(c), vectors.Dirichlet(a), N, NOISE)
+    found = pathwise_gradient(lambda y, distribution: y @ torch.from_numpy(c), vectors.Dirichlet(a), N, NOISE)
     assert holds(found, {"concentration": (c - a @ c / 4.0) / 4.0})
 
 
@@ -230,11 +251,11 @@ def test_a_vector_law_of_several_entries():
     [
         (lambda: pathwise_gradient(square, real.Normal(0, 1), 0, NOISE), "n must be at least 1, got 0"),
         (lambda: score_gradient(square, real.Normal(0, 1), 1, NOISE, baseline="leave-one-out"), "at least 2"),
-        (lambda: score_gradient(lambda y, law: 3.0, real.Normal(0, 1), 5, NOISE), "h must return a tensor"),
-        (lambda: pathwise_gradient(lambda y, law: y.sum(), real.Normal(0, 1), 5, NOISE), "each of 5 draws"),
+        (lambda: score_gradient(lambda y, distribution: 3.0, real.Normal(0, 1), 5, NOISE), "h must return a tensor"),
+        (lambda: pathwise_gradient(lambda y, distribution: y.sum(), real.Normal(0, 1), 5, NOISE), "each of 5 draws"),
         (
             lambda: pathwise_gradient(square, vectors.MultivariateNormal([0.0], [[1.0]]), 5, NOISE),
-            "law must be a family of numbers or of categories",
+            "distribution must be a family of numbers or of categories",
         ),
     ],
 )

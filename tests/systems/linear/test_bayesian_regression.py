@@ -165,8 +165,8 @@ def test_a_known_variance_is_the_limit_of_a_law_of_it():
     assert sharp.log_evidence_ == pytest.approx(known.log_evidence_, abs=1e-4)
     np.testing.assert_allclose(sharp.log_prob(X, Y), known.log_prob(X, Y), atol=1e-5)
     law = exact(weight_prior=PRIORS["normal-inverse-gamma"]).fit(X, Y)
-    assert law.noise_law_.mean == pytest.approx(law.noise_variance_, rel=1e-12)
-    assert not hasattr(known, "noise_law_")
+    assert law.noise_posterior_.mean == pytest.approx(law.noise_variance_, rel=1e-12)
+    assert not hasattr(known, "noise_posterior_")
 
 
 @pytest.mark.spec("BAY-28")

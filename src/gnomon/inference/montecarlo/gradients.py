@@ -1,4 +1,4 @@
-"""Gradients of expectations E[h(y)] by the parameters of the law that y is drawn from."""
+"""Gradients of expectations E[h(y)] by the parameters of the distribution that y is drawn from."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ Cost = Callable[[Any, Any], Any]
 
 
 @checked
-def pathwise_gradient(h: Cost, law: Any, n: int, noise: Noise) -> dict[str, RunningMean]:
+def pathwise_gradient(h: Cost, distribution: Any, n: int, noise: Noise) -> dict[str, RunningMean]:
     r"""The gradient of E[h(y)] along the path of each draw: :math:`E[\partial_y h \, \partial_a g + \partial_a h]`.
 
-    y = g(e, a) is the law's ``transform`` of base noise e that does not depend on its parameters a (the
+    y = g(e, a) is the distribution's ``transform`` of base noise e that does not depend on its parameters a (the
     reparametrization trick, stochastic backpropagation, perturbation analysis). Unbiased where h is continuous; a jump
     of h is not seen and makes it biased, and an h that is made of jumps alone is refused.
 
     Parameters
     ----------
     h : callable
-        ``h(y, law)``, one number per draw: y is a tensor of n draws along the first axis, `law` the law of them, whose
-        parameters are tensors, for an h that depends on them beside y. Further axes are summed over.
-    law : distribution of `gnomon.distributions` with ``rsample``
+        ``h(y, distribution)``, one number per draw: y is a tensor of n draws along the first axis, `distribution` what
+        they come from, with tensors as parameters, for an h that depends on them beside y. Further axes are summed
+        over.
+    distribution : distribution of `gnomon.distributions` with ``rsample``
         With one number (or one per variable of a batch) for each parameter.
     n : int in [1, inf)
         Draws.
@@ -43,12 +44,12 @@ def pathwise_gradient(h: Cost, law: Any, n: int, noise: Noise) -> dict[str, Runn
     Returns
     -------
     dict of str to RunningMean
-        For each parameter of the law the mean over draws, with ``standard_error`` and ``variance`` (of one draw).
+        For each parameter the mean over draws, with ``standard_error`` and ``variance`` (of one draw).
 
     Raises
     ------
     UserTypeError
-        A law of discrete outcomes; an h that has no slope though its values differ.
+        A distribution of discrete outcomes; an h that has no slope though its values differ.
 
     Notes
     -----
@@ -58,17 +59,19 @@ def pathwise_gradient(h: Cost, law: Any, n: int, noise: Noise) -> dict[str, Runn
     --------
     >>> from gnomon.distributions.real import Normal
     >>> from gnomon.numeric.noise import Noise
-    >>> found = pathwise_gradient(lambda y, law: y**2, Normal(1.0, 1.0), 10_000, Noise(0, "draws"))
+    >>> found = pathwise_gradient(lambda y, distribution: y**2, Normal(1.0, 1.0), 10_000, Noise(0, "draws"))
     >>> round(found["loc"].mean, 1), round(found["loc"].variance)  # 2 m, and 4 of a draw
     (2.0, 4)
     """
-    if not hasattr(law, "rsample"):
-        raise UserTypeError(f"draws of {type(law).__name__} have no gradient", "law", "use score_gradient")
-    found = {name: RunningMean() for name in _parameters(law)}
+    if not hasattr(distribution, "rsample"):
+        raise UserTypeError(
+            f"draws of {type(distribution).__name__} have no gradient", "distribution", "use score_gradient"
+        )
+    found = {name: RunningMean() for name in _parameters(distribution)}
     values, sloped = RunningMean(), False
     for start in range(0, _draws(n), BATCH):
         size = min(BATCH, n - start)
-        own, leaves = _apart(law, size)
+        own, leaves = _apart(distribution, size)
         y = own.rsample(noise.take(np.arange(start, start + size)))
         costs = _costs(h, y, own)
         slopes = _slopes(costs.sum(), [y, *leaves])
@@ -84,7 +87,7 @@ def pathwise_gradient(h: Cost, law: Any, n: int, noise: Noise) -> dict[str, Runn
 
 @checked
 def score_gradient(
-    h: Cost, law: Any, n: int, noise: Noise, *, baseline: float | Literal["leave-one-out"] | None = None
+    h: Cost, distribution: Any, n: int, noise: Noise, *, baseline: float | Literal["leave-one-out"] | None = None
 ) -> dict[str, RunningMean]:
     r"""The gradient of E[h(y)] by the score function: :math:`E[(h(y) - b) \, \partial_a \log p(y) + \partial_a h]`.
 
@@ -95,7 +98,7 @@ def score_gradient(
     ----------
     h : callable
         As in `pathwise_gradient`; NumPy's functions of y are not enough, tensors come and go.
-    law : distribution of `gnomon.distributions` with ``sample`` and ``log_prob``
+    distribution : distribution of `gnomon.distributions` with ``sample`` and ``log_prob``
     n : int in [1, inf)
     noise : Noise
     baseline : float, "leave-one-out" or None, default None
@@ -116,17 +119,17 @@ def score_gradient(
     >>> from gnomon.distributions.table import Categorical
     >>> from gnomon.numeric.noise import Noise
     >>> coin = Categorical(np.log([0.7, 0.3]))
-    >>> found = score_gradient(lambda y, law: 1 + 4 * y, coin, 20_000, Noise(0, "draws"), baseline=2.2)
+    >>> found = score_gradient(lambda y, distribution: 1 + 4 * y, coin, 20_000, Noise(0, "draws"), baseline=2.2)
     >>> found["logits"].mean.round(1).tolist()
     [-0.8, 0.8]
     """
     if baseline == "leave-one-out" and n < 2:
         raise UserValueError(f"n must be at least 2 with the baseline 'leave-one-out', got {n}", "n")
-    found = {name: RunningMean() for name in _parameters(law)}
-    total = _total(h, law, n, noise) if baseline == "leave-one-out" else 0.0
+    found = {name: RunningMean() for name in _parameters(distribution)}
+    total = _total(h, distribution, n, noise) if baseline == "leave-one-out" else 0.0
     for start in range(0, _draws(n), BATCH):
         size = min(BATCH, n - start)
-        own, leaves = _apart(law, size)
+        own, leaves = _apart(distribution, size)
         y = own.sample(noise.take(np.arange(start, start + size)))
         costs = _costs(h, y, own)
         held = costs.detach()
@@ -138,12 +141,12 @@ def score_gradient(
     return found
 
 
-def _total(h: Cost, law: Any, n: int, noise: Noise) -> float:
+def _total(h: Cost, distribution: Any, n: int, noise: Noise) -> float:
     """The sum of the costs of all draws."""
     total = 0.0
     for start in range(0, _draws(n), BATCH):
         size = min(BATCH, n - start)
-        own, _ = _apart(law, size)
+        own, _ = _apart(distribution, size)
         total += float(_costs(h, own.sample(noise.take(np.arange(start, start + size))), own).detach().sum())
     return total
 
@@ -154,32 +157,32 @@ def _draws(n: int) -> int:
     return n
 
 
-def _parameters(law: Any) -> list[str]:
-    """Names of what the law is made from: of a family what it declares, of a table of chances the logits."""
-    names = list(getattr(law, "parameters", ("logits",)))
-    if not all(hasattr(law, name) for name in names):
-        what = f"law must be a family of numbers or of categories, got a {type(law).__name__}"
-        raise UserTypeError(what, "law", "differentiate a mean over its rsample, where it has one")
+def _parameters(distribution: Any) -> list[str]:
+    """Names of what the distribution is made from: of a family what it declares, of a table of chances the logits."""
+    names = list(getattr(distribution, "parameters", ("logits",)))
+    if not all(hasattr(distribution, name) for name in names):
+        what = f"distribution must be a family of numbers or of categories, got a {type(distribution).__name__}"
+        raise UserTypeError(what, "distribution", "differentiate a mean over its rsample, where it has one")
     return names
 
 
-def _apart(law: Any, n: int) -> tuple[Any, list[Any]]:
-    """The law with parameters of its own for each of n draws, so that every draw has its gradient."""
+def _apart(distribution: Any, n: int) -> tuple[Any, list[Any]]:
+    """The distribution with parameters of its own for each of n draws, so that every draw has its gradient."""
     import torch
 
     leaves = []
-    for name in _parameters(law):
-        value = getattr(law, name)
+    for name in _parameters(distribution):
+        value = getattr(distribution, name)
         plain = torch.as_tensor(np.array(value.detach().cpu() if hasattr(value, "detach") else value, np.float64))
         leaves.append(plain.expand(n, *plain.shape).clone().requires_grad_())
-    return type(law)(*leaves), leaves
+    return type(distribution)(*leaves), leaves
 
 
-def _costs(h: Cost, y: Any, law: Any) -> Any:
+def _costs(h: Cost, y: Any, distribution: Any) -> Any:
     """h of each draw, shape (n,)."""
     import torch
 
-    costs = h(y, law)
+    costs = h(y, distribution)
     if not isinstance(costs, torch.Tensor) or costs.shape[:1] != y.shape[:1]:
         got = f"shape {tuple(costs.shape)}" if hasattr(costs, "shape") else f"a {type(costs).__name__}"
         raise UserValueError(f"h must return a tensor with one number for each of {len(y)} draws, got {got}", "h")

@@ -186,9 +186,9 @@ class _Bagged(HasDtype, Composite):
     @property
     def out_of_bag_(self) -> Array:
         """By training row, the mean over the members that had not drawn it, (n, k) or (n,); NaN where there is none."""
-        asked = self.model_.own["asked"]
+        counts = self.model_.own["asked"]
         with np.errstate(invalid="ignore"):
-            found = np.where(asked[:, None] > 0, self.model_.own["said"] / asked[:, None], math.nan)
+            found = np.where(counts[:, None] > 0, self.model_.own["said"] / counts[:, None], math.nan)
         return found if self.model_.classes is not None else found[:, 0]
 
     def drawn(self, i: int, *, sample_weight: Any = None) -> Array:
@@ -256,9 +256,9 @@ class Bagging(_Bagged, Classifier):
     @property
     def out_of_bag_score_(self) -> float:
         """Accuracy of the out-of-bag predictions; a row without one does not count."""
-        asked, y = self.model_.own["asked"] > 0, self.model_.own["y"]
+        covered, y = self.model_.own["asked"] > 0, self.model_.own["y"]
         right = np.argmax(self.model_.own["said"], axis=1) == y
-        return float(right[asked].mean()) if asked.any() else math.nan
+        return float(right[covered].mean()) if covered.any() else math.nan
 
 
 class BaggingRegression(_Bagged, Regressor):
@@ -301,5 +301,5 @@ class BaggingRegression(_Bagged, Regressor):
     @property
     def out_of_bag_score_(self) -> float:
         """R^2 of the out-of-bag predictions; a row without one does not count."""
-        asked = self.model_.own["asked"] > 0
-        return float(r2_score(self.model_.own["y"][asked], self.out_of_bag_[asked])) if asked.sum() > 1 else math.nan
+        covered, y = self.model_.own["asked"] > 0, self.model_.own["y"]
+        return float(r2_score(y[covered], self.out_of_bag_[covered])) if covered.sum() > 1 else math.nan

@@ -90,8 +90,8 @@ def out_of_fold(system: System, X: Any, y: Any, folds: Any, *, sample_weight: An
     for fold in np.unique(folds):
         inside = folds == fold
         options = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[~inside]}
-        said = outputs(clone(system).fit(X[~inside], y[~inside], **options), X[inside], classes)
+        predictions = outputs(clone(system).fit(X[~inside], y[~inside], **options), X[inside], classes)
         if found is None:
-            found = np.empty((len(X), said.shape[1]))
-        found[inside] = said
+            found = np.empty((len(X), predictions.shape[1]))
+        found[inside] = predictions
     return found

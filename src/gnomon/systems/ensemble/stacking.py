@@ -82,16 +82,16 @@ class StackingModel(Parts):
         codes = None if self.classes is None else examples.y[rows]
         inside = assign(len(rows), self.folds, noise.child(f"folds/{layer}"), codes=codes) == fold
         part = self.fit_part(self.members[name], X[~inside], y[~inside], weight[~inside], seed, always=False)
-        said = self._columns(outputs(part, X[inside], self.classes))
+        predictions = self._columns(outputs(part, X[inside], self.classes))
         key = f"said-{layer}"
         if key not in self.own:
-            self.own[key] = np.zeros((len(rows), said.shape[1] * len(self.members)))
-        self.own[key][inside, which * said.shape[1] : (which + 1) * said.shape[1]] = said
+            self.own[key] = np.zeros((len(rows), predictions.shape[1] * len(self.members)))
+        self.own[key][inside, which * predictions.shape[1] : (which + 1) * predictions.shape[1]] = predictions
         return None
 
-    def _columns(self, said: Array) -> Array:
+    def _columns(self, predictions: Array) -> Array:
         """Probabilities of all classes but the first where there are two: the other is their complement."""
-        return said[:, 1:] if self.classes is not None and len(self.classes) == 2 else said
+        return predictions[:, 1:] if self.classes is not None and len(self.classes) == 2 else predictions
 
     def _inputs(self, layer: int, X: Array, rows: Array) -> Array:
         """What the members of a layer are fitted to."""
@@ -103,21 +103,22 @@ class StackingModel(Parts):
 
     def _combine(self, layer: int, y: Array, weight: Array, noise: Noise) -> None:
         seed = int(noise.child(f"{layer}/final").integers(SEEDS, (1,))[0])
-        said = self.own[f"said-{layer}"]
-        self.parts[f"{layer}-final"] = self.fit_part(self.final, said, y, weight, seed, always=False)
+        predictions = self.own[f"said-{layer}"]
+        self.parts[f"{layer}-final"] = self.fit_part(self.final, predictions, y, weight, seed, always=False)
 
     def features(self, X: Array, layer: int) -> Array:
         """What the members of the layers before `layer` make of rows, shape (n, width); X itself for layer 0."""
         found = X
         for below in range(layer):
-            said = [self._columns(outputs(self.parts[f"{below}-{name}"], found, self.classes)) for name in self.members]
-            found = np.concatenate(said, axis=1).astype(X.dtype)
+            members = [self.parts[f"{below}-{name}"] for name in self.members]
+            predictions = [self._columns(outputs(member, found, self.classes)) for member in members]
+            found = np.concatenate(predictions, axis=1).astype(X.dtype)
         return found
 
     def layer(self, X: Array, layer: int) -> Array:
         """What the combiner of a layer says, shape (n, k), or (n, 1) for a regression."""
-        said = self.features(X, layer + 1).astype(np.float64)
-        return outputs(self.parts[f"{layer}-final"], said, self.classes)
+        predictions = self.features(X, layer + 1).astype(np.float64)
+        return outputs(self.parts[f"{layer}-final"], predictions, self.classes)
 
     def predict(self, X: Array) -> Array:
         """The last combiner's answer, or the mean of all, shape (n, k), or (n,) for a regression."""
@@ -147,7 +148,7 @@ class _Stacked(HasDtype, Composite):
         bool,
         Doc(
             "Whether each layer is fitted to a part of the rows that no other layer sees, whose rows go through the "
-            "layers below as new rows would; otherwise every layer takes all rows, as the layer below said of them "
+            "layers below as new rows would; otherwise every layer takes all rows, as the layer below predicted them "
             "out of fold."
         ),
     ] = False
@@ -170,7 +171,7 @@ class _Stacked(HasDtype, Composite):
         return StackingModel(dict(listed(self.members)), member(self.final, "final"), classes, **plan)
 
     def finish(self, model: StackingModel) -> None:
-        # what members said of the training rows has served its turn
+        # out-of-fold predictions are no longer needed
         model.own = {}
 
     def check_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""Bayesian linear regression: a law of the weights and, of every prediction, its density."""
+"""Bayesian linear regression: a distribution of the weights and, of every prediction, its density."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BayesianRegressionModel:
             raise AttributeError(name) from None
 
     def state(self) -> dict[str, Array]:
-        """Where the factor was taken about, the law of theta, of the noise, and the evidence."""
+        """Where the factor was taken about, the distribution of theta, that of the noise, and the evidence."""
         return self._state
 
     def load(self, state: Mapping[str, Array]) -> None:
@@ -143,21 +143,21 @@ class BayesianRegressionModel:
         """Expected y, shape (n,)."""
         return np.matmul(x - self.point, self.mean[:-1]) + self.mean[-1]
 
-    def law(self, x: Array) -> Normal | StudentT:
-        """The law of y given each row, theta averaged out."""
+    def predictive(self, x: Array) -> Normal | StudentT:
+        """The distribution of y given each row, theta averaged out."""
         spread = (np.matmul(self.features(x), self.root) ** 2).sum(1)
         scale = np.sqrt(self.noise * (1 + spread))
         mean = self.predict(x)
         return Normal(mean, scale) if math.isinf(self.df) else StudentT(self.df, mean, scale)
 
-    def noise_law(self) -> InverseGamma:
-        """The law of the variance of the noise, where it has one."""
+    def noise_posterior(self) -> InverseGamma:
+        """The distribution of the variance of the noise, where it has one."""
         return InverseGamma(self.df / 2, self.df / 2 * self.noise[0])
 
     def draw(self, x: Array, noise: Noise) -> Floats:
         """y for every row, of one theta and one variance drawn from the posterior."""
         known = math.isinf(self.df)
-        variance = float(self.noise[0]) if known else float(self.noise_law().sample(noise.child("noise")))
+        variance = float(self.noise[0]) if known else float(self.noise_posterior().sample(noise.child("noise")))
         white = noise.child("weights").normal((1, len(self.mean)), like=self.mean)[0]
         theta = self.mean + math.sqrt(variance) * np.matmul(self.root, white)
         around = noise.child("target").normal((len(x), 1), like=self.mean)[:, 0]
@@ -193,7 +193,7 @@ class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
         Posterior covariance of (w, b); infinite where Student's t has none.
     noise_variance_ : float
         The variance of the noise, or its posterior mean.
-    noise_law_ : InverseGamma
+    noise_posterior_ : InverseGamma
         Law of the variance of the noise, of "normal-inverse-gamma" alone.
     log_evidence_ : float
         Log density of the targets given the rows, everything unknown averaged out (of "evidence": highest over the
@@ -226,8 +226,8 @@ class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
     weight_prior: Annotated[
         str | Recipe,
         Doc(
-            "Where the variances come from: chosen so that the target is most probable, given, or with a law of their "
-            "own."
+            "Where the variances come from: chosen so that the target is most probable, given, or with a prior of "
+            "their own."
         ),
     ] = "evidence"
     intercept: Annotated[
@@ -251,14 +251,14 @@ class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
         return LeastSquares(self.recipe("weight_prior"), self.standardize)
 
     def target_distribution(self, rows: np.ndarray[Any, Any]) -> Normal | StudentT:
-        return self.model_.law(rows)
+        return self.model_.predictive(rows)
 
     def draw_targets(self, rows: np.ndarray[Any, Any], noise: Noise) -> Floats:
         """The rows' targets share the weights that are drawn: they hang together as the posterior says."""
         return self.model_.draw(rows, noise)
 
     def _root(self) -> tuple[Floats, Floats]:
-        """Mean and root of the law of (w, b) for columns as they were given."""
+        """Mean and root of the covariance of (w, b) for columns as they were given."""
         check_is_fitted(self)
         mean, root, point = self.model_.mean.copy(), self.model_.root.copy(), self.model_.point
         mean[-1] -= np.matmul(point, mean[:-1])
@@ -301,12 +301,12 @@ class BayesianRegression(InChunks, DrawsNothing, DensityRegressor):
         return noise * df / (df - 2) if df > 2 else math.inf
 
     @property
-    def noise_law_(self) -> InverseGamma:
-        """Posterior law of the variance of the noise."""
+    def noise_posterior_(self) -> InverseGamma:
+        """Posterior of the variance of the noise."""
         check_is_fitted(self)
         if math.isinf(self.model_.df):
-            raise AttributeError('noise_law_ belongs to weight_prior="normal-inverse-gamma"')
-        return self.model_.noise_law()
+            raise AttributeError('noise_posterior_ belongs to weight_prior="normal-inverse-gamma"')
+        return self.model_.noise_posterior()
 
     @property
     def log_evidence_(self) -> float:

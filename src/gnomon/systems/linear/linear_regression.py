@@ -132,7 +132,7 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         if self.solver == "closed":
             raise UserValueError("L1 has no closed form", "l1", 'use solver="gradient" and optimizer="sgd"')
         if self.recipe("optimizer") != SGD():
-            what = "the proximal step of L1 belongs to plain gradient steps"
+            what = "L1 needs plain gradient steps"
             raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
 
     def make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:

@@ -84,7 +84,7 @@ class Posterior:
     ratio : float
         Variance of the noise over the prior variance of a weight.
     noise : float
-        Variance of the noise; with a law of it, the squared scale of Student's t.
+        Variance of the noise; with a distribution of it, the squared scale of Student's t.
     log_evidence : float
     df : float, default inf
         Degrees of freedom of Student's t; infinite where the variance is a number.
@@ -130,14 +130,15 @@ class NormalWeights(WeightPrior):
 
 @dataclass(frozen=True)
 class NormalInverseGamma(WeightPrior):
-    """The conjugate law of weights and noise: predictions follow Student's t (Bishop 2006, exercise 3.12).
+    """The conjugate prior of weights and noise: predictions follow Student's t (Bishop 2006, exercise 3.12).
 
     Parameters
     ----------
     variance : float in (0, inf), default 1
         Prior variance of each weight in units of the variance of the noise.
     concentration, rate : float in (0, inf), default 1
-        The variance of the noise follows an inverse gamma law, its reciprocal a gamma law of this shape and rate.
+        The variance of the noise follows an inverse gamma distribution: its reciprocal a gamma distribution of this
+        shape and rate.
     """
 
     short: ClassVar[str] = "normal-inverse-gamma"
@@ -177,7 +178,7 @@ class Evidence(WeightPrior):
             One row, or rows of weight 1 together, beside an intercept without prior.
         """
         if products.n <= 0:
-            what = "1 sample, and an intercept without prior, leave nothing to measure the noise by"
+            what = "X must have at least 2 samples for an intercept without prior, got 1 sample"
             raise UserValueError(what, "X", 'give more rows, or weight_prior="normal"')
         whole = products.rest + float((products.target**2).sum())
         least = FLOOR * whole / products.n or 1.0

@@ -210,8 +210,8 @@ class Sweeps(OnFirstProcess):
         record = record_of(chain.now, chain.sides[0], 0.0)
         if self.recipe.learn_priors:
             mass = float(chain.sides[0].weight.sum())
-            law = Gamma(1 + mass / 2, self.priors.noise + record["loss"] * mass / 2)
-            chain.noise_variance = 1 / float(law.sample(noise.child("precision"), shape=(1,))[0])
+            posterior = Gamma(1 + mass / 2, self.priors.noise + record["loss"] * mass / 2)
+            chain.noise_variance = 1 / float(posterior.sample(noise.child("precision"), shape=(1,))[0])
         if state.done >= self.recipe.burn_in:
             model.keep(chain.now.user_factors, chain.now.item_factors, chain.noise_variance)
         return record, state.done + 1 == self.recipe.burn_in + self.recipe.draws

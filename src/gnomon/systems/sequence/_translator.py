@@ -153,7 +153,7 @@ class Seq2SeqModel(Module):
         given : int64 tensor of shape (n, T)
             ``<s>`` and the true tokens: teacher forcing.
         forced : bool tensor of shape (n, T), optional
-            Where False the decoder reads the token that it would have said instead; all True where left out.
+            Where False the decoder reads the token that it would have predicted instead; all True where left out.
         """
         s = self.first(memory)
         if self.attention is None and forced is None:
@@ -174,8 +174,9 @@ class Seq2SeqModel(Module):
         token = given[:, 0]
         for t in range(given.shape[1]):
             if t:
-                said = found[-1].detach().argmax(1)
-                token = torch.where(forced[:, t], given[:, t], said + (said > 0).to(said.dtype) * (EOS - 1))
+                predicted = found[-1].detach().argmax(1)
+                own = predicted + (predicted > 0).to(predicted.dtype) * (EOS - 1)
+                token = torch.where(forced[:, t], given[:, t], own)
             s, row = self.advance(self.drop_target(self.target_embedding(token)), s, memory)
             found.append(self.head(self.drop_out(row)))
         return torch.stack(found, 1)

@@ -70,11 +70,11 @@ class Estimate:
         """
         row = np.repeat(self.unigram[None], order.size, axis=0)
         for k, context in enumerate(contexts, 2):
-            asked = order >= k
+            wanted = order >= k
             if self.floor is not None:
-                asked = order == k
-                row[asked] = self.floor
-            known = np.flatnonzero(asked & (context >= 0))
+                wanted = order == k
+                row[wanted] = self.floor
+            known = np.flatnonzero(wanted & (context >= 0))
             if not known.size:
                 continue
             row[known] *= self.weight[k - 2][context[known], None]
