@@ -156,7 +156,7 @@ def test_ctrl_c_saves_the_run(tmp_path, whole):
     with pytest.warns(UserWarning, match="resume=True"):
         found = sample_chain(_after(900), run=tmp_path / "a", **options())
     same(load_draws(tmp_path / "a"), found)
-    with pytest.raises(UserValueError, match="another target"):
+    with pytest.raises(UserValueError, match="the target must be that"):
         sample_chain(_after(10**9, wide), run=tmp_path / "a", resume=True)
     same(sample_chain(bell, run=tmp_path / "a", resume=True), whole)
 
@@ -212,7 +212,7 @@ def _edit(path, **changes):
     ("act", "words"),
     [
         (lambda f: sample_chain(bell, run=f, **options()), "exists and is not empty"),
-        (lambda f: sample_chain(bell, "metropolis", run=f, resume=True), "moved by HMC"),
+        (lambda f: sample_chain(bell, "metropolis", run=f, resume=True), "kernel and adapt must be those of the saved chains, HMC"),
         (
             lambda f: sample_chain(bell, HMC(steps=3), run=f, resume=True),
             "another kernel|the kernel must be that of the chains",
@@ -270,7 +270,7 @@ def test_a_model_that_has_changed_is_another_target(tmp_path):
     more = sample_chain(rbm, "gibbs", run=tmp_path / "a", resume=True, draws=9)
     assert np.array_equal(more.values["visible"][:, :5], first.values["visible"])
     other = gnomon.RBM(n_hidden=2, epochs=3, random_state=0).fit(X)
-    with pytest.raises(UserValueError, match="another target"):
+    with pytest.raises(UserValueError, match="the target must be that"):
         sample_chain(other, "gibbs", run=tmp_path / "a", resume=True, draws=12)
 
 
