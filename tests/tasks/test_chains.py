@@ -212,7 +212,10 @@ def _edit(path, **changes):
     ("act", "words"),
     [
         (lambda f: sample_chain(bell, run=f, **options()), "exists and is not empty"),
-        (lambda f: sample_chain(bell, "metropolis", run=f, resume=True), "kernel and adapt must be those of the saved chains, HMC"),
+        (
+            lambda f: sample_chain(bell, "metropolis", run=f, resume=True),
+            "kernel and adapt must be those of the saved chains, HMC",
+        ),
         (
             lambda f: sample_chain(bell, HMC(steps=3), run=f, resume=True),
             "another kernel|the kernel must be that of the chains",

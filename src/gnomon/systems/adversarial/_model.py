@@ -61,7 +61,7 @@ class Player(nn.Module):
 
 
 class GANModel(Module):
-    r"""x = shift + scale * g(z) with z of a law without parameters, and a critic that sees (x - shift) / scale.
+    r"""x = shift + scale * g(z) with z of a distribution without parameters, and a critic that sees (x - shift) / scale.
 
     Where rows have classes y it is g(z, y), a network with noise inputs, and the critic sees y too.
 
@@ -74,7 +74,7 @@ class GANModel(Module):
         From (n, n_features) to (n, 1), logits.
     bounded : bool
         Whether g ends in a hyperbolic tangent, so that rows stay within shift +- scale.
-    law : {"normal", "uniform"}
+    distribution : {"normal", "uniform"}
         Of the numbers z: standard normal, or uniform on (0, 1).
     n_classes : int or None
         Where rows have classes; ``shares`` are theirs then, which draws of y follow.
@@ -86,11 +86,11 @@ class GANModel(Module):
     shares: torch.Tensor
 
     def __init__(
-        self, n_features: int, n_latent: int, generator: Player, critic: Player, *, bounded: bool, law: str,
+        self, n_features: int, n_latent: int, generator: Player, critic: Player, *, bounded: bool, distribution: str,
         n_classes: int | None, dtype: torch.dtype,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.n_latent, self.bounded, self.law = n_latent, bounded, law
+        self.n_latent, self.bounded, self.distribution = n_latent, bounded, distribution
         self.generator, self.critic = generator, critic
         self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
         self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
@@ -126,13 +126,13 @@ class GANModel(Module):
 
     def sample_prior(self, n: int, noise: Noise) -> torch.Tensor:
         """n draws of z."""
-        draw = noise.normal if self.law == "normal" else noise.uniform
+        draw = noise.normal if self.distribution == "normal" else noise.uniform
         z: torch.Tensor = draw((n, self.n_latent), like=self.shift)
         return z
 
     def log_prior(self, z: torch.Tensor) -> torch.Tensor:
         """Log density of codes that were drawn, shape (n,)."""
-        if self.law == "uniform":
+        if self.distribution == "uniform":
             return z.new_zeros(len(z))
         return -0.5 * (z.square() + math.log(2 * math.pi)).sum(1)
 

@@ -80,7 +80,7 @@ class Adversarial(HasCodes, GradientSteps, Scheduled, Clipped, HasDtype, System)
         generator = self._player("generator", self.n_latent, n_features, n_classes, precision)
         critic = self._player("critic", n_features, 1, n_classes, precision)
         return GANModel(
-            n_features, self.n_latent, generator, critic, bounded=self.scaling == "range", law=self.noise,
+            n_features, self.n_latent, generator, critic, bounded=self.scaling == "range", distribution=self.noise,
             n_classes=n_classes, dtype=precision,
         )  # fmt: skip
 
