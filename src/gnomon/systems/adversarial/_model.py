@@ -61,7 +61,7 @@ class Player(nn.Module):
 
 
 class GANModel(Module):
-    r"""x = shift + scale * g(z) with z of a distribution without parameters, and a critic that sees (x - shift) / scale.
+    r"""x = shift + scale * g(z) with z of a fixed distribution, and a critic that sees (x - shift) / scale.
 
     Where rows have classes y it is g(z, y), a network with noise inputs, and the critic sees y too.
 
