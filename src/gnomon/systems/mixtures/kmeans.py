@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Annotated, Any, ClassVar, Self
 
+import numba
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans as Library
-from sklearn.metrics import euclidean_distances, pairwise_distances_argmin
+from sklearn.metrics import euclidean_distances
 
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
@@ -21,12 +21,15 @@ from gnomon.evaluation.score import Score
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.systems.mixtures._base import distinct_rows
-from gnomon.systems.mixtures.seeding import far_apart
+from gnomon.systems.mixtures.seeding import far_apart, squared_from
 from gnomon.training.group import current as current_group
 from gnomon.training.one_process import OnFirst
 from gnomon.training.procedure import Problem
 
 __all__ = ["KMeans", "KMeansModel"]
+
+BLOCK = 1 << 17
+"""Numbers of a block of rows, and of their distances from the centers: what a core's cache holds."""
 
 
 class KMeansModel:
@@ -54,8 +57,13 @@ class KMeansModel:
         self.centers = np.array(state["centers"])
 
     def nearest(self, x: Array) -> Array:
-        """Index of the nearest center, shape (n,)."""
-        return pairwise_distances_argmin(x, self.centers)
+        """Index of the nearest center, the first of equals, shape (n,)."""
+        middle = self.centers.mean(axis=0, dtype=np.float64)  # differences keep their digits far from the origin
+        centers = self.centers - middle
+        norms, factors = np.einsum("ij,ij->i", centers, centers), np.ascontiguousarray(-2 * centers.T)
+        block = max(1, BLOCK // max(centers.shape))
+        blocks = (np.matmul(x[i : i + block] - middle, factors) + norms for i in range(0, len(x), block))
+        return np.concatenate([np.zeros(0, np.int64), *(np.argmin(scores, axis=1) for scores in blocks)])
 
     def distances(self, x: Array) -> Array:
         """Distance from every center, shape (n, k)."""
@@ -63,8 +71,7 @@ class KMeansModel:
 
     def squared_distance(self, x: Array) -> Array:
         """Squared distance from the nearest center in float64, shape (n,)."""
-        gap = x - self.centers[self.nearest(x)]
-        return np.einsum("ij,ij->i", gap, gap, dtype=np.float64)
+        return squared_from(x, self.centers, self.nearest(x))
 
 
 def _cluster(problem: Problem, examples: Examples, n_clusters: int, options: Mapping[str, Any]) -> dict[str, float]:
@@ -73,7 +80,7 @@ def _cluster(problem: Problem, examples: Examples, n_clusters: int, options: Map
 
     def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
         noise = problem.noise.child("seeds").at(next(start))
-        return X[far_apart(X.astype(np.float64), weight, n_clusters, noise)]
+        return X[far_apart(X.astype(np.float64, copy=False), weight, n_clusters, noise)]
 
     library = Library(n_clusters, init=seeds, random_state=0, **options)
     with warnings.catch_warnings():
@@ -90,11 +97,18 @@ def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
     scikit-learn's threads add up in the order in which they end, so that the last bits of its centers may change from
     fit to fit; its clusters do not.
     """
-    n, k = len(X), len(centers)
-    members = sparse.csr_array((weight.astype(np.float64), (labels, np.arange(n))), shape=(k, n))
-    rows = members.sum(axis=1)
-    means = (members @ X.astype(np.float64)) / np.where(rows > 0, rows, 1.0)[:, None]
-    return np.where(rows[:, None] > 0, means, centers).astype(X.dtype)
+    sums, rows = np.zeros(centers.shape), np.zeros(len(centers))
+    _add_up(X, weight, labels, sums, rows)
+    return np.where(rows[:, None] > 0, sums / np.where(rows > 0, rows, 1.0)[:, None], centers).astype(X.dtype)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _add_up(X: Array, weight: Array, labels: Array, sums: Array, rows: Array) -> None:
+    """Weighted sums of the rows of each label, (k, d), and their weights, (k,)."""
+    for i in range(len(X)):
+        rows[labels[i]] += weight[i]
+        for j in range(X.shape[1]):
+            sums[labels[i], j] += weight[i] * X[i, j]
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, System):
@@ -144,7 +158,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         n, k = len(examples.X), self.n_clusters
         if n < k:
             raise UserValueError(f"n_clusters must be at most n_samples={n}, got n_clusters={k}", "n_clusters")
-        distinct = distinct_rows(examples.X[examples.weight > 0], k)
+        counted = examples.weight > 0
+        distinct = distinct_rows(examples.X if counted.all() else examples.X[counted], k)
         if distinct < k and current_group().rank == 0:
             warnings.warn(
                 f"{k} clusters, {distinct} distinct rows: some clusters stay empty; use fewer",

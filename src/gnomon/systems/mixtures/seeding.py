@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Noise
+from gnomon.contracts import Array, Noise
 
-__all__ = ["clusters", "far_apart", "representative"]
+__all__ = ["clusters", "far_apart", "representative", "squared_from"]
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int
     Cost O(n d k log k).
     """
     trials = 2 + int(np.log(k))
-    norms = (x * x).sum(1)
+    x = np.ascontiguousarray(x)
     direction = noise.child("direction").normal((x.shape[1],), like=x)
     order = np.argsort(np.matmul(x, direction), kind="stable")
 
@@ -52,22 +53,41 @@ def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int
         u = noise.uniform((1, n), number, like=edges)[0] * edges[-1]
         return order[np.minimum(np.searchsorted(edges, u, side="right"), len(mass) - 1)]
 
-    def squared(rows: NDArray[np.int64]) -> Floats:
-        out = np.matmul(-2 * x[rows], x.T)
-        out += norms
-        out += norms[rows, None]
-        return np.maximum(out, 0.0, out=out)
-
     chosen = draw(weight, 1, 0)
-    nearest = squared(chosen)[0]
+    nearest = squared_from(x, x[chosen], np.zeros(len(x), np.int64))
+    gaps = np.empty((trials, len(x)))
     for c in range(1, k):
         mass = weight * nearest
         candidates = draw(mass if mass.any() else weight, trials, c)
-        gaps = squared(candidates)
-        np.minimum(gaps, nearest, out=gaps)
+        _nearer(x, x[candidates], nearest, gaps)
         best = int(np.argmin(np.matmul(gaps, weight)))
-        chosen, nearest = np.append(chosen, candidates[best]), gaps[best]
+        chosen, nearest = np.append(chosen, candidates[best]), gaps[best].copy()
     return chosen
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def squared_from(x: Array, centers: Array, labels: NDArray[np.int64]) -> Floats:
+    """Squared distance of each row from the center of its label, in float64, shape (n,)."""
+    out = np.empty(len(x))
+    for i in range(len(x)):
+        total = 0.0
+        for j in range(x.shape[1]):
+            gap = np.float64(x[i, j]) - np.float64(centers[labels[i], j])
+            total += gap * gap
+        out[i] = total
+    return out
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _nearer(x: Floats, candidates: Floats, nearest: Floats, gaps: Floats) -> None:
+    """Squared distance of each row from each candidate or from what is nearest already, into gaps (trials, n)."""
+    for i in range(len(x)):
+        for t in range(len(candidates)):
+            total = 0.0
+            for j in range(x.shape[1]):
+                gap = x[i, j] - candidates[t, j]
+                total += gap * gap
+            gaps[t, i] = min(total, nearest[i])
 
 
 def clusters(x: Floats, weight: Floats, seeds: Floats, sweeps: int = 20) -> NDArray[np.int64]:
