@@ -72,6 +72,16 @@ def test_the_chain_rule_step_by_step_causality_and_padding(layer):
     ended = np.exp(small.log_prob(Ragged.of(finished))).sum()
     values, _ = small.token_log_prob(Ragged.of([list(s) for s in itertools.product([0, 3], repeat=4)]))
     assert ended + np.exp(values.reshape(-1, 5)[:, :4].sum(1)).sum() == pytest.approx(1, abs=1e-12)
+    # <s> is read and never foretold: the loss has the tokens and the ends of <s> 3 4 </s> <s> 4 </s>
+    batch = Batches(Examples({"X": bordered(Ragged.of([[3, 4], [4]]), 5)}), Lanes(1, 6)).step(0, 0)
+    found = NextTokenLoss(carry=False)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
+    known = torch.log_softmax(made.scores(torch.tensor([[BOS, 3, 4, EOS, BOS, 4]]))[0], 2)[0]
+    said = [
+        known[t, token - 1 if token > BOS else token].item()
+        for t, token in ((0, 3), (1, 4), (2, EOS), (4, 4), (5, EOS))
+    ]
+    term = found.terms["cross_entropy"]
+    assert (term.sum.item(), term.weight) == (pytest.approx(-sum(said)), 5)
     # mean over non-pad positions: perplexity of the system
     fitted = gnomon.RNNLM(n_hidden=4, n_embedding=3, epochs=1, early_stopping="off", random_state=0).fit([CYCLE] * 9)
     text = [CYCLE, "a", "b c"]
