@@ -123,7 +123,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         "[0, 1]",
         Doc("Fraction of the decoder's inputs in training that are the true tokens; the others are its own guesses."),
     ] = 1.0
-    epochs: int = 60
+    epochs: int = 30
     batch_size: int | None = 32
     learning_rate: float = 3e-3
     clip: float | None = 1.0
