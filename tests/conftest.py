@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import sys
@@ -35,6 +36,14 @@ def random_states() -> dict[str, Any]:
     if "torch" in sys.modules:
         states["torch"] = sys.modules["torch"].get_rng_state().numpy().tobytes()
     return states
+
+
+@pytest.fixture(autouse=True)
+def processor_time(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Write the processor time of a test and of processes that it started into the JUnit report."""
+    begun = sum(os.times()[:4])
+    yield
+    request.node.user_properties.append(("processor", f"{sum(os.times()[:4]) - begun:.2f}"))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from gnomon.catalog import entry
 from gnomon.testing import arrays_of
 from gnomon.training.launch import launch
-from oracles.ways import EVERY, case, first_of, made
+from oracles.ways import EVERY, brief, case, first_of
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5}
 ROWS = 37
@@ -26,7 +26,7 @@ FAMILIES = sorted({family(way) for way in EVERY})
 def fit(way, dtype):
     """Arrays of a fit in this process, or in this group."""
     X, y = first_of(case(way).X, ROWS), None if case(way).y is None else case(way).y[:ROWS]
-    system, options = made(way), {}
+    system, options = brief(way), {}
     if isinstance(X, np.ndarray):
         X = X.astype(dtype)
         options["sample_weight"] = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))

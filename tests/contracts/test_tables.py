@@ -8,7 +8,8 @@ from scipy import sparse
 import gnomon
 from gnomon.errors import UserError, UserValueError
 from gnomon.testing import arrays_of
-from oracles.ways import TABLES, case, made, one_per_domain, takes_missing
+from oracles.ways import TABLES, brief, one_per_domain, takes_missing
+from oracles.ways import brief_case as case
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -21,7 +22,7 @@ def test_other_layouts_fit_as_a_fresh_copy(name, tmp_path):
     wide = np.zeros((2 * len(X), X.shape[1]))
     wide[::2] = X
     for other in (mapped, np.asfortranarray(X), wide[::2], X.astype(">f8"), X.astype(object)):
-        found = arrays_of(made(name).fit(other, y))
+        found = arrays_of(brief(name).fit(other, y))
         for key, value in reference.items():
             np.testing.assert_allclose(found[key], value, rtol=0, atol=1e-12)
     assert (tmp_path / "x.npy").read_bytes() == before
@@ -51,7 +52,7 @@ def test_what_is_no_table_is_refused_in_one_line(name, spoil, parts):
     if takes_missing(name) and "missing" in parts:
         return  # takes missing values
     with pytest.raises(UserError) as caught:
-        made(name).fit(spoil(X), y)
+        brief(name).fit(spoil(X), y)
     said = str(caught.value)
     assert all(part in said for part in parts), said
     assert "\n" not in said
@@ -63,14 +64,14 @@ def test_a_sparse_table_is_refused_in_one_line(name):
     """One input for every system; the others are refused by the domain, once for each."""
     X, y = case(name).X, case(name).y
     with pytest.raises(UserError, match="Sparse data"):
-        made(name).fit(sparse.csr_array(X), y)
+        brief(name).fit(sparse.csr_array(X), y)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_other_columns_are_refused_in_one_line(name):
     X, y = case(name).X, case(name).y
     frame = pd.DataFrame(X, columns=list("abcde"))
-    fitted = made(name).fit(frame, y)
+    fitted = brief(name).fit(frame, y)
     verb = next(getattr(fitted, one) for one in ("predict", "transform", "score") if hasattr(fitted, one))
     with pytest.raises(UserValueError, match=r"unseen at fit time: - z.*give the columns of the fit$"):
         verb(frame.rename(columns={"a": "z"}))
@@ -85,4 +86,4 @@ def test_other_columns_are_refused_in_one_line(name):
 def test_weights_are_refused_in_one_line(name, options):
     X, y = case(name).X, case(name).y
     with pytest.raises(UserError, match="sample_weight"):
-        made(name).fit(X, y, **options)
+        brief(name).fit(X, y, **options)

@@ -103,6 +103,8 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""
+EPOCHS = 4
+"""Enough for all that does not ask what was learned; a system of networks has sixty before it improves."""
 EVERY = {name: (name, {}) for name in NAMES} | MORE
 
 
@@ -110,6 +112,20 @@ def made(way: str, **changes: Any) -> Any:
     """The system of a way, unfitted, small and with a seed."""
     name, own = EVERY[way]
     return gnomon.make(name, **{"random_state": 0, **entry(name).tiny, **own, **changes})
+
+
+def brief(way: str, **changes: Any) -> Any:
+    """The same for what holds after any number of steps: few epochs."""
+    system = made(way)
+    epochs = getattr(system, "epochs", 0) if "epochs" in system.get_params(deep=False) else 0
+    return system.set_params(**({"epochs": min(epochs, EPOCHS)} if epochs else {}), **changes)
+
+
+@functools.cache
+def brief_case(way: str) -> Case:
+    """The case of a system that has learned little; the same one where all its fits are short."""
+    short = brief(way)
+    return case(way) if short.get_params(deep=False) == made(way).get_params(deep=False) else Case(short)
 
 
 @functools.cache
