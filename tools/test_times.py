@@ -42,13 +42,17 @@ class Times:
 
     @property
     def of_systems(self) -> float:
-        """Seconds that follow the number of systems."""
-        return sum(sum(part.values()) for part in self.parts.values())
+        """Seconds of the systems' own tests and contracts."""
+        return float(sum(sum(part.values()) for part in self.parts.values()))
 
     def minutes(self, systems: int) -> float:
-        """Time of the whole suite on two cores with so many systems, in families as large as today's."""
-        per_system = (self.of_systems + sum(self.launches.values())) / len(ENTRIES)
-        return (self.fixed + systems * per_system) / CORES / 60
+        """Time of the whole suite on two cores with so many systems, of today's kinds in families of today's size."""
+        return (self.fixed + systems * self.per_system) / CORES / 60
+
+    @property
+    def per_system(self) -> float:
+        """Seconds that a system adds: its own, and its part of the launch of its family."""
+        return (self.of_systems + sum(self.launches.values())) / max(1, len(self.systems))
 
 
 def read(report: Path) -> Times:
@@ -86,7 +90,7 @@ def table(times: Times) -> str:
         "|---|" + "--:|" * (len(columns) + 3),
     ]
     for family, found in sorted(times.parts.items(), key=lambda pair: -sum(pair[1].values())):
-        n = list(FAMILY.values()).count(family)
+        n = max(1, sum(FAMILY[one] == family for one in times.systems))
         cells = [f"{found[part] / n:.1f}" for part in columns]
         whole = f"{sum(found.values()) / n:.1f} | {times.launches[family]:.0f}"
         lines.append(f"| {family} | {n} | {' | '.join(cells)} | {whole} |")
@@ -105,9 +109,9 @@ def main() -> int:
     print(table(times))
     slowest = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in times.systems.most_common(6))
     print(f"\nfixed {times.fixed:.0f} s, launches {sum(times.launches.values()):.0f} s; contracts of {slowest}")
-    print(
-        f"{len(ENTRIES)} systems: {times.minutes(len(ENTRIES)):.0f} minutes on {CORES} cores; {given.systems}: {forecast:.0f}"
-    )
+    n, most = len(times.systems), (60 * CORES * given.minutes - times.fixed) / given.systems
+    print(f"{n} systems: {times.minutes(n):.0f} minutes on {CORES} cores; {given.systems}: {forecast:.0f}")
+    print(f"a system adds {times.per_system:.0f} s; it may add {most:.0f} s for {given.minutes:.0f} minutes")
     return int(forecast > given.minutes)
 
 
