@@ -209,6 +209,7 @@ def test_a_trained_critic_of_two_normals_approaches_the_density_ratio():
     assert np.allclose(model.judge(at).detach(), exact, atol=0.12)
 
 
+@pytest.mark.spec("GEN-093", "GEN-094")
 def test_each_player_is_given_its_own_loss_and_the_other_no_gradient():
     model = Pair()
     with torch.no_grad():

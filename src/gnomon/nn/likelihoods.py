@@ -10,21 +10,33 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from gnomon.contracts import Noise
 from gnomon.distributions.domains import Binary, Real
+from gnomon.distributions.table import Categorical
+from gnomon.distributions.whole import Categories
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["BernoulliLikelihood", "GaussianLikelihood", "Head", "Likelihood"]
+__all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "GaussianLikelihood", "Head", "Likelihood"]
 
 
 class Head(nn.Module):
     """p(x | z) of a decoder's answer, shape (n, width * d)."""
 
     width: int = 1
+    seen: int = 1
+    """Numbers that an encoder sees of each column."""
+
+    def begin(self, X: Any, weight: Any) -> None:
+        """Take what the training rows say of the columns alone."""
+
+    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+        """What an encoder sees of rows, shape (n, seen * d)."""
+        return x
 
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Log p(x | z) in nats, shape (n,)."""
@@ -46,7 +58,9 @@ class Likelihood(Recipe):
     domain: ClassVar[Any]
     """What the rows must be."""
     scales: ClassVar[bool]
-    """Whether rows may be shifted and scaled before."""
+    """Whether the likelihood is one of rows that were shifted and scaled."""
+    codes: ClassVar[bool] = False
+    """Whether the columns are codes, of which neither mean nor scale says anything."""
 
     def build(self, columns: int, dtype: torch.dtype) -> Head:
         """The distribution of rows of so many columns."""
@@ -73,6 +87,10 @@ class _Bernoulli(Head):
         super().__init__()
         self.register_buffer("offset", torch.zeros(columns, dtype=dtype))
 
+    def begin(self, X: Any, weight: Any) -> None:
+        mean = np.clip(np.average(X, axis=0, weights=np.asarray(weight, np.float64)), 0.01, 0.99)
+        self.offset.copy_(torch.from_numpy(np.log(mean) - np.log1p(-mean)))
+
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         logits = raw + self.offset
         return -functional.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(1)
@@ -83,6 +101,65 @@ class _Bernoulli(Head):
     def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
         draws: torch.Tensor = noise.bernoulli_logits((raw + self.offset).detach())
         return draws
+
+
+@dataclass(frozen=True)
+class CategoricalLikelihood(Likelihood):
+    """Columns of codes 0 to n - 1, independent given z; the decoder answers log weights beside those of the shares.
+
+    The encoder sees a 1 at the place of each code. What stands for a mean is the likeliest code.
+
+    Parameters
+    ----------
+    n : int in [2, inf), default 2
+        Categories of every column.
+    """
+
+    short: ClassVar[str] = "categorical"
+    scales: ClassVar[bool] = False
+    codes: ClassVar[bool] = True
+    n: Annotated[int, "[2, inf)"] = 2
+
+    @property
+    def domain(self) -> Any:
+        """Codes of so many categories."""
+        return Categories(self.n)
+
+    def build(self, columns: int, dtype: torch.dtype) -> Head:
+        """The distribution."""
+        return _Categories(columns, self.n, dtype)
+
+
+class _Categories(Head):
+    offset: torch.Tensor
+
+    def __init__(self, columns: int, n: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.width = self.seen = self.n = n
+        self.register_buffer("offset", torch.zeros(n, columns, dtype=dtype))
+
+    def begin(self, X: Any, weight: Any) -> None:
+        weight = np.asarray(weight, np.float64)
+        shares = np.stack([np.average(code == X, axis=0, weights=weight) for code in range(self.n)])
+        self.offset.copy_(torch.from_numpy(np.log(np.clip(shares, 0.01, 0.99))))
+
+    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.one_hot(x.long(), self.n).to(x.dtype).flatten(1)
+
+    def _logits(self, raw: torch.Tensor) -> torch.Tensor:
+        """Log weights, shape (n, d, categories)."""
+        return (raw.reshape(len(raw), *self.offset.shape) + self.offset).transpose(1, 2)
+
+    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        log_p = self._logits(raw).log_softmax(2)
+        return log_p.gather(2, x.long()[:, :, None])[:, :, 0].sum(1)
+
+    def mean(self, raw: torch.Tensor) -> torch.Tensor:
+        return self._logits(raw).argmax(2).to(raw.dtype)
+
+    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
+        draws: torch.Tensor = Categorical(self._logits(raw).detach()).sample(noise)
+        return draws.to(raw.dtype)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Predictors that are trained by gradient, learning from a stream of chunks."""
+"""Systems that are trained by gradient, learning from a stream of chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gnomon.training.procedure import Problem, diverged
 from gnomon.training.schedules import Constant
 from gnomon.training.stopping import Off
 
-__all__ = ["OnlineClassifier", "OnlineRegressor"]
+__all__ = ["OnlineClassifier", "OnlineModel", "OnlineRegressor"]
 
 
 class _Online(System):
@@ -83,6 +83,37 @@ class _Online(System):
         self._set_fitted(self.model_, FitResult(self.n_steps_ + state.update, records))
         self._stream = stream
         return self
+
+
+class OnlineModel(_Online):
+    """A model of rows alone with `partial_fit`."""
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """One pass of gradient steps over a chunk of rows, going on from the chunks (or the fit) before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            An empty chunk changes nothing.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        UserValueError
+            A schedule or early stopping, which count epochs.
+
+        Notes
+        -----
+        As of `OnlineClassifier.partial_fit`.
+        """
+        self.check_parameters()
+        first = not hasattr(self, "model_")
+        if not first and is_empty(X):
+            return self
+        with self._all_or_nothing():
+            rows = self._rows(X, reset=first)
+            return self._learn(Examples({"X": rows}, row_weights(sample_weight, len(rows), rows.dtype)))
 
 
 class OnlineClassifier(Classifier, _Online):

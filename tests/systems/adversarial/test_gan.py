@@ -38,7 +38,7 @@ def fitted():
                random_state=0).fit(ring())  # fmt: skip
 
 
-@pytest.mark.spec("GEN-093")
+@pytest.mark.spec("GEN-093", "GEN-097")
 def test_rows_of_a_ring(fitted):
     fresh = ring(seed=1)
     made = fitted.sample(600, random_state=0)
@@ -164,6 +164,7 @@ def test_convolutions_on_digits():
     assert weights.std().item() == pytest.approx(0.02, rel=0.1)
 
 
+@pytest.mark.spec("GEN-093", "GEN-097")
 def test_batch_statistics_of_real_and_made_rows_are_apart():
     critic = DenseEncoder((4,), batch_norm=True)
     gan = GAN(n_latent=2, critic=critic, epochs=1, random_state=0, dtype="float64").fit(ring(64))

@@ -10,10 +10,11 @@ import torch
 from scipy import stats
 from sklearn.decomposition import PCA
 
+import gnomon
 from gnomon.data import load, split
 from gnomon.errors import UserValueError
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
-from gnomon.nn.likelihoods import BernoulliLikelihood, GaussianLikelihood
+from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.variational import ELBO, IWAE
 from gnomon.systems.factors.ppca import PPCA
@@ -121,7 +122,7 @@ def digits():
     return train, test, VAE(likelihood="bernoulli", epochs=25, random_state=0).fit(train)
 
 
-@pytest.mark.spec("GEN-086", "BAY-66")
+@pytest.mark.spec("GEN-086", "BAY-64", "BAY-66")
 def test_binary_digits(digits):
     train, test, vae = digits
     scores = vae.evaluate(test)
@@ -177,7 +178,7 @@ def test_convolutions_binary_codes_and_importance_weights():
     assert math.isfinite(wide.score(X))
 
 
-@pytest.mark.spec("BAY-64")
+@pytest.mark.spec("BAY-64", "GEN-084", "GEN-086")
 def test_likelihoods_are_those_of_torch():
     random = np.random.default_rng(0)
     raw, x = torch.tensor(random.normal(size=(4, 3))), torch.tensor(random.normal(size=(4, 3)))
@@ -204,6 +205,68 @@ def test_likelihoods_are_those_of_torch():
     )
 
 
+@pytest.mark.spec("GEN-086", "BAY-64")
+def test_categories_are_those_of_torch_and_two_are_a_bernoulli(tmp_path):
+    random = np.random.default_rng(0)
+    raw = torch.tensor(random.normal(size=(4, 9)))
+    x = torch.tensor(random.integers(0, 3, (4, 3)).astype(float))
+    head = CategoricalLikelihood(3).build(3, torch.float64)
+    head.begin(np.array([[0, 1, 2], [0, 1, 1], [2, 0, 0], [1, 1, 0.0]]), np.ones(4))
+    shares = np.array([[0.5, 0.25, 0.5], [0.25, 0.75, 0.25], [0.25, 0.01, 0.25]])
+    logits = (raw.reshape(4, 3, 3) + torch.tensor(np.log(shares))).transpose(1, 2)
+    law = torch.distributions.Categorical(logits=logits)
+    assert torch.allclose(head.log_prob(raw, x), law.log_prob(x).sum(1))
+    assert torch.equal(head.mean(raw), law.probs.argmax(2).double())
+    assert head.inputs(x).reshape(4, 3, 3).argmax(2).equal(x.long()) and head.inputs(x).sum() == 12
+    draws = head.sample(raw.repeat(4000, 1), Noise(0, "x")).reshape(4000, 4, 3)
+    for code in range(3):  # 36 frequencies within 5 standard errors
+        found, p = (draws == code).double().mean(0), law.probs[..., code]
+        assert ((found - p).abs() < 5 * (p * (1 - p) / 4000).sqrt()).all()
+    two, coins = CategoricalLikelihood(2).build(3, torch.float64), BernoulliLikelihood().build(3, torch.float64)
+    bits, both = (x > 0).double(), torch.tensor(random.normal(size=(4, 6)))
+    assert torch.allclose(two.log_prob(both, bits), coins.log_prob(both[:, 3:] - both[:, :3], bits))
+    # three patterns of codes: log p is log(1/3) at best, of independent columns -6 log 3; by chance 0.4 % are patterns
+    X = np.array([[0, 1, 2, 0, 1, 2], [2, 2, 0, 1, 0, 0], [1, 0, 1, 2, 2, 1]])[random.integers(0, 3, 150)]
+    vae = VAE(likelihood=CategoricalLikelihood(3), n_latent=2, epochs=60, learning_rate=0.01, random_state=0).fit(X)
+    assert -3 * math.log(3) < vae.score(X) < -math.log(3) + 0.1
+    made = vae.sample(200, random_state=0)
+    assert (made[:, None] == np.unique(X, axis=0)[None]).all(2).any(1).mean() > 0.4
+    assert np.array_equal(vae.reconstruct(X[:9]), X[:9])
+    again = gnomon.load(vae.save(tmp_path / "model"))
+    assert again.score(X) == vae.score(X) and np.array_equal(
+        again.sample(5, random_state=1), vae.sample(5, random_state=1)
+    )
+    conv = VAE(
+        likelihood=CategoricalLikelihood(3), encoder="conv", decoder="conv", image_shape=(4, 4), n_latent=2, epochs=1
+    )
+    assert conv.fit(random.integers(0, 3, (20, 16))).sample(2).shape == (2, 16)
+    with pytest.raises(UserValueError, match="must hold a code 0 to 2, got 3"):
+        VAE(likelihood=CategoricalLikelihood(3)).fit(np.array([[0, 3], [1, 1]]))
+
+
+@pytest.mark.spec("BAY-66")
+def test_a_stream_of_chunks_raises_the_bound_of_rows_that_it_has_not_seen():
+    X = np.asarray(load("digits").view("binary"), np.float32)
+    train, test = X[:900], X[900:1200]
+    vae = VAE(likelihood="bernoulli", batch_size=50, random_state=0)
+    bounds = []
+    for number in range(18):  # three times over nine chunks
+        chunk = train[number % 9 * 100 : number % 9 * 100 + 100]
+        assert vae.partial_fit(chunk) is vae and vae.n_steps_ == 2 * (number + 1)
+        if number in (0, 8, 17):
+            bounds.append(vae.elbo(test).value)
+    assert bounds[0] < bounds[1] < bounds[2]
+    before = vae.score(test)
+    vae.partial_fit(train[:0])
+    assert vae.score(test) == before and len(vae.history_["negative_bound"]) == 18
+    with pytest.raises(ValueError, match="expecting 64 features"):
+        vae.partial_fit(train[:, :9])
+    assert vae.score(test) == before
+    with pytest.raises(UserValueError, match="no first update to warm up from"):
+        VAE(likelihood="bernoulli", objective=ELBO(warm_up=9)).partial_fit(train)
+
+
+@pytest.mark.spec("BAY-64", "GEN-086")
 def test_a_density_is_one_of_the_rows_and_constant_columns_do_not_explode():
     X = plane(150)
     wide = X * np.array([10.0, 1, 1, 1, 1])

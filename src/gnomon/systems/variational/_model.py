@@ -35,7 +35,7 @@ class VAEModel(Module):
     ----------
     n_features, n_latent : int
     encoder : nn.Module
-        From (n, n_features) to (n, n_latent * latents.width).
+        From (n, n_features * head.seen) to (n, n_latent * latents.width).
     decoder : nn.Module
         From (n, n_latent) to (n, n_features * head.width).
     latents : Latents
@@ -60,7 +60,7 @@ class VAEModel(Module):
 
     def encode(self, x: torch.Tensor) -> Any:
         """q(z | x) of each row."""
-        return self.latents.codes(self.encoder((x - self.shift) / self.scale))
+        return self.latents.codes(self.encoder(self.head.inputs((x - self.shift) / self.scale)))
 
     def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
         """A draw of q(z | x) for each row, and its log density."""

@@ -18,7 +18,7 @@ from gnomon.distributions.latents import Latents
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.latent_likelihood import latent_score
 from gnomon.evaluation.score import Score
-from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network
+from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network, image_shape_of
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Likelihood
 from gnomon.numeric.noise import Noise
@@ -29,6 +29,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.codes import HasCodes
 from gnomon.system.fields import HasDtype, Standardized
+from gnomon.system.partial_fit import OnlineModel
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
 
@@ -38,7 +39,7 @@ DRAWS = 64
 """Draws per row of the importance-weighted bound."""
 
 
-class VAE(LatentViews, TransformerMixin, HasCodes, ByGradient, Standardized, HasDtype):
+class VAE(LatentViews, TransformerMixin, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype):
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
     Both are trained together by gradient ascent on a lower bound of the log-likelihood,
@@ -83,7 +84,8 @@ class VAE(LatentViews, TransformerMixin, HasCodes, ByGradient, Standardized, Has
     resamples_rows: ClassVar[bool] = True
 
     likelihood: Annotated[
-        str | Recipe, Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones.")
+        str | Recipe,
+        Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones, ``categorical`` for codes."),
     ] = "gaussian"
     objective: Annotated[str | Recipe, Doc("The bound that is raised; see `gnomon.objectives.variational`.")] = "elbo"
     encoder: Annotated[str | Recipe | Callable[..., Any], Doc("Network of q(z | x); see `gnomon.nn.encoders`.")] = (
@@ -115,7 +117,11 @@ class VAE(LatentViews, TransformerMixin, HasCodes, ByGradient, Standardized, Has
         latents, likelihood = self.recipe("latents"), self.recipe("likelihood")
         head = likelihood.build(n_features, precision)
         codes, numbers, shape = self.n_latent * latents.width, n_features * head.width, self.image_shape
-        encoder = build_network(self.recipe("encoder"), n_features, codes, shape, precision)
+        seen = shape
+        if head.seen > 1 and getattr(self.recipe("encoder"), "images", False):
+            rows, columns, channels = image_shape_of(shape, n_features)
+            seen = (rows, columns, channels * head.seen)
+        encoder = build_network(self.recipe("encoder"), n_features * head.seen, codes, seen, precision)
         decoder = build_network(self.recipe("decoder"), self.n_latent, numbers, shape, precision)
         return VAEModel(n_features, self.n_latent, encoder, decoder, latents, head, likelihood.scales, precision)
 
@@ -123,16 +129,19 @@ class VAE(LatentViews, TransformerMixin, HasCodes, ByGradient, Standardized, Has
         initializer = self.recipe("initializer")
         begin_network(model.encoder, initializer, noise.child("encoder"))
         begin_network(model.decoder, initializer, noise.child("decoder"))
-        mean, deviation = standardization(examples.X, examples.weight)
-        if not model.scales:
-            inside = np.clip(mean, 0.01, 0.99)
-            model.head.offset.copy_(torch.from_numpy(np.log(inside) - np.log1p(-inside)))  # type: ignore[operator]
-        if self.standardize:
+        model.head.begin(examples.X, examples.weight)
+        if self.standardize and not self.recipe("likelihood").codes:
+            mean, deviation = standardization(examples.X, examples.weight)
             model.shift.copy_(torch.from_numpy(mean))
             model.scale.copy_(torch.from_numpy(deviation))
 
     def make_objective(self) -> Any:
         return self.recipe("objective").build()
+
+    def _refuse_clocks(self, examples: Examples) -> None:
+        super()._refuse_clocks(examples)
+        if getattr(self.recipe("objective"), "warm_up", 0):
+            raise UserValueError("a stream has no first update to warm up from", "objective__warm_up", "use 0, or fit")
 
     def min_batch_size(self) -> int:
         return 2 if any(getattr(self.recipe(slot), "batch_norm", False) for slot in ("encoder", "decoder")) else 1
