@@ -129,3 +129,20 @@ def test_faults_are_seen(code):
 def test_good_messages_pass():
     code = 'def f(n):\n    raise UserValueError(f"n must be at least 1, got {n}", "n")\n'
     assert not faults(ast.parse(code), set())
+
+
+def test_a_class_name_has_one_owner():
+    """Recipes share names with what they choose (`Normal` weights, the `Normal` distribution); no other classes do."""
+    owners: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not is_recipe(node):
+                owners.setdefault(node.name, set()).add(path.relative_to(SOURCE).as_posix())
+    shared = {name: places - {"contracts.py"} for name, places in owners.items()}  # a contract and what keeps it
+    assert not {name: places for name, places in shared.items() if len(places) > 1}
+
+
+def is_recipe(node: ast.ClassDef) -> bool:
+    """Whether a class has a short name for a slot."""
+    targets = [line.target for line in node.body if isinstance(line, ast.AnnAssign)]
+    return any(isinstance(target, ast.Name) and target.id == "short" for target in targets)

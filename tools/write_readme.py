@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gnomon.catalog import ENTRIES
-from gnomon.recipes.source import Module
+from gnomon.recipes.source import SourceModule
 
 ROOT = Path(__file__).parent.parent
 PAGES = {"README.md": ("task", "systems", "title", ", "), "README.zh-CN.md": ("任务", "系统", "title_zh", "、")}
@@ -21,7 +21,7 @@ TABLE = re.compile(r"(?<=<!-- systems: tools/write_readme.py -->\n).*?(?=<!-- en
 def titles(attribute: str) -> Iterator[tuple[str, str]]:
     """Name and title of every task, from the source of its class."""
     for file in sorted((ROOT / "src" / "gnomon" / "tasks").glob("*.py")):
-        module = Module.of(f"gnomon.tasks.{file.stem}" if file.stem != "__init__" else "gnomon.tasks")
+        module = SourceModule.of(f"gnomon.tasks.{file.stem}" if file.stem != "__init__" else "gnomon.tasks")
         for node in module.own.values():
             name = module.attribute(node, "name")
             if name and module.attribute(node, attribute):

@@ -16,7 +16,7 @@ from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import named
 from gnomon.recipes.slots import choices, where
-from gnomon.recipes.source import Module, locate
+from gnomon.recipes.source import SourceModule, locate
 from gnomon.system.base import System
 
 MINE = '''
@@ -139,7 +139,7 @@ def mine(tmp_path, monkeypatch):
     (package / "models.py").write_text(MINE)
     (package / "parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(Module, "of", staticmethod(Module.of.__wrapped__))
+    monkeypatch.setattr(SourceModule, "of", staticmethod(SourceModule.of.__wrapped__))
     return read(Entry("mine", "", "", "model", ("density",), "cardplug.models:Mine", "", ()))
 
 

@@ -16,7 +16,7 @@ from gnomon.distributions.real import Normal
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.graphs.directed import DirectedGraph
 from gnomon.graphs.undirected import UndirectedGraph
-from gnomon.inference.directed import DirectedModel, Draws
+from gnomon.inference.directed import DirectedModel, NamedDraws
 from gnomon.inference.evidence import likelihood_weighting, rejection_sample
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.numeric.noise import Noise, recording
@@ -112,7 +112,7 @@ def test_the_density_is_the_product_of_the_conditionals():
     cells = np.array(list(itertools.product((0, 1), repeat=4)))
     values = dict(zip(NAMES, cells.T, strict=True))
     assert np.exp(model.log_prob(values)) == pytest.approx(table_of().ravel(), abs=1e-15)
-    assert np.exp(model.log_prob(Draws(values))).sum() == pytest.approx(1.0, abs=1e-14)
+    assert np.exp(model.log_prob(NamedDraws(values))).sum() == pytest.approx(1.0, abs=1e-14)
     del values["absent"]
     with pytest.raises(UserValueError, match="'absent' has no value"):
         model.log_prob(values)

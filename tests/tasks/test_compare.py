@@ -145,10 +145,10 @@ def test_the_error_of_a_clustering_is_the_spread_over_resamples():
 
 
 def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
-    from gnomon.tasks.density import Density
+    from gnomon.tasks.density import EstimateDensity
 
-    made, baseline = [], Density.baseline
-    monkeypatch.setattr(Density, "baseline", lambda *what: made.append(what[1].name) or baseline(*what))
+    made, baseline = [], EstimateDensity.baseline
+    monkeypatch.setattr(EstimateDensity, "baseline", lambda *what: made.append(what[1].name) or baseline(*what))
     compare([gnomon.PPCA(n_components=k) for k in (1, 2, 3)], "iris")
     assert made == ["ppca"]
 

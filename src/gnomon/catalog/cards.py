@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.slots import choices
-from gnomon.recipes.source import Module, names_of
+from gnomon.recipes.source import SourceModule, names_of
 
 if TYPE_CHECKING:
     from gnomon.catalog import Entry
@@ -222,7 +222,7 @@ def read(entry: Entry) -> Card:
     ('n_hidden', 'int in [1, inf)', 64)
     """
     where, _, name = entry.where.partition(":")
-    module = Module.of(where)
+    module = SourceModule.of(where)
     node = module.find(name)
     if node is None:
         raise ValueError(f"{entry.where}: {module.path} defines no class {name}")
@@ -234,7 +234,7 @@ def read(entry: Entry) -> Card:
 @cache
 def read_recipe(where: str, slot: str, short: str) -> RecipeCard:
     """The card of a recipe ``module:Class``."""
-    module = Module.of(where.partition(":")[0])
+    module = SourceModule.of(where.partition(":")[0])
     node = module.own[where.partition(":")[2]]
     doc, slots = ast.get_docstring(node) or "", module.mapping(node, "slots")
     parameters = _with_slots(_recipe_fields(module, node, doc), slots)
@@ -244,7 +244,7 @@ def read_recipe(where: str, slot: str, short: str) -> RecipeCard:
 # --- parameters -----------------------------------------------------------------------------------------------------
 
 
-def _parameters(module: Module, node: ast.ClassDef, slots: Mapping[str, str]) -> tuple[Parameter, ...]:
+def _parameters(module: SourceModule, node: ast.ClassDef, slots: Mapping[str, str]) -> tuple[Parameter, ...]:
     """Those of the constructor that stands in the source, or those that the lineage declares as fields."""
     written = _written_constructor(module, node)
     return _with_slots(_constructor(*written) if written else _fields(module, node), slots)
@@ -265,7 +265,7 @@ def _in_slot(p: Parameter, base: str) -> Parameter:
     return replace(p, kinds=(Kind("recipe"),), default=default)
 
 
-def _written_constructor(module: Module, node: ast.ClassDef) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
+def _written_constructor(module: SourceModule, node: ast.ClassDef) -> tuple[ast.ClassDef, ast.FunctionDef] | None:
     for one in module.lineage(node):
         for line in one.body:
             if isinstance(line, ast.FunctionDef) and line.name == "__init__":
@@ -283,7 +283,7 @@ def _constructor(owner: ast.ClassDef, function: ast.FunctionDef) -> tuple[Parame
     return tuple(_parameter(a.arg, a.annotation, default, documented) for a, default in pairs)
 
 
-def _fields(module: Module, node: ast.ClassDef) -> tuple[Parameter, ...]:
+def _fields(module: SourceModule, node: ast.ClassDef) -> tuple[Parameter, ...]:
     """Declared fields: the class's own, then those of its bases (`gnomon.recipes.fields.declarations`)."""
     found: dict[str, list[ast.AnnAssign]] = {}
     for one in module.lineage(node):
@@ -311,7 +311,7 @@ def _doc(annotation: ast.expr) -> tuple[str, str] | None:
     return None
 
 
-def _recipe_fields(module: Module, node: ast.ClassDef, doc: str) -> Iterable[Parameter]:
+def _recipe_fields(module: SourceModule, node: ast.ClassDef, doc: str) -> Iterable[Parameter]:
     documented = _documented(doc)
     fields: dict[str, Parameter] = {}
     for one in reversed(module.lineage(node)):
@@ -404,7 +404,7 @@ def _documented(doc: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
+def _verbs(module: SourceModule, node: ast.ClassDef) -> tuple[str, ...]:
     """Public methods along the lineage, those that `verb` marks where what they need is there."""
     verbs: dict[str, bool] = {}
     for one in module.lineage(node):
@@ -416,23 +416,23 @@ def _verbs(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
     return tuple(sorted(name for name, there in verbs.items() if there and name not in HOOKS))
 
 
-def _allowed(module: Module, node: ast.ClassDef, need: str) -> bool:
+def _allowed(module: SourceModule, node: ast.ClassDef, need: str) -> bool:
     """Whether the class's attributes, or the methods of its model, are what a verb needs."""
     abilities = _model_methods(module, node)
 
     def has(name: str) -> bool:
         if name[0].islower():
             return module.attribute(node, name) is not False
-        contracts = Module.of("gnomon.contracts")
+        contracts = SourceModule.of("gnomon.contracts")
         return _methods(contracts, contracts.own[name]) <= abilities
 
     return allows(need, has)
 
 
-def _model_methods(module: Module, node: ast.ClassDef) -> set[str]:
+def _model_methods(module: SourceModule, node: ast.ClassDef) -> set[str]:
     found = module.class_attribute(node, "model_class")
     return _methods(*found) if found else set()
 
 
-def _methods(module: Module, node: ast.ClassDef) -> set[str]:
+def _methods(module: SourceModule, node: ast.ClassDef) -> set[str]:
     return {n.name for one in module.lineage(node) for n in one.body if isinstance(n, ast.FunctionDef)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError, nearest
 
-__all__ = ["EXACT", "MISSING", "Part", "features", "ids", "kind_of", "labels", "numbers", "place_of", "unique_names"]
+__all__ = ["EXACT", "MISSING", "Chunk", "features", "ids", "kind_of", "labels", "numbers", "place_of", "unique_names"]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
 """Fields of a text file that mean: not there, in a column of numbers. In a column of text only the empty one does."""
@@ -25,7 +25,7 @@ _WHOLE = r"^(?:0|-?[1-9][0-9]{0,18})$"
 
 
 @dataclass(frozen=True)
-class Part:
+class Chunk:
     """Some rows of a table, as they were read.
 
     Parameters
@@ -100,12 +100,12 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
     return place % len(columns)
 
 
-def features(part: Part, columns: Sequence[str], *, missing: bool = True) -> NDArray[np.float64]:
+def features(part: Chunk, columns: Sequence[str], *, missing: bool = True) -> NDArray[np.float64]:
     """Columns of numbers, shape (rows, columns), C order; NaN where missing.
 
     Parameters
     ----------
-    part : Part
+    part : Chunk
     columns : sequence of str
     missing : bool, default True
         Whether a value may be missing.
@@ -129,7 +129,7 @@ def features(part: Part, columns: Sequence[str], *, missing: bool = True) -> NDA
     return X
 
 
-def numbers(part: Part, column: str) -> pl.Series:
+def numbers(part: Chunk, column: str) -> pl.Series:
     """One column as Float64, null or NaN where missing; see `features` for what is refused."""
     cells = part.frame.get_column(column)
     if part.clean and cells.dtype == pl.Float64:
@@ -163,7 +163,7 @@ def _no_numbers(dtype: pl.DataType) -> str:
     return "" if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null) else "bytes or objects"
 
 
-def _parsed(part: Part, cells: pl.Series, column: str) -> pl.Series:
+def _parsed(part: Chunk, cells: pl.Series, column: str) -> pl.Series:
     """Strings as numbers."""
     values = cells.cast(pl.Float64, strict=False)
     bad = values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()
@@ -181,7 +181,7 @@ def _parsed(part: Part, cells: pl.Series, column: str) -> pl.Series:
     return values
 
 
-def _refuse_infinite(part: Part, column: str, values: pl.Series, cells: pl.Series) -> None:
+def _refuse_infinite(part: Chunk, column: str, values: pl.Series, cells: pl.Series) -> None:
     infinite = values.is_infinite()
     if infinite.any():
         row = int(infinite.arg_max() or 0)
@@ -189,7 +189,7 @@ def _refuse_infinite(part: Part, column: str, values: pl.Series, cells: pl.Serie
         raise UserValueError(what, part.where(row, column), "correct it, or leave the field empty if it is missing")
 
 
-def _refuse_rounding(part: Part, column: str, row: int, cells: pl.Series) -> None:
+def _refuse_rounding(part: Chunk, column: str, row: int, cells: pl.Series) -> None:
     remedy = "leave the column out if it is an id, else write it with a decimal point"
     what = f"value {_short(cells[row])} has more digits than a float64 holds"
     raise UserValueError(what, part.where(row, column), remedy)
@@ -200,7 +200,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 43 else f"{text[:40]}...{text[0]}"
 
 
-def labels(parts: Sequence[Part], column: str) -> NDArray[Any]:
+def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     """A target: whole numbers as int64, other numbers as float64, text as it stands.
 
     In a text file a column is text when a field is neither a number nor one of ``MISSING``, has a leading zero
@@ -231,7 +231,7 @@ def labels(parts: Sequence[Part], column: str) -> NDArray[Any]:
     return values
 
 
-def _typed_labels(parts: Sequence[Part], cells: pl.Series, column: str) -> NDArray[Any]:
+def _typed_labels(parts: Sequence[Chunk], cells: pl.Series, column: str) -> NDArray[Any]:
     missing = cells.is_null() | (cells.is_nan() if cells.dtype.is_float() else False)
     _refuse_missing(parts, missing, column)
     if cells.dtype.is_integer() and cells.max() <= np.iinfo(np.int64).max:  # type: ignore[operator]
@@ -244,7 +244,7 @@ def _typed_labels(parts: Sequence[Part], cells: pl.Series, column: str) -> NDArr
     return values
 
 
-def _refuse_missing(parts: Sequence[Part], missing: pl.Series, column: str) -> None:
+def _refuse_missing(parts: Sequence[Chunk], missing: pl.Series, column: str) -> None:
     if not missing.any():
         return
     row = int(missing.arg_max() or 0)
@@ -264,7 +264,7 @@ def _is_text(cells: pl.Series) -> bool:
     return bool((zeros | beyond).any())
 
 
-def ids(parts: Sequence[Part], column: str) -> NDArray[Any]:
+def ids(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     """Names of things: int64 where every field is a whole number in its usual form, else text as it stands.
 
     So ``7`` and ``007`` stay apart, and ``NA`` is a name like others.

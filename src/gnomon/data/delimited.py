@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data import sources
-from gnomon.data.columns import EXACT, MISSING, Part, unique_names
+from gnomon.data.columns import EXACT, MISSING, Chunk, unique_names
 from gnomon.data.sources import blocks
 from gnomon.errors import UserValueError
 
@@ -90,7 +90,7 @@ class Delimited:
         # whether the file itself, below its header, is what the blocks are
         self._plain = file.suffix.lower() != ".gz" and line == 1 + self.header and not (start or self._quoted)
 
-    def parts(self, texts: Sequence[str] = (), columns: Sequence[str] | None = None) -> Iterator[Part]:
+    def parts(self, texts: Sequence[str] = (), columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """The rows in parts, once.
 
         Parameters
@@ -108,7 +108,7 @@ class Delimited:
         if not found:
             raise UserValueError("there is a header but no rows", self.name, "give at least one row")
 
-    def whole(self) -> Part | None:
+    def whole(self) -> Chunk | None:
         """All rows at once where they are clean numbers in a large file; None where the parts have to be read.
 
         Polars reads the file with all its threads, and one pass over its bytes counts the separators, so that no line
@@ -125,7 +125,7 @@ class Delimited:
             data = data[int(np.argmax(data[: 1 << 20] == ord("\n"))) + 1 :]
         return self._checked(frame, data, self.columns, int(self.header) + 1)
 
-    def _checked(self, frame: pl.DataFrame, data: NDArray[np.uint8], plain: list[str], line: int) -> Part | None:
+    def _checked(self, frame: pl.DataFrame, data: NDArray[np.uint8], plain: list[str], line: int) -> Chunk | None:
         """What polars read, where each line has its fields and each number is exact; else None."""
         # polars refuses a longer line but fills a shorter one: together with the count, every line has its fields
         height, width = frame.height, len(self.columns)
@@ -136,9 +136,9 @@ class Delimited:
         large = (pl.col(plain).abs() >= EXACT) & pl.col(plain).is_not_nan()
         if plain and frame.select(pl.any_horizontal(large).any()).item():
             return None  # infinite, or perhaps rounded
-        return Part(self.name, frame, "line", line, clean=True)
+        return Chunk(self.name, frame, "line", line, clean=True)
 
-    def _parts(self, texts: set[str], chosen: list[str]) -> Iterator[Part]:
+    def _parts(self, texts: set[str], chosen: list[str]) -> Iterator[Chunk]:
         todo = chain([self._rest], self._blocks)
         for line, block in todo:
             if self._quoted or b'"' in block:
@@ -148,7 +148,7 @@ class Delimited:
             part = self._numbers(line, block, texts, chosen)
             yield part if part is not None else self._strings(line, block, chosen)
 
-    def _numbers(self, line: int, block: bytes, texts: set[str], chosen: list[str]) -> Part | None:
+    def _numbers(self, line: int, block: bytes, texts: set[str], chosen: list[str]) -> Chunk | None:
         """A block by polars alone; None where anything in it is out of the ordinary."""
         plain = [c for c in chosen if c not in texts]
         kept = [c for c in chosen if c in texts]
@@ -162,7 +162,7 @@ class Delimited:
         if self._checked(frame, np.frombuffer(block, np.uint8), plain, line) is None:
             return None
         frame = frame.with_columns(pl.col(kept).str.strip_chars()).select(chosen)
-        return Part(self.name, frame, "line", line, clean=True)
+        return Chunk(self.name, frame, "line", line, clean=True)
 
     def _floats(self, block: bytes | Path, columns: list[str], *, skip_rows: int = 0) -> pl.DataFrame:
         """Columns of numbers: first as if none were marked as missing by a word, which saves a sixth of the time."""
@@ -183,7 +183,7 @@ class Delimited:
         )  # fmt: skip
         return frame.select(pl.col(places[c]).alias(c) for c in columns)
 
-    def _strings(self, line: int, block: bytes, chosen: list[str]) -> Part:
+    def _strings(self, line: int, block: bytes, chosen: list[str]) -> Chunk:
         """A block without quotes as strings."""
         separator = self.separator.encode()
         lines = enumerate(block.split(b"\n"), line)
@@ -197,7 +197,7 @@ class Delimited:
             frame = pl.read_csv(data, has_header=False, schema=schema, separator=self.separator, quote_char=None)
         return self._stripped(frame, [i for i, _ in numbered], chosen)
 
-    def _quoted_parts(self, numbered: Iterator[tuple[int, bytes]], chosen: list[str]) -> Iterator[Part]:
+    def _quoted_parts(self, numbered: Iterator[tuple[int, bytes]], chosen: list[str]) -> Iterator[Chunk]:
         """Rows whose quotes may hold separators and line ends."""
         rows: list[list[str]] = []
         lines: list[int] = []
@@ -214,7 +214,7 @@ class Delimited:
         if rows:
             yield self._of_rows(rows, lines, chosen)
 
-    def _of_rows(self, rows: list[list[str]], lines: list[int], chosen: list[str]) -> Part:
+    def _of_rows(self, rows: list[list[str]], lines: list[int], chosen: list[str]) -> Chunk:
         frame = pl.DataFrame(rows, schema=dict.fromkeys(self.columns, pl.String), orient="row")
         return self._stripped(frame, lines, chosen)
 
@@ -234,9 +234,9 @@ class Delimited:
                 f"the line is not valid: {error}", where, "close the quote, or double quotes within"
             ) from None
 
-    def _stripped(self, frame: pl.DataFrame, lines: list[int], chosen: list[str]) -> Part:
+    def _stripped(self, frame: pl.DataFrame, lines: list[int], chosen: list[str]) -> Chunk:
         frame = frame.select(chosen).with_columns(pl.all().fill_null("").str.strip_chars())
-        return Part(self.name, frame, "line", lines[0] if lines else 0, np.array(lines, np.int64))
+        return Chunk(self.name, frame, "line", lines[0] if lines else 0, np.array(lines, np.int64))
 
     def _check_width(self, width: int, line: int) -> None:
         if width != len(self.columns):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from gnomon.contracts import Group, State
-from gnomon.data.steps import Step
+from gnomon.data.steps import PreprocessingStep
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserTypeError, UserValueError
 
@@ -17,7 +17,7 @@ Column = np.ndarray[Any, Any]
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
-class Indicators(Step):
+class Indicators(PreprocessingStep):
     """One column for each category of each column, in sorted order: A, B, C become (1, 0, 0), (0, 1, 0), (0, 0, 1).
 
     A column holds numbers or text. A missing number (NaN, None) is a category of its own, the last one; a missing text

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data import sources
-from gnomon.data.columns import MISSING, Part, kind_of
+from gnomon.data.columns import MISSING, Chunk, kind_of
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
 from gnomon.data.names import BUILTIN
@@ -145,12 +145,12 @@ def _table(file: Path) -> dict[str, Any]:
     table = open_table(file)
     parts = list(table.parts(table.columns))
     frame = pl.concat([part.frame for part in parts])
-    joined = Part(table.name, frame, parts[0].word, parts[0].first, typed=parts[0].typed)
+    joined = Chunk(table.name, frame, parts[0].word, parts[0].first, typed=parts[0].typed)
     first = [[_cell(value) for value in row] for row in frame.head(FIRST).rows()]
     return {"rows": frame.height, "columns": [_column(joined, name) for name in table.columns], "first": first}
 
 
-def _column(part: Part, name: str) -> dict[str, Any]:
+def _column(part: Chunk, name: str) -> dict[str, Any]:
     cells = part.frame.get_column(name)
     kind = kind_of(cells, typed=part.typed)
     missing = cells.is_null()

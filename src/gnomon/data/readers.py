@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
-from gnomon.data.columns import Part, features, labels, place_of
+from gnomon.data.columns import Chunk, features, labels, place_of
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
 from gnomon.data.records import JsonLines, Parquet
@@ -197,11 +197,11 @@ def _read_table(table: Table, source: dict[str, Any]) -> Dataset:
     if isinstance(table, JsonLines) and [table.kinds[column] for column in chosen] == ["text"]:
         return _read_sentences(table, label, chosen[0], source)
     pieces: list[NDArray[np.float64]] = []
-    kept: list[Part] = []
+    kept: list[Chunk] = []
     whole = table.whole() if isinstance(table, Delimited) and chosen == table.columns else None
     for part in table.parts(labeled, [*chosen, *labeled]) if whole is None else [whole]:
         pieces.append(features(part, chosen))
-        kept.append(Part(part.name, part.frame.select(labeled), part.word, part.first, part.numbers, typed=part.typed))
+        kept.append(Chunk(part.name, part.frame.select(labeled), part.word, part.first, part.numbers, typed=part.typed))
     y = None if label is None else labels(kept, label)
     return Dataset(table.name, X=_joined(pieces), y=y, columns=tuple(chosen), source=source)
 

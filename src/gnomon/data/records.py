@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gnomon.data.columns import EXACT, Part, unique_names
+from gnomon.data.columns import EXACT, Chunk, unique_names
 from gnomon.data.sources import blocks, check_size
 from gnomon.errors import UserValueError
 
@@ -59,7 +59,7 @@ class Parquet:
 
     def parts(
         self, texts: Sequence[str] = (), columns: Sequence[str] | None = None, *, rows: int | None = None
-    ) -> Iterator[Part]:
+    ) -> Iterator[Chunk]:
         """The rows in parts of `rows` rows, all at once where left out; see `gnomon.data.delimited.Delimited.parts`."""
         chosen = self.columns if columns is None else list(columns)
         step = self.height if rows is None else rows
@@ -68,7 +68,7 @@ class Parquet:
                 frame = pl.scan_parquet(self._file).select(chosen).slice(start, step).collect()
             except (pl.exceptions.PolarsError, OSError, ValueError) as error:
                 raise self._unreadable(error) from None
-            yield Part(self.name, _texts(frame), "row", start, typed=True)
+            yield Chunk(self.name, _texts(frame), "row", start, typed=True)
 
     def _index(self) -> set[str]:
         """Columns that hold the index of a pandas frame, which is no feature."""
@@ -126,7 +126,7 @@ class JsonLines:
         """Kind of every column seen so far: ``number``, ``text``, ``truth value`` or ``nothing``."""
         return dict(self._kinds)
 
-    def parts(self, texts: Sequence[str] = (), columns: Sequence[str] | None = None) -> Iterator[Part]:
+    def parts(self, texts: Sequence[str] = (), columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """The rows in parts, once."""
         chosen = self.columns if columns is None else list(columns)
         lines, rows = self._first or ([], [])
@@ -139,9 +139,9 @@ class JsonLines:
                 raise UserValueError(f"the key {new!r} is new here", where, remedy)
             yield self._part(lines, rows, chosen)
 
-    def _part(self, lines: list[int], rows: list[dict[str, Any]], chosen: list[str]) -> Part:
+    def _part(self, lines: list[int], rows: list[dict[str, Any]], chosen: list[str]) -> Chunk:
         series = [self._series(name, [row.get(name) for row in rows], lines) for name in chosen]
-        return Part(self.name, pl.DataFrame(series), "line", lines[0], np.array(lines, np.int64), typed=True)
+        return Chunk(self.name, pl.DataFrame(series), "line", lines[0], np.array(lines, np.int64), typed=True)
 
     def _series(self, name: str, values: list[Any], lines: list[int]) -> pl.Series:
         """A column in the type that keeps its values."""

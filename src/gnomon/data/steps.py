@@ -14,7 +14,7 @@ from gnomon.distributions.arrays import Floats
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 
-__all__ = ["Columnwise", "Step", "blocks", "refuse_empty", "same_columns"]
+__all__ = ["Columnwise", "PreprocessingStep", "blocks", "refuse_empty", "same_columns"]
 
 _CELLS = 1 << 16
 """Cells that are computed at once: half a megabyte of float64 stays in the cache."""
@@ -22,7 +22,7 @@ _SEEN = 4096
 """Rows that are looked at for values that scaling has made equal."""
 
 
-class Step:
+class PreprocessingStep:
     """Base of the fitted steps. NaN is a missing value: statistics pass over it, and it stays."""
 
     n_inputs: int | None = None
@@ -102,7 +102,7 @@ class Step:
         """Say where rounding made more than one in twenty distinct values equal: one outlier can do that."""
 
 
-class Columnwise(Step):
+class Columnwise(PreprocessingStep):
     """A map of each column by itself, x -> (x - shift) / unit * span + low."""
 
     span, low = 1.0, 0.0
@@ -185,7 +185,7 @@ def refuse_empty(empty: Any) -> None:
         )
 
 
-def same_columns(step: Step, other: Step) -> None:
+def same_columns(step: PreprocessingStep, other: PreprocessingStep) -> None:
     if step.n_inputs not in (None, other.n_inputs):
         what = f"{other.n_inputs} columns where {step.n_inputs} were fitted"
         raise UserValueError(what, "merge", "merge steps of the same columns")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
-from gnomon.data.columns import Part, features, labels
+from gnomon.data.columns import Chunk, features, labels
 from gnomon.data.readers import Table, check_columns, choose, open_table, refuse_columns
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
@@ -122,7 +122,7 @@ class Stream:
     def _table(self) -> Table:
         return open_table(self._file, size=_BLOCK, limit=_NO_LIMIT, whole=False)
 
-    def _parts(self, columns: list[str]) -> Iterator[Part]:
+    def _parts(self, columns: list[str]) -> Iterator[Chunk]:
         table = self._table()
         labeled = () if self._label is None else (self._label,)
         if isinstance(table, Parquet):
@@ -149,7 +149,7 @@ class Stream:
         X = X.tolist() if self._kind == "sentences" else X
         return X if y is None else (X, y)
 
-    def _labels(self, part: Part) -> NDArray[Any]:
+    def _labels(self, part: Chunk) -> NDArray[Any]:
         """Labels of a part in the kind that the whole column has."""
         label, wanted = str(self._label), self._label_kind
         if wanted is not None and wanted.kind == "U":

@@ -35,7 +35,7 @@ _PILOT_DRAWS = 500
 
 
 @dataclass
-class Problem:
+class PartitionProblem:
     """What is to be normalized and what is known beside it; the parameters of `log_partition`."""
 
     model: Any
@@ -80,7 +80,7 @@ class Problem:
 class Method(Protocol):
     """A way to a normalizer."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Log Z."""
 
 
@@ -88,7 +88,7 @@ class Method(Protocol):
 class Enumerate:
     """All states of the blocks with the fewest, the others summed out."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Exact log Z."""
         return Score(enumeration.log_partition(problem.model, limit=problem.limit), name="log_partition")
 
@@ -97,7 +97,7 @@ class Enumerate:
 class Eliminate:
     """A product of tables, or anything that gives one (``factors()``)."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Exact log Z."""
         return Score(VariableElimination(problem.model).log_partition(), name="log_partition")
 
@@ -106,7 +106,7 @@ class Eliminate:
 class Quadrature:
     """A density of one or two columns, over the bounds."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Log Z to 1e-10."""
         if problem.bounds is None:
             raise UserValueError("a quadrature needs its box", "bounds", "pass bounds=[(lower, upper), ...]")
@@ -121,7 +121,7 @@ class Quadrature:
 class Own:
     """What the model itself knows."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Exact log Z."""
         return Score(float(problem.model.log_partition()), name="log_partition")
 
@@ -130,7 +130,7 @@ class Own:
 class Exact:
     """The exact way that fits the model."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Exact log Z."""
         for fits, way in _EXACT:
             if fits(problem):
@@ -155,7 +155,7 @@ class Importance:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Estimate of log Z."""
         if problem.has_blocks:
             return _weighed(anneal(problem.path([0.0, 1.0], None), problem.noise, chains=self.draws))
@@ -182,7 +182,7 @@ class AIS:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Estimate of log Z."""
         path = problem.path(etas_of(self.schedule), self.kernel)
         return _weighed(anneal(path, problem.noise, chains=self.chains))
@@ -214,7 +214,7 @@ class BridgeSampling:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Estimate of log Z."""
         path = problem.path([0.0, 1.0], self.kernel)
         x1 = target_chain(path, problem.noise.child("model"), self.chains, self.draws, self.burn_in)
@@ -249,7 +249,7 @@ class Linked:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Estimate of log Z."""
         path, join = problem.path(etas_of(self.levels), self.kernel), self.bridge
         return _weighed(linked(path, problem.noise, runs=self.runs, chain_length=self.chain_length, bridge=join))
@@ -259,7 +259,7 @@ class Linked:
 class Auto(AIS):
     """Exact where it is cheap, else annealed importance sampling."""
 
-    def __call__(self, problem: Problem) -> Score:
+    def __call__(self, problem: PartitionProblem) -> Score:
         """Log Z."""
         large = isinstance(problem.model, HasMarginalEnergy) and not enumeration.enumerable(
             problem.model, problem.limit
@@ -269,14 +269,14 @@ class Auto(AIS):
         return super().__call__(problem)
 
 
-def _is_factors(problem: Problem) -> bool:
+def _is_factors(problem: PartitionProblem) -> bool:
     model = problem.model
     if isinstance(model, list | tuple):
         return bool(model) and all(isinstance(one, Factor) for one in model)
     return hasattr(model, "factors")
 
 
-_EXACT: tuple[tuple[Callable[[Problem], bool], Callable[[], Method]], ...] = (
+_EXACT: tuple[tuple[Callable[[PartitionProblem], bool], Callable[[], Method]], ...] = (
     (lambda problem: isinstance(problem.model, HasMarginalEnergy), Enumerate),
     (_is_factors, Eliminate),
     (lambda problem: problem.bounds is not None, Quadrature),

@@ -18,7 +18,7 @@ from gnomon.evaluation._partition import (
     Importance,
     Linked,
     Method,
-    Problem,
+    PartitionProblem,
     Quadrature,
 )
 from gnomon.evaluation.score import Score
@@ -113,7 +113,7 @@ def log_partition(
     >>> print(log_partition(lambda x: -0.5 * x[:, 0] ** 2, "exact", bounds=[(-infinity, infinity)]))
     0.9189 exact nats
     """
-    problem = Problem(getattr(model, "model_", model), limit, base_mean, proposal, bounds, noise, random_state)
+    problem = PartitionProblem(getattr(model, "model_", model), limit, base_mean, proposal, bounds, noise, random_state)
     return _method(method, options)(problem)
 
 

@@ -17,13 +17,13 @@ from gnomon.inference.arrays import is_tensor
 from gnomon.inference.exact.factors import Factor
 from gnomon.numeric.given import affordable, checked, numbers
 
-__all__ = ["Conditional", "DirectedModel", "Draws", "as_directed"]
+__all__ = ["Conditional", "DirectedModel", "NamedDraws", "as_directed"]
 
 Conditional = Any
 """A `ConditionalTable` or the like (``distribution(parents)``), a function of the parents; of a root a distribution."""
 
 
-class Draws:
+class NamedDraws:
     """Named columns of equal length: ``draws["rain"]`` is a column, ``draws[indices]`` some rows, ``len`` their number.
 
     ``draws[3]`` is one row as a dict, ``dict(draws)`` the columns.
@@ -34,7 +34,7 @@ class Draws:
 
     Examples
     --------
-    >>> draws = Draws({"rain": np.array([0, 1, 1])})
+    >>> draws = NamedDraws({"rain": np.array([0, 1, 1])})
     >>> len(draws), draws[[0, 2]]["rain"].tolist()
     (3, [0, 1])
     """
@@ -55,7 +55,7 @@ class Draws:
             return self._columns[key]
         if isinstance(key, int | np.integer):
             return {name: column[key] for name, column in self._columns.items()}
-        return Draws({name: column[key] for name, column in self._columns.items()})
+        return NamedDraws({name: column[key] for name, column in self._columns.items()})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
@@ -64,7 +64,7 @@ class Draws:
         return name in self._columns
 
     def __repr__(self) -> str:
-        return f"Draws({len(self)} of {', '.join(self._columns)})"
+        return f"NamedDraws({len(self)} of {', '.join(self._columns)})"
 
     def keys(self) -> list[str]:
         """Names of the columns."""
@@ -139,7 +139,7 @@ class DirectedModel:
         """Parents of a node, in the order of its table's axes."""
         return tuple(map(str, self.graph.parents(node)))
 
-    def distribution(self, node: str, values: Mapping[str, Array] | Draws) -> Any:
+    def distribution(self, node: str, values: Mapping[str, Array] | NamedDraws) -> Any:
         """The distribution of a node given its parents' values, one row for each."""
         conditional = self.conditionals[node]
         if hasattr(conditional, "distribution"):
@@ -162,7 +162,7 @@ class DirectedModel:
         do: Mapping[str, Any] | None = None,
         evidence: Mapping[str, Any] | None = None,
         order: Sequence[str] | None = None,
-    ) -> Draws:
+    ) -> NamedDraws:
         """Independent exact draws of all nodes, in one pass from causes to effects.
 
         Parameters
@@ -192,14 +192,14 @@ class DirectedModel:
         names = self.order if order is None else tuple(map(str, self.graph.check_order(order)))
         values: dict[str, Array] = dict(held)
         self.draw(values, n, noise, names, held)
-        return Draws({node: values[node] for node in self.graph.nodes})  # type: ignore[misc, index]
+        return NamedDraws({node: values[node] for node in self.graph.nodes})  # type: ignore[misc, index]
 
-    def log_prob(self, values: Mapping[str, Array] | Draws) -> Array:
+    def log_prob(self, values: Mapping[str, Array] | NamedDraws) -> Array:
         """Joint log density of every row, in nats, shape (n,).
 
         Parameters
         ----------
-        values : Draws, or mapping of str to array of shape (n, ...)
+        values : NamedDraws, or mapping of str to array of shape (n, ...)
             Every node.
 
         Raises
@@ -207,16 +207,16 @@ class DirectedModel:
         UserTypeError, UserValueError
             Nodes without values, columns of unlike lengths, other things than numbers.
         """
-        if not isinstance(values, Draws):
+        if not isinstance(values, NamedDraws):
             _check_mapping(values, "values")
         missing = [node for node in self.order if node not in values]
         if missing:
             remedy = "give every node, or sum it out: gnomon.inference.exact.elimination"
             raise UserValueError(f"node {missing[0]!r} has no value", "values", remedy)
-        columns = Draws({node: _column(values[node], node) for node in self.order})
+        columns = NamedDraws({node: _column(values[node], node) for node in self.order})
         return sum(self.node_log_prob(node, columns) for node in self.order)
 
-    def node_log_prob(self, node: str, values: Mapping[str, Array] | Draws) -> Array:
+    def node_log_prob(self, node: str, values: Mapping[str, Array] | NamedDraws) -> Array:
         """Log density of a node's values given its parents', shape (n,)."""
         self.graph.known(node)
         x, distribution = values[node], self.distribution(node, values)

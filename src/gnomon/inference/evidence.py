@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
-from gnomon.inference.directed import DirectedModel, Draws, as_directed
+from gnomon.inference.directed import DirectedModel, NamedDraws, as_directed
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.numeric.given import checked
 
@@ -27,13 +27,13 @@ class Accepted(NamedTuple):
 
     Attributes
     ----------
-    values : Draws
+    values : NamedDraws
         n rows of all nodes.
     attempts : int
         Draws of the model up to the last one kept; ``len(values) / attempts`` is about the evidence's probability.
     """
 
-    values: Draws
+    values: NamedDraws
     attempts: int
 
 
@@ -66,7 +66,7 @@ def likelihood_weighting(
     Returns
     -------
     WeightedSample
-        Its values are `Draws` of all nodes.
+        Its values are `NamedDraws` of all nodes.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def likelihood_weighting(
     if log_w.max() == -np.inf:
         what = f"none of {n} draws agrees with the evidence {_printed(evidence)}"
         raise UserValueError(what, "evidence", "it may be impossible, or rare: use more draws, or VariableElimination")
-    sample = WeightedSample(log_w, Draws({node: values[node] for node in directed.order}))
+    sample = WeightedSample(log_w, NamedDraws({node: values[node] for node in directed.order}))
     _report(sample)
     return sample
 
@@ -160,7 +160,7 @@ def rejection_sample(
         raise UserValueError(
             what, "max_attempts", "use likelihood_weighting or VariableElimination, or raise max_attempts"
         )
-    return Accepted(Draws({node: _joined([part[node] for part in kept]) for node in directed.order}), attempts)
+    return Accepted(NamedDraws({node: _joined([part[node] for part in kept]) for node in directed.order}), attempts)
 
 
 def _report(sample: WeightedSample) -> None:

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.nn.units import AbsoluteValue, Max, Step
+from gnomon.nn.units import AbsoluteValue, Max, StepUnit
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
@@ -419,7 +419,7 @@ class Threshold(Activation):
         return self.straight_through
 
     def _module(self, features: int, dtype: torch.dtype | None) -> nn.Module:
-        return Step(self.straight_through)
+        return StepUnit(self.straight_through)
 
 
 def derivative(activation: Activation | nn.Module, x: torch.Tensor) -> torch.Tensor:

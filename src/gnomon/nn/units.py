@@ -9,7 +9,7 @@ from torch import nn
 
 from gnomon.errors import UserValueError
 
-__all__ = ["AbsoluteValue", "Max", "Step"]
+__all__ = ["AbsoluteValue", "Max", "StepUnit"]
 
 
 class AbsoluteValue(nn.Module):
@@ -65,7 +65,7 @@ class Max(nn.Module):
         return f"pieces={self.pieces}, axis={self.axis}"
 
 
-class Step(nn.Module):
+class StepUnit(nn.Module):
     """1 where x > 0, else 0.
 
     Parameters

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gnomon.recipes.source import Module, assigned, locate
+from gnomon.recipes.source import SourceModule, assigned, locate
 
 __all__ = ["GROUP", "choices", "load", "where"]
 
@@ -107,10 +107,10 @@ def _below(base: str, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     known, left = {base.partition(":")[2]}, dict(files)
     while True:
         heads = re.compile(rf"^class \w+\([^)]*\b(?:{'|'.join(sorted(known))})\b", re.MULTILINE)
-        chosen = [name for name in left if heads.search(Module.of(name).text)]
+        chosen = [name for name in left if heads.search(SourceModule.of(name).text)]
         if not chosen:
             return
-        for module in (Module.of(name) for name in chosen):
+        for module in (SourceModule.of(name) for name in chosen):
             del left[module.name]
             for node in module.own.values():
                 if base in (f"{home.name}:{one.name}" for home, one in module.ancestry(node)):

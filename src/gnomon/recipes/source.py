@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Module", "assigned", "locate", "names_of"]
+__all__ = ["SourceModule", "assigned", "locate", "names_of"]
 
 
 def locate(module: str) -> Path | None:
@@ -35,7 +35,7 @@ def locate(module: str) -> Path | None:
     return None
 
 
-class Module:
+class SourceModule:
     """A module's source."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -44,7 +44,7 @@ class Module:
 
     @staticmethod
     @cache
-    def of(name: str) -> Module:
+    def of(name: str) -> SourceModule:
         """The source of a module.
 
         Raises
@@ -55,7 +55,7 @@ class Module:
         path = locate(name)
         if path is None:
             raise ValueError(f"no source of module {name}")
-        return Module(name, path)
+        return SourceModule(name, path)
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -84,14 +84,14 @@ class Module:
         keep = parts[: len(parts) - node.level + (self.path.name == "__init__.py")]
         return ".".join([*keep, *([node.module] if node.module else [])])
 
-    def resolve(self, name: str) -> tuple[Module, ast.ClassDef] | None:
+    def resolve(self, name: str) -> tuple[SourceModule, ast.ClassDef] | None:
         """The class that a name means here: defined here, or imported from gnomon or from this module's own package."""
         if name in self.own:
             return self, self.own[name]
         if name not in self.imports:
             return None
         source, there = self.imports[name]
-        return Module.of(source).resolve(there) if self._readable(source) else None
+        return SourceModule.of(source).resolve(there) if self._readable(source) else None
 
     def _readable(self, module: str) -> bool:
         """Whether a module belongs to gnomon or to this one's package, and has source."""
@@ -107,13 +107,13 @@ class Module:
         """The class and its ancestors, as far as they can be read, in the order of method resolution."""
         return [one for _, one in self.ancestry(node)]
 
-    def ancestry(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+    def ancestry(self, node: ast.ClassDef) -> list[tuple[SourceModule, ast.ClassDef]]:
         """The lineage, each class with its module; a base of several bases stands after all of them."""
         family = self._walk(node)
         last = {id(one): place for place, (_, one) in enumerate(family)}
         return [(home, one) for place, (home, one) in enumerate(family) if last[id(one)] == place]
 
-    def _walk(self, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+    def _walk(self, node: ast.ClassDef) -> list[tuple[SourceModule, ast.ClassDef]]:
         found = self.resolve(node.name)
         home = found[0] if found else self
         family = [(home, node)]
@@ -135,7 +135,7 @@ class Module:
                     found[str(key.value)] = f"{meant[0].name}:{meant[1].name}"
         return found
 
-    def class_attribute(self, node: ast.ClassDef, name: str) -> tuple[Module, ast.ClassDef] | None:
+    def class_attribute(self, node: ast.ClassDef, name: str) -> tuple[SourceModule, ast.ClassDef] | None:
         """The class that a class attribute names, along the lineage."""
         for home, one in self.ancestry(node):
             value = assigned(one, name)

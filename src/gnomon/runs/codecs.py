@@ -27,7 +27,7 @@ SLOTS = {
     "covariance": "gnomon.systems.mixtures.covariances:Covariance",
     "early_stopping": "gnomon.training.stopping:Stopping",
     "initializer": "gnomon.nn.initializers:Initializer",
-    "kernel": "gnomon.systems.kernel.kernels:Kernel",
+    "kernel": "gnomon.systems.kernel.kernels:KernelFunction",
     "objective": "gnomon.objectives.contrastive:EnergyObjective",
     "optimizer": "gnomon.training.optimizers:Optimizer",
     "pooling": "gnomon.nn.pooling:Pooling",

@@ -15,7 +15,7 @@ from gnomon.tasks.base import Task
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Density", "IndependentBaseline"]
+__all__ = ["EstimateDensity", "IndependentBaseline"]
 
 
 class IndependentBaseline:
@@ -52,7 +52,7 @@ class IndependentBaseline:
         return self.columns.sample(n, Noise(random_state, "baseline"))
 
 
-class Density(Task):
+class EstimateDensity(Task):
     """Log-likelihood of held-out rows, in nats per row."""
 
     name: ClassVar[str] = "density"

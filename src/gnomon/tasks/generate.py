@@ -15,7 +15,7 @@ from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
-from gnomon.tasks.density import Density
+from gnomon.tasks.density import EstimateDensity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ class Generate(Task):
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Independent columns, as the domain of the system has them."""
-        return Density().baseline(system, X, y)
+        return EstimateDensity().baseline(system, X, y)
 
     def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
         """`sample_scores`, and `nearest_training_rows` where the training rows are given.

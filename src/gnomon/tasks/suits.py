@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries
 from gnomon.errors import UserError
-from gnomon.recipes.source import Module
+from gnomon.recipes.source import SourceModule
 from gnomon.tasks.base import task
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _labeled(one: Entry) -> bool:
     """Whether a system learns from rows with labels."""
     module, _, name = one.where.partition(":")
     try:
-        home = Module.of(module)
+        home = SourceModule.of(module)
     except (ValueError, OSError, SyntaxError):
         return False
     node = home.find(name)
@@ -91,11 +91,11 @@ def domain_of(one: Entry, attribute: str = "domain") -> str | None:
     return found and ast.unparse(found[1])
 
 
-def _stated(one: Entry, attribute: str) -> tuple[Module, ast.expr] | None:
+def _stated(one: Entry, attribute: str) -> tuple[SourceModule, ast.expr] | None:
     """The expression of a domain, and the module in which its names have their meaning."""
     module, _, name = one.where.partition(":")
     try:
-        found = Module.of(module).resolve(name)
+        found = SourceModule.of(module).resolve(name)
     except (ValueError, OSError, SyntaxError):
         return None
     if found is None:
@@ -128,7 +128,7 @@ def _default(node: ast.FunctionDef) -> ast.expr | None:
 class _WithDefaults(ast.NodeTransformer):
     """Puts the defaults of a system's parameters in the place of ``self.parameter``."""
 
-    def __init__(self, home: Module, system: ast.ClassDef) -> None:
+    def __init__(self, home: SourceModule, system: ast.ClassDef) -> None:
         self.home, self.system = home, system
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:

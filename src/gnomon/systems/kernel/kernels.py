@@ -18,10 +18,10 @@ from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["RBF", "Kernel", "Linear", "Polynomial", "Sigmoid", "centered"]
+__all__ = ["RBF", "KernelFunction", "Linear", "Polynomial", "Sigmoid", "centered"]
 
 
-class Kernel(Recipe):
+class KernelFunction(Recipe):
     """Base of the kernels."""
 
     function: ClassVar[str] = ""
@@ -63,7 +63,7 @@ class Kernel(Recipe):
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(KernelFunction):
     """k(x, z) = x . z."""
 
     short: ClassVar[str] = "linear"
@@ -71,7 +71,7 @@ class Linear(Kernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(KernelFunction):
     """k(x, z) = (gamma x . z + offset)**degree.
 
     Parameters
@@ -123,7 +123,7 @@ class Polynomial(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
+class RBF(KernelFunction):
     """k(x, z) = exp(-gamma |x - z|**2).
 
     Parameters
@@ -139,7 +139,7 @@ class RBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Sigmoid(Kernel):
+class Sigmoid(KernelFunction):
     """k(x, z) = tanh(gamma x . z + offset); not positive semidefinite in general, so that a fit may not converge.
 
     Parameters

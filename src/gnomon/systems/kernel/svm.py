@@ -16,7 +16,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import Library, LibraryModel, LibraryRegressor
 from gnomon.system.prediction import Classifier
-from gnomon.systems.kernel.kernels import Kernel
+from gnomon.systems.kernel.kernels import KernelFunction
 
 __all__ = ["SVM", "SVMModel", "SupportVectorRegression"]
 
@@ -54,15 +54,15 @@ class _SupportVectors(ComputesInDouble, DrawsNothing, Library):
     ] = 10_000_000
 
     model_class: ClassVar[type] = SVMModel
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"kernel": Kernel}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"kernel": KernelFunction}
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:
-        recipe: Kernel = self.recipe("kernel")
+        recipe: KernelFunction = self.recipe("kernel")
         estimator = kind(kernel=recipe.function, **recipe.options(), **options)
         return SVMModel(estimator, self.types)
 
     @property
-    def kernel_(self) -> Kernel:
+    def kernel_(self) -> KernelFunction:
         """The kernel with the ``gamma`` that the fit used."""
         recipe: Any = self.recipe("kernel")
         if "gamma" not in recipe.get_params():

@@ -22,7 +22,7 @@ from gnomon.systems.recommend._kernels import solve_rows
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
 
-__all__ = ["ALS", "SVD", "Decomposition", "LeastSquares", "Side", "alternate", "solve"]
+__all__ = ["ALS", "SVD", "Decomposition", "RatingLeastSquares", "Side", "alternate", "solve"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ def solve(
     in_threads(work, side.parts, size=len(side.codes) * own[1].shape[1] ** 2)
 
 
-class LeastSquares(LearnsFactors):
+class RatingLeastSquares(LearnsFactors):
     """An iteration per step: all users, then all items."""
 
     def lay(self, problem: Problem) -> tuple[Side, Side]:
@@ -116,7 +116,7 @@ class ALS(Penalized):
     """
 
     short: ClassVar[str] = "als"
-    procedure: ClassVar[type[LearnsFactors]] = LeastSquares
+    procedure: ClassVar[type[LearnsFactors]] = RatingLeastSquares
     iterations: Annotated[int, "[1, inf)"] = 15
 
 
@@ -138,7 +138,7 @@ def record_of(model: FactorModel, side: Side, penalty: float) -> dict[str, float
 # --- singular value decomposition -------------------------------------------------------------------------------------
 
 
-class Decomposition(LeastSquares):
+class Decomposition(RatingLeastSquares):
     """One step: the biases, and the largest singular values of what is left, with zeros where nothing is known."""
 
     BIAS_ITERATIONS: ClassVar[int] = 30

@@ -21,7 +21,7 @@ from gnomon.systems.recommend._fitting import (
 from gnomon.systems.recommend._kernels import sgd_blocks
 from gnomon.training.procedure import Problem
 
-__all__ = ["SGD", "Blocks", "StochasticGradient"]
+__all__ = ["SGD", "RatingBlocks", "StochasticGradient"]
 
 MOST_BLOCKS = 16
 BLOCK_RATINGS = 20_000
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass
-class Blocks:
+class RatingBlocks:
     """Ratings by block of users and items, within a block by user; where each block begins."""
 
     users: Ints
@@ -44,7 +44,7 @@ class Blocks:
     item_mass: Floats
 
     @classmethod
-    def of(cls, examples: Any, n_users: int, n_items: int) -> Blocks:
+    def of(cls, examples: Any, n_users: int, n_items: int) -> RatingBlocks:
         """Stripes of users and of items with about as many ratings each; n stripes give n rounds of n blocks."""
         users, items = codes_of(examples)
         n = max(1, min(MOST_BLOCKS, len(users) // BLOCK_RATINGS, n_users, n_items))
@@ -75,12 +75,12 @@ class StochasticGradient(LearnsFactors):
     Any number of threads gives the same bits. The recorded errors are those that the steps came upon.
     """
 
-    def lay(self, problem: Problem) -> Blocks:
+    def lay(self, problem: Problem) -> RatingBlocks:
         """Ratings by block."""
         model, examples = problem.model, problem.batches
-        return Blocks.of(examples, len(model.user_bias), len(model.item_bias))
+        return RatingBlocks.of(examples, len(model.user_bias), len(model.item_bias))
 
-    def penalties(self, data: Blocks, dtype: Any) -> tuple[Array, Array]:
+    def penalties(self, data: RatingBlocks, dtype: Any) -> tuple[Array, Array]:
         """What a rating of weight 1 weighs the squares of its user and of its item with."""
         own, other = (
             np.divide(self.recipe.counts(mass), mass, out=np.ones_like(mass), where=mass > 0)

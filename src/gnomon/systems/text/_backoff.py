@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from gnomon.data.counting import NGramCounts, TokenStream
 from gnomon.systems.text._smoothing import (
-    Estimate,
     Floats,
     Mask,
     Parameters,
+    Smoothed,
     Smoothing,
     entries_of,
     notice,
@@ -74,14 +74,14 @@ class Katz(Smoothing):
         notice(poor, "Good-Turing discounts", "absolute ones")
         return {"discounts": np.array(table)}
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         discounts = np.column_stack([np.zeros(counts.n), parameters["discounts"]])
         m = int(outcomes.sum())
         even = uniform(outcomes)
         kept, taken, total, types = self._discounted(counts, 1, discounts[0], m)
         unseen = np.array([1.0]) if not types[0] else (m - types) / m
         own, weight = _balanced(kept, taken, total, types < m, unseen, np.zeros(kept.size, np.int64))
-        found = Estimate(np.where(counts.counts[0] > 0, own, weight[0] * even), [], [])
+        found = Smoothed(np.where(counts.counts[0] > 0, own, weight[0] * even), [], [])
         for order in range(2, counts.n + 1):
             kept, taken, total, types = self._discounted(counts, order, discounts[order - 1], m)
             unseen = _unseen_mass(counts, found, order, types < m, outcomes)
@@ -116,7 +116,7 @@ def _balanced(
     return ratio(kept, total[parents]), weight
 
 
-def _unseen_mass(counts: NGramCounts, found: Estimate, order: int, open_: Mask, outcomes: Mask) -> Floats:
+def _unseen_mass(counts: NGramCounts, found: Smoothed, order: int, open_: Mask, outcomes: Mask) -> Floats:
     """Sum of P_{k-1}(w|c') over the tokens w never seen after c, for every context c."""
     below = found.unigram if order == 2 else found.probability[order - 3]
     mass = 1 - counts.per_context(order, below[counts.lowers[order - 1]])
@@ -178,9 +178,9 @@ class Threshold(Smoothing):
     count: Annotated[int, "[1, inf)"] = 5
     short: ClassVar[str] = "threshold"
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         below = ratio(counts.counts[0] * 1.0, counts.totals(1))
-        found = Estimate(below, [], [], used="context")
+        found = Smoothed(below, [], [], used="context")
         for at in range(1, counts.n):
             total = counts.totals(at + 1)
             reliable = total >= self.count

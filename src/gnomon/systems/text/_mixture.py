@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gnomon.data.counting import NGramCounts, TokenStream
 from gnomon.errors import UserValueError
-from gnomon.systems.text._smoothing import Estimate, Floats, Mask, Parameters, Smoothing, interpolate, ratio, uniform
+from gnomon.systems.text._smoothing import Floats, Mask, Parameters, Smoothed, Smoothing, interpolate, ratio, uniform
 
 __all__ = ["Interpolated"]
 
@@ -63,7 +63,7 @@ class Interpolated(Smoothing):
             raise UserValueError("the validation text has no tokens", "validation", "pass some sentences, or None")
         return self._maximize(events, 1 / outcomes.sum(), counts.n)
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         weights = np.asarray(parameters["weights"])
 
         def share(order: int) -> tuple[Floats, Floats]:

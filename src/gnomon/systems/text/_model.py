@@ -16,7 +16,7 @@ from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import resolve
-from gnomon.systems.text._smoothing import Estimate, Smoothing, possible
+from gnomon.systems.text._smoothing import Smoothed, Smoothing, possible
 
 __all__ = ["NGramModel"]
 
@@ -87,7 +87,7 @@ class NGramModel:
         self.smoothing: Smoothing = recipe
         self.vocabulary = vocabulary
         self.parameters: dict[str, NDArray[np.float64]] | None = None
-        self._estimate: Estimate | None = None
+        self._estimate: Smoothed | None = None
         self.outcomes = possible(vocabulary_size, start, unknown=unknown)
 
     # --- counts -------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class NGramModel:
         return self
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> Smoothed:
         """The smoothed probabilities; after `load` they are made when first asked for."""
         if self.parameters is None:  # of a fit that was stopped while it counted
             self.settle(self.counts)

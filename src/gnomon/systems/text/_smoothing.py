@@ -22,7 +22,7 @@ from gnomon.data.counting import BOS, EOS, UNKNOWN, NGramCounts, TokenStream
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["MLE", "Additive", "Dirichlet", "Estimate", "KneserNey", "Smoothing"]
+__all__ = ["MLE", "Additive", "Dirichlet", "Smoothed", "KneserNey", "Smoothing"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.floating] | np.floating | float
@@ -31,7 +31,7 @@ Parameters = Mapping[str, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Smoothed:
     """Probabilities of seen n-grams and weights of contexts, see the top of this file.
 
     Parameters
@@ -101,7 +101,7 @@ class Smoothing(Recipe):
         """What has to be estimated beside the counts, by name; empty for most."""
         return {}
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         """Bring the smoothing into the common form; a function of its arguments alone."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ def ratio(top: Numbers, bottom: Numbers, otherwise: float = 0.0) -> Floats:
 
 def interpolate(
     counts: NGramCounts, base: Floats, share: Callable[[int], tuple[Floats, Floats]], floor: Floats | None = None
-) -> Estimate:
+) -> Smoothed:
     """Estimate of P_k(w|c) = share_k(c w) + weight_k(c) P_{k-1}(w|c'), or with `floor` in the place of P_{k-1}.
 
     Parameters
@@ -150,7 +150,7 @@ def interpolate(
         below = own + weight[counts.parents[at]] * lower
         probability.append(below)
         weights.append(weight)
-    return Estimate(unigram, probability, weights, floor)
+    return Smoothed(unigram, probability, weights, floor)
 
 
 def notice(orders: list[int], what: str, instead: str) -> None:
@@ -182,7 +182,7 @@ class MLE(Smoothing):
 
     short: ClassVar[str] = "none"
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         seen: list[NDArray[np.generic]] = list(counts.counts)
         if counts.start == "lower_order":
             for order in range(counts.n, 1, -1):
@@ -193,7 +193,7 @@ class MLE(Smoothing):
             return ratio(seen[order - 1].astype(np.float64), total[counts.parents[order - 1]]), np.zeros(total.size)
 
         found = interpolate(counts, np.zeros(outcomes.size), share, floor=np.zeros(outcomes.size))
-        return Estimate(found.unigram, found.probability, found.weight, found.floor, used="order")
+        return Smoothed(found.unigram, found.probability, found.weight, found.floor, used="order")
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Additive(Smoothing):
     alpha: Annotated[float, "[0, inf)"] | tuple[float, ...] = 1.0
     short: ClassVar[str] = "additive"
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         alpha = np.where(outcomes, self._alpha(outcomes.size), 0.0)
         mass = alpha.sum()
         floor = ratio(alpha, np.full(alpha.shape, mass))
@@ -225,7 +225,7 @@ class Additive(Smoothing):
             return ratio(counts.counts[order - 1] * 1.0, total[counts.parents[order - 1]]), ratio(mass, total, 1.0)
 
         found = interpolate(counts, floor, share, floor)
-        return Estimate(found.unigram, found.probability, found.weight, floor, used="order")
+        return Smoothed(found.unigram, found.probability, found.weight, floor, used="order")
 
     def _alpha(self, size: int) -> Floats:
         values = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,) * size
@@ -256,7 +256,7 @@ class Dirichlet(Smoothing):
     strength: Annotated[float, "[0, inf)"] | tuple[float, ...] = 1.0
     short: ClassVar[str] = "dirichlet"
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         strengths = self.strength if isinstance(self.strength, tuple) else (self.strength,) * counts.n
         check_not_negative("strength", *strengths)
         if len(strengths) != counts.n:
@@ -310,7 +310,7 @@ class KneserNey(Smoothing):
         notice(lacking, "Kneser-Ney discounts", "0.5, 1 and 1.5")
         return {"discounts": np.array([self.fallback if row is None else row for row in found])}
 
-    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Estimate:
+    def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         discounts = np.column_stack([np.zeros(counts.n), parameters["discounts"]])
 
         def share(order: int) -> tuple[Floats, Floats]:
