@@ -1,0 +1,99 @@
+"""What sequence systems reach: bits per character of English, exact targets of toy pairs, BLEU of a small interface.
+
+    python benchmarks/sequence_quality.py characters    # gru-lm beside the best n-gram; about 5 minutes
+    python benchmarks/sequence_quality.py toys          # reversed strings and dates; about 2 minutes
+    python benchmarks/sequence_quality.py interface     # English to Chinese, greedy and beam; about 6 minutes
+
+One thread, seed 0, a fifth of the rows held out. Order and smoothing of the n-gram are chosen on a fifth of the
+training sentences; early stopping of networks takes a part of the training rows too. Held-out rows are looked at once,
+at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import time
+from typing import Any
+
+import torch
+
+import gnomon
+from gnomon.data import load, split
+from gnomon.evaluation.translation import bleu, translation_scores
+
+ORDERS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24)
+SMOOTHINGS = ("kneser-ney", "interpolated", "dirichlet", "katz")
+
+
+def halves(name: str) -> tuple[Any, Any]:
+    """Training and held-out part of a data set."""
+    parts: tuple[Any, Any] = split(load(name), test=0.2, seed=0)
+    return parts
+
+
+def bits(model: Any, text: list[str]) -> float:
+    """Per character, sentence ends included."""
+    return float(-model.score(text) / math.log(2))
+
+
+def characters() -> None:
+    """Bits per character of both language models, and the paired difference."""
+    train, test = halves("python-reference")
+    fit, judge = split(train, test=0.2, seed=0)
+    found = {}
+    for n, smoothing in itertools.product(ORDERS, SMOOTHINGS):
+        model = gnomon.NGram(n=n, smoothing=smoothing, unit="char").fit(list(fit.text))
+        found[n, smoothing] = bits(model, list(judge.text))
+    for (n, smoothing), value in sorted(found.items(), key=lambda one: one[1])[:5]:
+        print(f"{n}-gram, {smoothing}: {value:.4f} bits on validation")
+    n, smoothing = min(found, key=lambda key: found[key])
+    ngram = gnomon.NGram(n=n, smoothing=smoothing, unit="char").fit(list(train.text))
+    network = gnomon.GRULM(unit="char", random_state=0).fit(list(train.text))
+    held = list(test.text)
+    print(f"{n}-gram, {smoothing}: {bits(ngram, held):.3f} bits per character of {len(held)} held-out sentences")
+    print(f"gru-lm: {bits(network, held):.3f}, epoch {network.history_['best_epoch'][-1]:.0f}")
+    one, other = (model.evaluate(held)["log_likelihood"] for model in (network, ngram))
+    print(f"gru-lm {one}; n-gram {other}: gru-lm is {one.against(other)}")
+
+
+def toys() -> None:
+    """Fraction of held-out targets that are written exactly."""
+    for name in ("reversed", "dates"):
+        train, test = halves(name)
+        model = gnomon.Seq2Seq(epochs=15, random_state=0).fit(list(train.pairs))
+        for method in ("greedy", "beam"):
+            said = model.translate(list(test.pairs), method=method)
+            exact = sum(a == b for a, (_, b) in zip(said, test.pairs, strict=True)) / len(said)
+            print(f"{name}, {method}: {exact:.4f} of {len(said)} exact")
+
+
+def interface() -> None:
+    """BLEU of the strings that Django says in English and Chinese."""
+    train, test = halves("django-zh")
+    model = gnomon.Seq2Seq(random_state=0).fit(list(train.pairs))
+    targets = [target for _, target in test.pairs]
+    print(f"{len(train.pairs)} pairs to learn from; epoch {model.history_['best_epoch'][-1]:.0f} is kept")
+    for method in ("greedy", "beam"):
+        said = model.translate(list(test.pairs), method=method)
+        found = translation_scores(said, targets, "char")
+        words = bleu(said, targets, tokenizer="zh")
+        print(f"{method}: BLEU on characters {found['bleu']}, by sacrebleu's zh {words}, exact {found['exact']}")
+        for (source, target), one in list(zip(test.pairs, said, strict=True))[2:8]:
+            print(f"    {source!r}: {one!r} for {target!r}")
+
+
+def main() -> None:
+    """Run one of the parts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"characters": characters, "toys": toys, "interface": interface}
+    parser.add_argument("part", choices=parts)
+    torch.set_num_threads(1)
+    begun = time.process_time()
+    parts[parser.parse_args().part]()
+    print(f"{time.process_time() - begun:.0f} s of processor time")
+
+
+if __name__ == "__main__":
+    main()
