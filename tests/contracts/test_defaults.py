@@ -1,7 +1,7 @@
 """With no options at all every system beats its task's baseline on the task's built-in data.
 
-Systems that learn by gradient get no more than `UPDATES` of the updates that they would make: what already wins then is
-not worse after all of them (docs/results.md has the ends), and two hundred such systems still fit into a test run.
+What wins after the first `UPDATES` of its updates is not fitted to the end (docs/results.md has the ends): two hundred
+networks still fit into a test run.
 """
 
 import numpy as np
@@ -31,12 +31,19 @@ def example_data(name):
     return first.example_data if first.obstacle(data, system.domain, None) is None else "digits"
 
 
+def against_the_baseline(name, **changes):
+    """What the comparison says of the system, and the scores."""
+    (board,) = gnomon.compare([gnomon.make(name, **changes)], example_data(name))
+    lines = {line.name: line for line in board.lines}
+    return lines[name].against_baseline, {one: line.score.value for one, line in lines.items()}
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # a fit that has not converged is judged by what it is worth
 @pytest.mark.parametrize("name", NAMES)
 def test_the_defaults_beat_the_baseline(name):
-    system = gnomon.make(name)
-    if "max_updates" in system.get_params(deep=False):
-        system.set_params(max_updates=UPDATES)
-    (board,) = gnomon.compare([system], example_data(name))
-    lines = {line.name: line for line in board.lines}
-    assert lines[name].against_baseline == "better", {one: line.score.value for one, line in lines.items()}
+    if "max_updates" in gnomon.make(name).get_params(deep=False):
+        judged, _ = against_the_baseline(name, max_updates=UPDATES)
+        if judged == "better":
+            return
+    judged, scores = against_the_baseline(name)
+    assert judged == "better", scores
