@@ -213,7 +213,7 @@ def test_validation_rows_that_get_worse_are_overfitting_unless_the_best_was_kept
 
 
 def share(hits, n):
-    return Score.from_pointwise(np.arange(n) < hits, name="accuracy", unit="share")
+    return Score.from_pointwise(np.arange(n) < hits, name="accuracy", unit="fraction")
 
 
 def told(seed, n=400, sharp=1.0):

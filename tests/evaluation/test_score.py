@@ -194,7 +194,7 @@ def test_json_is_strict_and_says_why():
 
 def test_text():
     assert str(Score(-62.3141, 0.25, 0.031, "estimate")) == "-62.314 ± 0.250 ± 0.031 estimate nats"
-    assert str(Score(0.9712, 0.012, unit="share")) == "0.971 ± 0.012 exact share"
+    assert str(Score(0.9712, 0.012, unit="fraction")) == "0.971 ± 0.012 exact fraction"
     assert str(Score(4.16370937)) == "4.1637 exact nats"
     assert "nan" in str(Score.from_pointwise([2.0]))
     assert "pointwise" not in repr(Score.from_pointwise([1.0, 2.0]))

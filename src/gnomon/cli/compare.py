@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
 @click.option(
-    "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of the rows held out."
+    "--holdout", type=float, default=0.2, show_default=True, metavar="FRACTION", help="Fraction of the rows held out."
 )
 @click.option("--split", metavar="HOW", default="random", show_default=True, help=SPLIT)
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")

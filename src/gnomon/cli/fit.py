@@ -127,8 +127,8 @@ def run_options() -> list[click.Option]:
         click.Option(["--target"], metavar="COLUMN", help=TARGET),
         click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
         click.Option(
-            ["--holdout"], type=float, default=0.2, show_default=True, metavar="SHARE",
-            help="Share of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
+            ["--holdout"], type=float, default=0.2, show_default=True, metavar="FRACTION",
+            help="Fraction of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
         ),
         click.Option(["--split"], metavar="HOW", default="random", show_default=True, help=SPLIT),
         click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),

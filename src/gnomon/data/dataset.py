@@ -267,7 +267,7 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
     ----------
     n : int >= 2
     test : float in (0, 1), default 0.2
-        Share of the test part.
+        Fraction of the test part.
     seed : int, default 0
 
     Raises

@@ -200,7 +200,7 @@ class Interactions:
 
     @property
     def sparsity(self) -> float:
-        """Share of the users by items of which nothing is known, 1 - n / (n_users n_items)."""
+        """Fraction of the users by items of which nothing is known, 1 - n / (n_users n_items)."""
         return 1 - len(self) / (len(self.users) * len(self.items))
 
     def to_sparse(self) -> Any:

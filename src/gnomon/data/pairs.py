@@ -134,7 +134,7 @@ class Ratings:
         Parameters
         ----------
         test : float in (0, 1), default 0.2
-            Share of the pairs in the test part.
+            Fraction of the pairs in the test part.
         seed : int, default 0
 
         Raises

@@ -28,7 +28,7 @@ def split_ratings(
         `n_test` rows at random. ``time``: of every user the `n_test` latest rows, so that no training row of a user is
         later than a test row; among equal times the row that stands later counts as the later one.
     test : float in (0, 1), default 0.2
-        Share of the test part; for ``random``.
+        Fraction of the test part; for ``random``.
     n_test : int in [1, inf), default 1
         Test rows of a user. A user with `n_test` rows or fewer stays in the training part.
     seed : int, default 0

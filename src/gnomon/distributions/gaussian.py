@@ -19,7 +19,7 @@ from gnomon.distributions.gaussian_base import Buffers, Floats, Normals, constan
 __all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals"]
 
 DENSE = 0.4
-"""Share of the memberships above which all components' scatters are taken in one product."""
+"""Fraction of the memberships above which all components' scatters are taken in one product."""
 
 SAFE = 1e5
 """Scaled squares up to which their difference keeps its digits: an error of 1e-11 nats or so."""

@@ -24,7 +24,7 @@ def threshold(scores: Any, share: float) -> float:
     scores : array of shape (n,)
         Anomaly scores of ordinary rows, higher is odder.
     share : float in (0, 1)
-        Share of false alarms that is allowed.
+        Fraction of false alarms that is allowed.
 
     Raises
     ------

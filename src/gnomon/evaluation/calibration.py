@@ -142,7 +142,7 @@ class Reliability:
             stderr = math.sqrt(self.n / (self.n - 1) * max(float(variance), 0.0)) / total
         note = f"{len(gap)} bins; right probabilities would show about {self.chance:.2g}"
         return Score(
-            value, stderr, kind="estimate", unit="share", data_space=data_space, name="calibration_error",
+            value, stderr, kind="estimate", unit="fraction", data_space=data_space, name="calibration_error",
             higher_is_better=False, n=self.n, note=note,
         )  # fmt: skip
 

@@ -49,7 +49,7 @@ class ConfusionMatrix:
     >>> matrix.weight.tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     >>> print(matrix.accuracy())
-    0.75 ± 0.25 exact share
+    0.75 ± 0.25 exact fraction
     """
 
     def __init__(self, classes: ArrayLike) -> None:
@@ -119,16 +119,16 @@ class ConfusionMatrix:
     # --- scores -------------------------------------------------------------------------------------------------
 
     def accuracy(self) -> Score:
-        """Share of right predictions."""
+        """Fraction of right predictions."""
         total = self._total()
         value = float(np.trace(self.weight)) / total
         return self._score("accuracy", value, (np.eye(len(self.classes)) - value) / total)
 
     def error_rate(self) -> Score:
-        """Share of wrong predictions: 1 - accuracy."""
+        """Fraction of wrong predictions: 1 - accuracy."""
         right = self.accuracy()
         return Score(
-            1 - right.value, right.stderr, unit="share", data_space=right.data_space, name="error_rate",
+            1 - right.value, right.stderr, unit="fraction", data_space=right.data_space, name="error_rate",
             higher_is_better=False, n=self.n,
         )  # fmt: skip
 
@@ -190,7 +190,7 @@ class ConfusionMatrix:
         stderr = math.nan
         if self.n > 1 and math.isfinite(value):
             stderr = math.sqrt(self.n / (self.n - 1) * float((self.squares * slope**2).sum()))
-        settings = {"unit": "share", "data_space": Labels().space(len(self.classes)), **options}
+        settings = {"unit": "fraction", "data_space": Labels().space(len(self.classes)), **options}
         return Score(value, stderr, name=name, n=self.n, note=note, **settings)
 
     def _ratio(
@@ -256,7 +256,7 @@ class ConfusionMatrix:
         """All classes counted together: with one label per row, the accuracy."""
         right = self.accuracy()
         return Score(
-            right.value, right.stderr, unit="share", data_space=right.data_space, name=f"micro_{name}", n=self.n
+            right.value, right.stderr, unit="fraction", data_space=right.data_space, name=f"micro_{name}", n=self.n
         )
 
     def _averaged(self, name: str, form: tuple[float, float, float], average: str, zero: float) -> Score:

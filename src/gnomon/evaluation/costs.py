@@ -229,6 +229,6 @@ def plugin_bayes_error(proba: ArrayLike, y: Any = None, *, classes: Any = None, 
         wrong = codes_of(y, known, n=len(table)) != table.argmax(axis=1)
         note += f"; the error rate of these decisions is {np.average(wrong, weights=weight):.6g}"
     return Score.from_pointwise(
-        1 - table.max(axis=1), weight=weight, kind="estimate", unit="share", name="bayes_error",
+        1 - table.max(axis=1), weight=weight, kind="estimate", unit="fraction", name="bayes_error",
         data_space=f"pmf on {table.shape[1]} classes", higher_is_better=False, note=note,
     )  # fmt: skip

@@ -197,7 +197,7 @@ def pr_area(ranking: Ranking, *, method: Literal["step", "trapezoid"] = "step") 
     if method not in ("step", "trapezoid"):
         raise UserValueError(f"unknown method {method!r}", "method", "choose step or trapezoid")
     name = "average_precision" if method == "step" else "auprc (trapezoid)"
-    facts: dict[str, Any] = {"unit": "share", "data_space": "pmf on 2 classes", "name": name, "n": ranking.n}
+    facts: dict[str, Any] = {"unit": "fraction", "data_space": "pmf on 2 classes", "name": name, "n": ranking.n}
     right, wrong = ranking.cumulative()
     if not len(right) or not right[-1] > 0:
         return Score(math.nan, math.nan, note="undefined: no positive row", **facts)

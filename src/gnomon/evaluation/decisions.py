@@ -16,7 +16,7 @@ __all__ = ["accuracy", "error_rate", "f_score", "precision", "precision_recall",
 
 
 def accuracy(y: Any, predicted: Any, *, sample_weight: Any = None) -> Score:
-    """Share of right decisions, the (weighted) mean of ``predicted == y``.
+    """Fraction of right decisions, the (weighted) mean of ``predicted == y``.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def accuracy(y: Any, predicted: Any, *, sample_weight: Any = None) -> Score:
     Examples
     --------
     >>> print(accuracy(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]))
-    0.75 ± 0.25 exact share
+    0.75 ± 0.25 exact fraction
     """
     return _pointwise(y, predicted, sample_weight, right=True)
 
 
 def error_rate(y: Any, predicted: Any, *, sample_weight: Any = None) -> Score:
-    """Share of wrong decisions, 1 - `accuracy`; lower is better.
+    """Fraction of wrong decisions, 1 - `accuracy`; lower is better.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def share_interval(score: Score, level: float = 0.95) -> tuple[float, float]:
 
     if not 0 < level < 1:
         raise UserValueError.must("level", "be in (0, 1)", level)
-    if not (0 <= score.value <= 1 and score.n > 0 and score.unit == "share"):
+    if not (0 <= score.value <= 1 and score.n > 0 and score.unit == "fraction"):
         raise UserValueError(
             f"score must be a fraction of rows, such as an accuracy or an error rate, got {score.name}", "score"
         )
@@ -124,7 +124,7 @@ def precision(
     sample_weight: Any = None,
     zero_division: float = math.nan,
 ) -> Score:
-    """Share of the reported detections that are right, TP / (TP + FP).
+    """Fraction of the reported detections that are right, TP / (TP + FP).
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def recall(
     sample_weight: Any = None,
     zero_division: float = math.nan,
 ) -> Score:
-    """Share of the true events that were reported, TP / (TP + FN); parameters as in `precision`.
+    """Fraction of the true events that were reported, TP / (TP + FN); parameters as in `precision`.
 
     Examples
     --------

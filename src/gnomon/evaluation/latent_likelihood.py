@@ -38,7 +38,7 @@ class LatentEstimate(NamedTuple):
     bias : array of shape (n,)
         How much too low `value` is likely to be, ``-Var[mean w] / (2 E[w]^2)`` by the delta method; -inf for K = 1.
     max_share : array of shape (n,)
-        Share of the largest weight in the sum of K, the largest over repeats.
+        Fraction of the largest weight in the sum of K, the largest over repeats.
     khat : array of shape (n,)
         Shape of the tail of the weights: from 0.5 on their variance is infinite, from 0.7 on `stderr` and `bias` are
         not to be trusted. Of the 64 rows of the largest `max_share`; nan for others and where K is below 25.

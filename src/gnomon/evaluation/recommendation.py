@@ -111,15 +111,15 @@ class Placements:
     # --- scores -------------------------------------------------------------------------------------------------
 
     def hit_rate(self, k: int, *, ties: Ties = "worst") -> Score:
-        """Share of users with a relevant item among the first k."""
+        """Fraction of users with a relevant item among the first k."""
         return self._score_of("hit_rate", k, self._hits(k, ties) > 0)
 
     def precision(self, k: int, *, ties: Ties = "worst") -> Score:
-        """Share of relevant items among the first k, whether there are k candidates or not."""
+        """Fraction of relevant items among the first k, whether there are k candidates or not."""
         return self._score_of("precision", k, self._hits(k, ties) / k)
 
     def recall(self, k: int, *, ties: Ties = "worst") -> Score:
-        """Share of the user's relevant items that are among the first k."""
+        """Fraction of the user's relevant items that are among the first k."""
         return self._score_of("recall", k, self._hits(k, ties) / self._relevant())
 
     def average_precision(self, k: int | None = None, *, ties: Ties = "worst") -> Score:
@@ -186,7 +186,7 @@ class Placements:
         note = f"{left_out} of {len(self.n_others)} users have nothing to rank" if left_out else ""
         full = name if k is None else f"{name}@{k}"
         return Score.from_pointwise(
-            values, name=full, unit="share", data_space="rankings of unseen items", rows=rows, note=note
+            values, name=full, unit="fraction", data_space="rankings of unseen items", rows=rows, note=note
         )
 
 

@@ -27,9 +27,9 @@ class Coverage:
     threshold : float
         Answer when the confidence is at least this; inf answers nothing.
     coverage : float in [0, 1]
-        Share of the rows that are answered.
+        Fraction of the rows that are answered.
     accuracy : float in [0, 1]
-        Share of right answers among them; 1 by convention where nothing is answered.
+        Fraction of right answers among them; 1 by convention where nothing is answered.
     lower : float in [0, 1]
         Exact lower bound of the true accuracy (Clopper and Pearson 1934) for this one threshold; 0 where nothing is
         answered.
@@ -234,14 +234,17 @@ class RejectOption:
         labels, confidence = self._answers(X)
         right, answered = hits(y, labels), confidence >= self.threshold
         space = Labels().space(len(self.model.classes_))
-        coverage = Score.from_pointwise(answered.astype(float), name="coverage", unit="share", data_space=space)
+        coverage = Score.from_pointwise(answered.astype(float), name="coverage", unit="fraction", data_space=space)
         rows, name = np.flatnonzero(answered), "selective_accuracy"
         if not len(rows):
             note = "nothing is answered: 1 by convention"
             return {
-                "coverage": coverage, name: Score(1.0, math.nan, unit="share", data_space=space, name=name, note=note)
+                "coverage": coverage,
+                name: Score(1.0, math.nan, unit="fraction", data_space=space, name=name, note=note),
             }  # fmt: skip
-        accuracy = Score.from_pointwise(right[rows].astype(float), name=name, unit="share", data_space=space, rows=rows)
+        accuracy = Score.from_pointwise(
+            right[rows].astype(float), name=name, unit="fraction", data_space=space, rows=rows
+        )
         return {"coverage": coverage, name: accuracy}
 
     def _answers(self, X: Any) -> tuple[Array, NDArray[np.float64]]:

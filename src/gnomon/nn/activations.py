@@ -445,7 +445,7 @@ def derivative(activation: Activation | nn.Module, x: torch.Tensor) -> torch.Ten
 
 
 def dead_fraction(outputs: Any) -> float:
-    """Share of rectified units that are 0 for every row: they pass no gradient and will not move again.
+    """Fraction of rectified units that are 0 for every row: they pass no gradient and will not move again.
 
     Parameters
     ----------

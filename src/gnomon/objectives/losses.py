@@ -101,7 +101,7 @@ class CrossEntropyLoss(NegativeLogLikelihood):
     ignore_index : int or None, default None
         A label whose rows have loss 0 and count 0, such as padding.
     smoothing : float in [0, 1), default 0
-        Share of the target that is spread evenly over all classes (Szegedy et al. 2016); not with class weights.
+        Fraction of the target that is spread evenly over all classes (Szegedy et al. 2016); not with class weights.
 
     Examples
     --------

@@ -26,7 +26,7 @@ __all__ = ["ELBO", "IWAE", "DoublyReparametrized", "GradientEstimator", "Pathwis
            "VariationalObjective", "log_weights"]  # fmt: skip
 
 MEMORY = 0.9
-"""Share of the running baseline that an update keeps."""
+"""Fraction of the running baseline that an update keeps."""
 
 
 def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:

@@ -131,7 +131,7 @@ class Classifier(ClassifierMixin, Labeled):
         space, note = Labels().space(len(self.classes_)), _unknown(y, known)
         chosen = self.class_codes(rows)
         right = (known & (chosen == codes)).astype(np.float64)
-        scores = [Score.from_pointwise(right, name="accuracy", unit="share", data_space=space, note=note)]
+        scores = [Score.from_pointwise(right, name="accuracy", unit="fraction", data_space=space, note=note)]
         if self.has_probabilities:
             log_p = self.class_log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
             scores.append(Score.from_pointwise(np.where(known, log_p, -np.inf), data_space=space, note=note))
@@ -329,7 +329,7 @@ def _r2(y: Floats, residual: Floats, space: str) -> Score:
     n = len(y)
     squares = (y - y.mean(0)) ** 2
     total = squares.mean(0)
-    facts: dict[str, Any] = {"unit": "share", "data_space": space, "name": "r2", "n": n}
+    facts: dict[str, Any] = {"unit": "fraction", "data_space": space, "name": "r2", "n": n}
     if n < 2:
         return Score(math.nan, math.nan, note="R^2 is undefined for one row", **facts)
     if not total.all():

@@ -26,7 +26,7 @@ class ClassShares:
     title = "class shares"
 
     def fit(self, X: Any, y: Any = None) -> ClassShares:
-        """Shares of the classes."""
+        """Fractions of the classes."""
         self.dummy = DummyClassifier(strategy="prior").fit(X, y)
         self.n_parameters = len(self.dummy.classes_) - 1
         return self
@@ -39,7 +39,7 @@ class ClassShares:
         space = Labels().space(len(self.dummy.classes_))
         log_p = np.where(known, np.log(shares[0])[codes], -np.inf)
         return {
-            "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="share", data_space=space),
+            "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="fraction", data_space=space),
             "log_likelihood": Score.from_pointwise(log_p, data_space=space),
         }
 

@@ -81,6 +81,6 @@ def cluster_scores(labels: Any, clusters: Any) -> dict[str, Score]:
         error = float(np.std([function(labels[i], clusters[i]) for i in rows], ddof=1))
         value = float(function(labels, clusters))
         scores[name] = Score(
-            value, stderr=error, error=0.0, kind="exact", unit="share", data_space=space, name=name, n=n
+            value, stderr=error, error=0.0, kind="exact", unit="fraction", data_space=space, name=name, n=n
         )
     return scores

@@ -49,7 +49,7 @@ def compare(
     task : str, optional
         What the systems are compared at, ``density`` say; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
-        Share of the rows (sentences) that no system sees until the end.
+        Fraction of the rows (sentences) that no system sees until the end.
     split : str, default "random"
         How rows are held out; ratings also by "user" and by "time" (of each user one row, of "time:3" three).
     target, columns

@@ -143,7 +143,7 @@ class Probe:
         known, codes = Labels().locate(self.y, self.classes, n=len(predicted))
         right = (known & (codes == predicted)).astype(np.float64)
         space = Labels().space(len(self.classes))
-        return Score.from_pointwise(right, name=name, unit="share", data_space=space, note=note)
+        return Score.from_pointwise(right, name=name, unit="fraction", data_space=space, note=note)
 
 
 def _table(Z: Any, n: int) -> Any:

@@ -54,7 +54,7 @@ class SGD(Optimizer):
     Parameters
     ----------
     momentum : float in [0, 1), default 0
-        Share of the last velocity that is kept: a constant gradient ends at steps of ``rate * g / (1 - momentum)``.
+        Fraction of the last velocity that is kept: a constant gradient ends at steps of ``rate * g / (1 - momentum)``.
     nesterov : bool, default False
         Step by ``g + momentum * v`` instead (Sutskever et al. 2013); needs momentum.
     weight_decay : float in [0, inf), default 0
@@ -237,11 +237,11 @@ class RMSprop(Optimizer):
     Parameters
     ----------
     decay : float in [0, 1), default 0.9
-        Share of the second moment that is kept.
+        Fraction of the second moment that is kept.
     epsilon : float in (0, inf), default 1e-8
         Added to the root.
     momentum : float in [0, 1), default 0
-        Share of the last step that is kept.
+        Fraction of the last step that is kept.
     centered : bool, default False
         Divide by the root of the variance, s minus the squared running mean of g.
     weight_decay : float in [0, inf), default 0
@@ -275,7 +275,7 @@ class Adadelta(Optimizer):
     Parameters
     ----------
     decay : float in [0, 1), default 0.9
-        Share of both means that is kept.
+        Fraction of both means that is kept.
     epsilon : float in (0, inf), default 1e-6
         What the very first steps are made of.
     weight_decay : float in [0, inf), default 0

@@ -26,7 +26,7 @@ class Stopping(Recipe):
 
     @property
     def share(self) -> float:
-        """Share of the training rows to hold out where no validation rows are given."""
+        """Fraction of the training rows to hold out where no validation rows are given."""
         return 0.0
 
     def build(self) -> Watch | None:
@@ -56,7 +56,7 @@ class EarlyStopping(Stopping):
         An epoch has improved when its loss is below the last improvement's by more than this. The weights kept are
         those of the lowest loss, however small its lead.
     fraction : float in (0, 1), default 0.1
-        Share of the training rows to hold out.
+        Fraction of the training rows to hold out.
     """
 
     short: ClassVar[str] = "patience"

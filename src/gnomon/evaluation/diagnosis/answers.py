@@ -76,7 +76,7 @@ def gap(found: Answers) -> list[Finding] | str:
 
 
 def _floor(train: Score, held: Score) -> float:
-    if held.unit == "share":
+    if held.unit == "fraction":
         return SHARE_GAP
     if "nats" in held.unit:
         return max(NATS_GAP, SHARE_GAP * abs(train.value))

@@ -18,7 +18,7 @@ RISING = ("objective", "log_likelihood")
 """What expectation maximization raises; the first where there are both."""
 LEAST = 10
 STILL_MOVING = 0.01
-"""Share of the whole way that the last fifth of a fit at rest stays below."""
+"""Fraction of the whole way that the last fifth of a fit at rest stays below."""
 SIGNIFICANT = 5.0
 """Slopes beyond so many standard errors are no noise: 3e-7 of fits at rest by chance, were their noise independent."""
 TOLERANCE = 0.02

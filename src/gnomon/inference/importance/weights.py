@@ -116,7 +116,7 @@ class WeightedSample:
 
     @property
     def max_share(self) -> float:
-        """Share of the largest weight in the sum of all, in [1/n, 1]."""
+        """Fraction of the largest weight in the sum of all, in [1/n, 1]."""
         return float(self.normalized_weights.max())
 
     @property

@@ -113,11 +113,11 @@ class ModeReport:
     Parameters
     ----------
     switch_rate : float, in [0, 1]
-        Share of steps that change the mode; ``1 - sum pi_k^2`` for independent draws.
+        Fraction of steps that change the mode; ``1 - sum pi_k^2`` for independent draws.
     dwell : float, in [1, inf]
         Steps per switch; inf where there was none.
     occupancy : array of shape (modes,)
-        Share of draws in each mode.
+        Fraction of draws in each mode.
     occupancy_error : float, in [0, 1]
         Total variation distance of the occupancy from the true weights; NaN where they are not given.
     """

@@ -84,7 +84,7 @@ class SiteTables:
         -------
         new : array of shape (chains, d)
         changed : array of shape (chains,)
-            Share of the units that changed.
+            Fraction of the units that changed.
         """
         k0, k1, update, places = noise.address(len(x))  # type: ignore[attr-defined]
         new, changed = np.empty_like(x), np.empty(len(x))

@@ -148,7 +148,7 @@ class Integral(Expectation):
 
     @property
     def max_share(self) -> float:
-        """Share of the largest term in the sum of all sizes |f / p|, in [1/n, 1]; nan if all are 0."""
+        """Fraction of the largest term in the sum of all sizes |f / p|, in [1/n, 1]; nan if all are 0."""
         return self._largest / self._size if self._size else math.nan
 
     @property

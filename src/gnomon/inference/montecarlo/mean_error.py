@@ -54,7 +54,7 @@ class MeanError:
         Parameters
         ----------
         level : float, in (0, 1)
-            Share of such intervals that cover the truth.
+            Fraction of such intervals that cover the truth.
         kind : {"normal", "student"}
             z of the normal distribution, or of Student's with n - 1 degrees of freedom, which is exact for normal draws
             and wider for few of them.

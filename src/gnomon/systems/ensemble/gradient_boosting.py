@@ -29,7 +29,7 @@ class _Boosted(AddsTrees, ComparesInSingle, Importances):
     row_share: Annotated[
         float,
         "(0, 1]",
-        Doc("Share of the rows, drawn without replacement, that each tree sees (stochastic gradient boosting)."),
+        Doc("Fraction of the rows, drawn without replacement, that each tree sees (stochastic gradient boosting)."),
     ] = 1.0
 
     def _growth(self) -> dict[str, Any]:

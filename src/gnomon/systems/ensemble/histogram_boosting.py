@@ -35,7 +35,7 @@ class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
         "[1, inf)",
         Doc("End after so many steps without a better loss on rows held out from the fit; None takes all steps."),
     ] = None
-    held_out: Annotated[float, "(0, 1)", Doc("Share of the rows held out where `patience` is given.")] = 0.1
+    held_out: Annotated[float, "(0, 1)", Doc("Fraction of the rows held out where `patience` is given.")] = 0.1
 
     def _growth(self) -> dict[str, Any]:
         stop = self.patience is not None

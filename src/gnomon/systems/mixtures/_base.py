@@ -48,7 +48,7 @@ class MixtureModel:
     Parameters
     ----------
     weights : array of shape (K,)
-        Shares of the components, >= 0, summing to 1.
+        Fractions of the components, >= 0, summing to 1.
     """
 
     weights: Array
@@ -121,7 +121,7 @@ class Mixture(ClusterMixin, Iterated, System):
 
     @property
     def weights_(self) -> Array:
-        """Shares of the components."""
+        """Fractions of the components."""
         return self.model_.weights
 
     @property

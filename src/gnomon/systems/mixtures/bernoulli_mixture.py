@@ -31,7 +31,7 @@ class BernoulliMixtureModel(MixtureModel):
     Parameters
     ----------
     weights : array of shape (K,)
-        Shares of the components, >= 0, summing to 1.
+        Fractions of the components, >= 0, summing to 1.
     means : array of shape (K, d)
         Probabilities of a 1, in [0, 1].
     smoothing : float in [0, inf), default 0
@@ -117,7 +117,7 @@ class BernoulliMixture(Mixture):
     Attributes
     ----------
     weights_, means_ : arrays of shape (n_components,), (n_components, n_features)
-        Shares of the components; probabilities of a 1.
+        Fractions of the components; probabilities of a 1.
     labels_ : array of shape (n,)
         Component of each training row.
     history_ : dict of lists

@@ -83,7 +83,7 @@ class GaussianClassifierModel(GaussianMixtureModel):
         return sums
 
     def maximize(self, statistics: dict[str, Array]) -> None:
-        """Shares of the classes (unless they are fixed), means and covariances."""
+        """Fractions of the classes (unless they are fixed), means and covariances."""
         weights = self.weights
         super().maximize(statistics)
         if self.fixed:
@@ -147,7 +147,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
     ] = "full"
     priors: Annotated[
         tuple[float, ...] | None,
-        Doc("Shares of the classes in the order of ``classes_``, summing to 1; None counts them."),
+        Doc("Fractions of the classes in the order of ``classes_``, summing to 1; None counts them."),
     ] = None
     unlabeled_weight: Annotated[
         float, "[0, inf)", Doc("Weight of a row whose label is -1; below 1 where the normal densities are doubtful.")
@@ -279,7 +279,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
 
     @property
     def priors_(self) -> Array:
-        """Shares of the classes."""
+        """Fractions of the classes."""
         check_is_fitted(self)
         return self.model_.weights
 

@@ -34,7 +34,7 @@ class GaussianMixtureModel(MixtureModel):
     Parameters
     ----------
     weights : array of shape (K,)
-        Shares of the components, >= 0, summing to 1.
+        Fractions of the components, >= 0, summing to 1.
     means : array of shape (K, d)
     covariances : array
         (K, d, d) full, (d, d) tied, (K, d) diag, (K,) spherical; positive definite.

@@ -95,7 +95,7 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
         other = np.where(nearest[:, 0] == np.arange(len(codes)), nearest[:, 1], nearest[:, 0])
         space = Labels().space(len(self.classes_))
         right = (codes[other] == codes).astype(np.float64)
-        return {self.primary: Score.from_pointwise(right, name=self.primary, unit="share", data_space=space)}
+        return {self.primary: Score.from_pointwise(right, name=self.primary, unit="fraction", data_space=space)}
 
     @property
     def _n_features_out(self) -> int:
