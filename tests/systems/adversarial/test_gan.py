@@ -97,14 +97,21 @@ def test_noise_on_the_output_gives_the_density_of_a_linear_generator():
     assert "one weight makes up more than half" in gan.log_prob_bound(rows, 0.02, 50).note
 
 
-class Masks:
-    """Noise whose latent numbers are always the same, and whose masks have a seed of their own."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def child(self, name):
-        return Noise(0 if name == "latent" else self.seed, name)
+@pytest.mark.spec("GEN-101")
+def test_uniform_noise_inputs_give_the_density_of_a_blurred_line():
+    """g(z) = w z + b on (0, 1): p(x) by quadrature over z."""
+    X = ring(60)[:, :1]
+    gan = GAN(
+        n_latent=1, noise="uniform", generator=DenseDecoder(()), max_updates=2, random_state=0, dtype="float64"
+    ).fit(X)  # fmt: skip
+    ends = gan.decode([[0.0], [1.0]])[:, 0]
+    rows = np.linspace(ends.min() - 1, ends.max() + 1, 5)[:, None]
+    z = (np.arange(4000) + 0.5) / 4000
+    exact = np.log(stats.norm.pdf(rows, ends[0] + z * (ends[1] - ends[0]), 0.7).mean(1))
+    noisy = gan.with_noise(0.7)
+    with torch.no_grad():
+        found = latent_log_prob(noisy, noisy, torch.tensor(rows), 20_000, Noise(0, "draws"))
+    assert (np.abs(found.value - exact) < 5 * found.stderr + 1e-4).all()
 
 
 @pytest.mark.spec("GEN-102")
