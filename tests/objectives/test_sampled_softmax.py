@@ -241,7 +241,7 @@ def test_what_cannot_be_scored_is_refused():
         ),
         (
             lambda: run(h=hidden.long(), w=weight.long()),
-            r"hidden and hidden must be of one floating-point type, got torch\.int64 and torch\.int64",
+            r"hidden must be floating-point, got torch\.int64",
         ),
         (lambda: run(k=words.double()), r"words must be int64 and log_q floating-point, got .*\(words, log_q\)"),
         (lambda: run(k=words.numpy()), r"words must be a tensor, got a ndarray; use torch\.as_tensor"),

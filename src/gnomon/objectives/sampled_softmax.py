@@ -229,7 +229,9 @@ def _tensor(x: Any, name: str) -> torch.Tensor:
 def _check_scores(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
     parts = {"hidden": hidden, "weight": weight} | ({} if bias is None else {"bias": bias})
     for name, part in parts.items():
-        if not _tensor(part, name).is_floating_point() or part.dtype != hidden.dtype:
+        if not _tensor(part, name).is_floating_point():
+            raise UserTypeError(f"{name} must be floating-point, got {part.dtype}", name)
+        if part.dtype != hidden.dtype:
             what = f"{name} and hidden must be of one floating-point type, got {part.dtype} and {hidden.dtype}"
             raise UserTypeError(what, name)
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1]:
