@@ -284,6 +284,14 @@ def test_needs_of_verbs(need, there, answer):
     assert allows(need, there.__contains__) is answer
 
 
+def test_every_choice_says_what_there_is_to_choose():
+    cards = [card(one.name) for one in ENTRIES]
+    recipes = [recipe for one in cards for slot in one.recipes.values() for recipe in slot.values()]
+    kinds = [(p.name, kind) for one in [*cards, *recipes] for p in one.parameters for kind in p.kinds]
+    assert len(kinds) > 500
+    assert [name for name, kind in kinds if kind.name == "choice" and not kind.choices] == []
+
+
 def test_every_card_is_read_without_numpy_or_torch():
     code = (
         "import sys; from gnomon.catalog import entries, card\n"

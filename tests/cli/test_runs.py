@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gnomon
 from gnomon.cli.main import run
 
 SRC = str(Path(__file__).parents[2] / "src")
@@ -220,3 +221,12 @@ def test_names_that_no_file_system_takes_are_refused(capsys: pytest.CaptureFixtu
     for arguments in (["fit", "ppca", "wine", "--out", long], ["fit", "ppca", long], ["evaluate", long]):
         assert run(arguments) == 2, arguments
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_fit_whose_held_out_rows_cannot_be_scored_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file, out = tmp_path / "k.csv", tmp_path / "run"
+    file.write_text("user,item\n" + "".join(f"a,{item}\n" for item in "vwxyz"))
+    assert run(["fit", "implicit-factorization", str(file), "--out", str(out)]) == 2
+    _, err = capsys.readouterr()
+    assert err.strip().endswith(f"the fit is kept in {out}") and "held-out rows: " in err
+    assert gnomon.load(out).name == "implicit-factorization"

@@ -14,7 +14,7 @@ from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.options import flag, plain, resolve_values, values
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
@@ -250,10 +250,7 @@ def recipes_placed(about: Card | RecipeCard, params: Mapping[str, Any]) -> dict[
 
 def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) -> None:
     """Scores on the held-out rows, and where the run is."""
-    from gnomon.tasks.fitting import task_of
-
-    found = system.evaluate(*task_of(system).examples(held, system)) if held is not None else {}
-    run = RunFolder.open(path)
+    run, found = RunFolder.open(path), _judged(path, system, held)
     if as_json:
         last = {name: series[-1] for name, series in system.history_.items() if series}
         facts = {"run": path, "system": run.config["system"], "seconds": round(seconds, 3), "steps": system.n_steps_}
@@ -262,3 +259,16 @@ def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) ->
     if found and held is not None:
         output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")
     output.write(f"{run.config['system']}: {system.n_steps_} steps in {seconds:.1f} s; the run is in {path}")
+
+
+def _judged(path: Path, system: Any, held: Any) -> Any:
+    """Scores on the held-out rows; where they cannot be had, the error says that the fit is kept."""
+    from gnomon.tasks.fitting import task_of
+
+    if held is None:
+        return {}
+    try:
+        return system.evaluate(*task_of(system).examples(held, system))
+    except UserError as error:
+        remedy = f"{error.remedy}; " if error.remedy else ""
+        raise type(error)(f"held-out rows: {error.what}", error.where, f"{remedy}the fit is kept in {path}") from None

@@ -17,6 +17,11 @@ from gnomon.numeric.ragged import Dense
 
 __all__ = ["MetItems", "UserItems", "ids_of"]
 
+EXACT = 2**53 - 1
+"""Up to this whole number no other one has the same float64."""
+LARGEST = 1e15
+"""Sums of squares of ratings up to this one are finite in single precision."""
+
 
 @dataclass(frozen=True)
 class UserItems(Domain):
@@ -76,6 +81,12 @@ class UserItems(Domain):
         if log.values is not None and not np.isfinite(log.values).all():
             row = int(np.isfinite(log.values).argmin())
             raise UserValueError(f"a rating must be finite, got {log.values[row]}", f"row {row}", "drop the row")
+        if log.values is not None and np.abs(log.values).max() > LARGEST:
+            row = int(np.abs(log.values).argmax())
+            what = (
+                f"a rating must be at most {LARGEST:g}, beyond which sums of squares overflow, got {log.values[row]:g}"
+            )
+            raise UserValueError(what, f"row {row}", "correct it, or divide all ratings")
         return log
 
     def learn(self, X: Any) -> Self:
@@ -215,14 +226,25 @@ def ids_of(column: Any, name: str) -> NDArray[Any]:
         bad = np.flatnonzero(~(np.isfinite(ids) & (ids == np.rint(ids))))
         if bad.size:
             raise UserValueError(f"{name} must be whole numbers or text, got {ids[bad[0]]}", f"row {bad[0]}", "drop it")
-    elif ids.dtype.kind not in "iuU":
+        _refuse_beyond(ids, EXACT, name)
+    elif ids.dtype.kind == "u":
+        _refuse_beyond(ids, np.iinfo(np.int64).max, name)
+    elif ids.dtype.kind not in "iU":
         raise UserTypeError(f"{name} must be whole numbers or text, got {ids.dtype}", name, "convert them")
     return ids if ids.dtype.kind == "U" else ids.astype(np.int64)
 
 
+def _refuse_beyond(ids: NDArray[Any], limit: int, name: str) -> None:
+    """Refuse ids that as int64 would be others: two might become one."""
+    bad = np.flatnonzero(ids > limit if ids.dtype.kind == "u" else np.abs(ids) > limit)
+    if bad.size:
+        what = f"{name} must be whole numbers of at most {limit}, got {ids[bad[0]]}"
+        raise UserValueError(what, f"row {bad[0]}", "give them as text")
+
+
 def _from_objects(ids: NDArray[Any], name: str) -> NDArray[Any]:
     text = np.array([isinstance(one, str) for one in ids.tolist()], bool)
-    number = np.array([isinstance(one, int | float | np.number) for one in ids.tolist()], bool)
+    number = np.array([isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in ids], bool)
     wrong = np.flatnonzero(~(text | number))
     if wrong.size:
         raise UserValueError(
@@ -232,7 +254,15 @@ def _from_objects(ids: NDArray[Any], name: str) -> NDArray[Any]:
     if other.size:
         what = f"{name} must all be numbers or all be text, got {ids[0]!r} and {ids[other[0]]!r}"
         raise UserValueError(what, f"row {other[0]}", "make them text")
-    return ids.astype(np.str_ if text.any() else np.float64)
+    if text.any():
+        return ids.astype(np.str_)
+    if not all(isinstance(one, int | np.integer) for one in ids):
+        return ids.astype(np.float64)
+    large = [row for row, one in enumerate(ids) if not -(2**63) <= int(one) < 2**63]
+    if large:
+        what = f"{name} must be whole numbers of at most {2**63 - 1}, got {ids[large[0]]}"
+        raise UserValueError(what, f"row {large[0]}", "give them as text")
+    return ids.astype(np.int64)
 
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:

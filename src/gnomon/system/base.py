@@ -263,7 +263,7 @@ class System(Seeded, BaseEstimator):
         try:
             return self.make(**arguments)
         except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-            sizes = {name: v for name, v in self.get_params(deep=False).items() if isinstance(v, int) and v > 1_000_000}
+            sizes = {name: v for name, v in self.get_params().items() if isinstance(v, int) and v > 1_000_000}
             if not sizes:
                 raise
             name = max(sizes, key=lambda key: sizes[key])

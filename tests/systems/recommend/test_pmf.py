@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import gnomon
-from gnomon.errors import UserError
+from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend._posterior import Sweeps
 from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs
@@ -179,3 +179,8 @@ def test_posterior_draws_and_unknown_ids():
             model.sample_posterior(n)
     with pytest.raises(UserError, match="draws need Gibbs sampling"):
         PMF(inference="map", random_state=0).fit(X, y).sample_posterior()
+
+
+def test_draws_that_no_memory_holds_are_refused_by_name():
+    with pytest.raises(UserValueError, match=r"too large for this machine.*inference__draws"):
+        PMF(inference=Gibbs(draws=10**12)).fit([(1, 2), (3, 4)], [5.0, 1.0])

@@ -16,8 +16,6 @@ from gnomon.training.procedure import Problem
 
 __all__ = ["BPR", "ImplicitObjective", "PointwiseLogistic", "StochasticRanking"]
 
-NEGATIVES = Literal["uniform", "popularity"]
-
 
 @dataclass(frozen=True)
 class ImplicitObjective(Recipe):
@@ -38,7 +36,7 @@ class ImplicitObjective(Recipe):
     epochs: Annotated[int, "[1, inf)"] = 40
     learning_rate: Annotated[float, "(0, inf)"] = 0.05
     l2: Annotated[float, "[0, inf)"] = 0.02
-    negatives: NEGATIVES = "uniform"
+    negatives: Literal["uniform", "popularity"] = "uniform"
 
     def epoch(self, log: Interactions, model: FactorModel, noise: Noise, rate: Any, l2: Any) -> tuple[float, float]:
         """A pass of steps: weighted sum of the objective as they came upon it, and sum of the weights."""
