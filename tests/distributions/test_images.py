@@ -94,7 +94,7 @@ BAD = {
     "flat": (GREY.reshape(5, 12), {}, ["flat rows of 12 numbers", "image_shape=(rows, columns)"]),
     "flat square": (np.zeros((2, 784)), {}, ["image_shape=(28, 28)"]),
     "other length": (np.zeros((2, 10)), {"shape": (3, 4)}, ["10 numbers a row", "3 x 4 has 12"]),
-    "other size": (GREY, {"shape": (4, 4)}, ["images of 3 x 4", "not 4 x 4"]),
+    "other size": (GREY, {"shape": (4, 4)}, ["must have images of 4 x 4, got 3 x 4"]),
     "channels first": (np.zeros((2, 3, 32, 32)), {}, ["channels first", "np.moveaxis(X, 1, -1)"]),
     "one number": (np.zeros(3), {}, ["shape (3,)", "(n, rows, columns)"]),
     "too deep": (np.zeros((1, 1, 1, 1, 1)), {}, ["shape (1, 1, 1, 1, 1)"]),

@@ -57,7 +57,9 @@ def check_parameters(owner: object, values: dict[str, Any]) -> None:
 @lru_cache(maxsize=256)
 def _hints(cls: type) -> dict[str, Any]:
     # a dataclass hands annotations down as text, which means what it meant in the base's module
-    names = {name: value for one in reversed(cls.__mro__) for name, value in vars(sys.modules[one.__module__]).items()}
+    names: dict[str, Any] = {}
+    for one in reversed(cls.__mro__):
+        names |= getattr(sys.modules.get(one.__module__), "__dict__", {})  # code that was executed has no module
     hints = get_type_hints(cls.__init__, localns=names, include_extras=True)  # type: ignore[misc]
     hints.pop("return", None)
     return hints

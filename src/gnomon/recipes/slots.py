@@ -26,8 +26,9 @@ def where(cls: type) -> str:
 
     Examples
     --------
-    >>> where(Module)
-    'gnomon.recipes.source:Module'
+    >>> from gnomon.training.optimizers import SGD
+    >>> where(SGD)
+    'gnomon.training.optimizers:SGD'
     """
     return f"{cls.__module__}:{cls.__qualname__}"
 

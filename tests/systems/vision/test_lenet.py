@@ -247,10 +247,13 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(spoil, parts):
 def test_images_of_another_size_are_refused_in_one_line():
     X, y = digits()
     fitted = LeNet(**TINY).fit(X, y)
-    for other, words in ((X[:, :7], "images of 7 x 8 in X, not 8 x 8"), (X[:, :7].reshape(-1, 56), "56 numbers a row")):
+    for other, words in (
+        (X[:, :7], "X must have images of 8 x 8, got 7 x 8"),
+        (X[:, :7].reshape(-1, 56), "56 numbers a row"),
+    ):
         with pytest.raises(UserValueError, match=words):
             fitted.predict(other)
-    with pytest.raises(UserValueError, match="images of 8 x 8 in X, not 9 x 9"):
+    with pytest.raises(UserValueError, match="X must have images of 9 x 9, got 8 x 8"):
         LeNet(**TINY, image_shape=(9, 9)).fit(X, y)
     with pytest.raises(UserValueError, match=r"validation: X.*images"):
         LeNet(**TINY).fit(X, y, validation=(X[:, 1:], y))
