@@ -16,7 +16,8 @@ def test_whole_numbers_keep_every_digit():
 @pytest.mark.parametrize(
     "column",
     [
-        [1.0, 2.0**53], np.array([1.0, -1e30]), np.array([1, 2**63], np.uint64), [1, 2**63], [1, 10**30], [1, True],
+        [1.0, 2.0**53], np.array([1.0, -1e30]), np.array([1, 2**63], np.uint64), [1, 2**63], [1, 10**30],
+        [1, 10**400, 2.0], [1, True],
         [1, 2.5], [1, "a"], [1, None], [np.nan, 1.0],
     ],
 )  # fmt: skip

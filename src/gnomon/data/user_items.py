@@ -256,13 +256,12 @@ def _from_objects(ids: NDArray[Any], name: str) -> NDArray[Any]:
         raise UserValueError(what, f"row {other[0]}", "make them text")
     if text.any():
         return ids.astype(np.str_)
-    if not all(isinstance(one, int | np.integer) for one in ids):
-        return ids.astype(np.float64)
-    large = [row for row, one in enumerate(ids) if not -(2**63) <= int(one) < 2**63]
-    if large:
-        what = f"{name} must be whole numbers of at most {2**63 - 1}, got {ids[large[0]]}"
-        raise UserValueError(what, f"row {large[0]}", "give them as text")
-    return ids.astype(np.int64)
+    whole = [isinstance(one, int | np.integer) for one in ids]
+    for row, one in enumerate(ids):
+        if whole[row] and not -(2**63) <= int(one) < 2**63:
+            what = f"{name} must be whole numbers of at most {2**63 - 1}, got {one}"
+            raise UserValueError(what, f"row {row}", "give them as text")
+    return ids.astype(np.int64 if all(whole) else np.float64)
 
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
