@@ -9,7 +9,7 @@ from gnomon.data.names import names
 
 _WHERE = {
     "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
-    "Ratings": "pairs", "Rescaler": "preprocessing", "Standardizer": "preprocessing", "Triples": "pairs",
+    "Ratings": "relations", "Rescaler": "preprocessing", "Standardizer": "preprocessing", "Triples": "relations",
     "Interactions": "interactions", "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs",
     "read": "readers", "sentences": "text", "split": "dataset", "split_ratings": "rating_splits", "tokenize": "text",
     "triples": "pairs",

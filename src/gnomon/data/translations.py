@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.packages import locate
+from gnomon.data.installed import locate
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 

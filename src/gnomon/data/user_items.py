@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.interactions import Ids
-from gnomon.data.pairs import Ratings
+from gnomon.data.relations import Ratings
 from gnomon.distributions.arrays import column_names
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, HasLogProb, Noise
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
+from gnomon.inference.importance.adapters import as_proposal
 from gnomon.inference.importance.pareto import tail_shape
 from gnomon.numeric.given import affordable, answers, checked, floats, function
 from gnomon.recipes.parameters import how_many
@@ -293,8 +294,6 @@ def importance_sample(
     """
     if n < 1:
         raise UserValueError.must("n", "be at least 1", n)
-    from gnomon.inference.importance.normalizer import as_proposal  # which builds on this module
-
     proposal = as_proposal(proposal)
     if not isinstance(target, HasLogProb):
         function(target, "target")

@@ -13,7 +13,7 @@ from scipy.stats import qmc
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import to_numpy
-from gnomon.inference.importance.normalizer import as_proposal
+from gnomon.inference.importance.adapters import as_proposal
 from gnomon.inference.montecarlo.expectation import Expectation, RunningMean
 from gnomon.numeric.given import affordable, answers, checked, floats
 from gnomon.recipes.parameters import how_many

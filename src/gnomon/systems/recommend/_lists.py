@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.pairs import Ratings
+from gnomon.data.relations import Ratings
 from gnomon.evaluation.recommendation import Placements
 from gnomon.evaluation.score import Score
 from gnomon.systems.recommend._model import CELLS, FactorModel
