@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnomon.data.preprocessing import varies
+from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization, varies
 from gnomon.nn.module import Module
 from gnomon.training.em import ClosedForm
 from gnomon.training.gradient import Gradient
+from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Info
 
 __all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge", "tell_of_perfection"]
@@ -21,7 +23,7 @@ __all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 FLOOR = 1e-12
-"""Smallest variance of the noise, as a share of the target's variance: a perfect fit keeps a finite density."""
+"""Smallest variance of the noise, as a fraction of the target's variance: a perfect fit keeps a finite density."""
 
 
 class LinearRegressionModel(Module):
@@ -55,6 +57,16 @@ class LinearRegressionModel(Module):
         ):  # fmt: skip
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
 
+    def standardize(self, examples: Examples, *, scaled: bool) -> None:
+        """Take columns and target about their means, and where they are `scaled` in their standard deviations."""
+        target = np.asarray(examples.y).reshape(len(examples), -1)
+        state = self.state()
+        for rows, origin, unit in ((examples.X, "shift", "scale"), (target, "center", "unit")):
+            mean, spread = standardization(rows, examples.weight)
+            state[origin][:] = mean
+            if scaled:
+                state[unit][:] = spread
+
     @property
     def matrices(self) -> list[torch.Tensor]:
         """The weights, which penalties act on."""
@@ -74,6 +86,12 @@ class LinearRegressionModel(Module):
         inner = np.matmul((x - state["shift"]) / state["scale"], state["weight"].astype(np.float64)) + state["bias"]
         answer: Floats = state["center"] + state["unit"] * inner
         return answer
+
+    def coefficients(self) -> Floats:
+        """Weights of the columns as they were given, in units of the target, shape (n_features, n_outputs)."""
+        state = self.state()
+        weight: Floats = state["weight"].astype(np.float64) / state["scale"][:, None] * state["unit"]
+        return weight
 
     def shrink(self, step: float) -> None:
         """Move every weight by ``step`` (in units of the target) towards 0 and no further: the proximal map of L1."""
@@ -246,8 +264,8 @@ class Descent(Gradient):
 
 
 def tell_of_perfection(model: LinearRegressionModel) -> None:
-    """Warn where the fit found the noise at its floor."""
-    if not model.perfect:
+    """Warn, on the first process, where the fit found the noise at its floor."""
+    if not model.perfect or current_group().rank:
         return
     warnings.warn(
         f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "

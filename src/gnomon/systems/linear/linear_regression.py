@@ -10,7 +10,6 @@ import torch
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
-from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
@@ -28,7 +27,6 @@ from gnomon.systems.linear._least_squares import (
     tell_of_perfection,
 )
 from gnomon.training.gradient import Budget
-from gnomon.training.group import current as current_group
 from gnomon.training.optimizers import SGD
 
 __all__ = ["LinearRegression"]
@@ -139,15 +137,8 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         return LinearRegressionModel(n_features, n_outputs or 1, getattr(torch, dtype))
 
     def initialize(self, model: LinearRegressionModel, examples: Examples, noise: Noise) -> None:
-        if self.solver == "gradient" and not self.standardize:
-            return
-        assert examples.y is not None
-        state = model.state()
-        shift, scale = standardization(examples.X, examples.weight)
-        center, unit = standardization(examples.y.reshape(len(examples.y), -1), examples.weight)
-        state["shift"][:], state["center"][:] = shift, center
-        if self.solver == "gradient":
-            state["scale"][:], state["unit"][:] = scale, unit
+        if self.solver == "closed" or self.standardize:
+            model.standardize(examples, scaled=self.solver == "gradient")
 
     def make_objective(self) -> Supervised | None:
         if self.solver == "closed":
@@ -162,8 +153,7 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         )
 
     def finish(self, model: LinearRegressionModel) -> None:
-        if current_group().rank == 0:
-            tell_of_perfection(model)
+        tell_of_perfection(model)
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearRegression:
         """Take in more rows: whatever the chunks, the result is one closed-form fit to all rows so far.
@@ -195,15 +185,12 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     @property
     def coef_(self) -> Array:
         """Weights of the columns as they were given, shape (n_features,) or (n_outputs, n_features)."""
-        state = self.model_.state()
-        weight = state["weight"].astype(np.float64) / state["scale"][:, None] * state["unit"]
-        return self._squeezed(weight).T
+        return self._squeezed(self.model_.coefficients()).T
 
     @property
     def intercept_(self) -> Any:
         """Prediction where all columns are 0."""
-        state = self.model_.state()
-        return self._squeezed(self.model_.predict(np.zeros((1, len(state["shift"]))))[0])
+        return self._squeezed(self.model_.predict(np.zeros((1, len(self.model_.shift))))[0])
 
     @property
     def noise_variance_(self) -> Any:

@@ -25,7 +25,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.system.base import System
 from gnomon.system.fields import HasDtype
 from gnomon.system.verbs import verb
-from gnomon.systems.recommend._fitting import codes_of
+from gnomon.systems.recommend._fitting import first_factors, remember
 from gnomon.systems.recommend._lists import list_scores
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.training.procedure import Problem
@@ -50,6 +50,7 @@ class Recommendations(NamedTuple):
 class FactorRecommender(HasDtype, System):
     """Base of the systems that learn factors of users and items, and list the items with the highest scores."""
 
+    n_factors: int
     dtype: Literal["float32", "float64"] | None = "float32"
 
     model_class: ClassVar[type] = FactorModel
@@ -64,10 +65,12 @@ class FactorRecommender(HasDtype, System):
         sizes = {side: len(examples.shared[side]) for side in ("users", "items")}
         return {f"n_{side}": size for side, size in sizes.items()} | {"dtype": str(examples.y.dtype)}
 
+    def make(self, n_users: int, n_items: int, dtype: str, **_: Any) -> FactorModel:
+        return FactorModel(n_users, n_items, self.n_factors, np.dtype(dtype))
+
     def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
-        users, items = codes_of(examples)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(model.user_bias)))])
-        model.remember(examples.shared["users"], examples.shared["items"], offsets, items.astype(np.int32))
+        remember(model, examples)
+        first_factors(model, noise)
 
     def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
         return Problem(model, examples, noise, group)

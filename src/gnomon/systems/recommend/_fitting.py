@@ -30,6 +30,7 @@ __all__ = [
     "in_threads",
     "loss_of",
     "n_threads",
+    "remember",
     "squares",
 ]
 
@@ -82,6 +83,13 @@ def codes_of(examples: Examples) -> tuple[Ints, Ints]:
     """Codes of users and of items."""
     users, items = (np.asarray(examples[name].parts[0]) for name in ("user", "item"))
     return users, items
+
+
+def remember(model: FactorModel, examples: Examples) -> None:
+    """Tell a model its ids, and which items every user had."""
+    users, items = codes_of(examples)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(model.user_bias)))])
+    model.remember(examples.shared["users"], examples.shared["items"], offsets, items.astype(np.int32))
 
 
 def first_factors(model: FactorModel, noise: Noise) -> None:

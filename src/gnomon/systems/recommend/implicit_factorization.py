@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.data.interactions import Interactions
 from gnomon.data.user_items import MetItems
@@ -18,9 +18,7 @@ from gnomon.evaluation.score import Score
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._base import FactorRecommender
-from gnomon.systems.recommend._fitting import first_factors
 from gnomon.systems.recommend._lists import list_scores
-from gnomon.systems.recommend._model import FactorModel
 from gnomon.systems.recommend._ranking import BPR, ImplicitObjective, PointwiseLogistic, StochasticRanking
 
 __all__ = ["BPR", "ImplicitFactorization", "PointwiseLogistic"]
@@ -76,14 +74,6 @@ class ImplicitFactorization(FactorRecommender):
         return Interactions.from_records(log.users, log.items, weight=weight, repeats="mean").to_examples(
             self.dtype or "float32"
         )
-
-    def make(self, *_: Any, **arguments: Any) -> FactorModel:
-        sizes = arguments["n_users"], arguments["n_items"]
-        return FactorModel(*sizes, self.n_factors, np.dtype(arguments["dtype"]))
-
-    def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
-        super().initialize(model, examples, noise)
-        first_factors(model, noise)
 
     def procedure(self, examples: Any) -> Procedure:
         return StochasticRanking(self.recipe("objective"))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
 from gnomon.contracts import Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._base import Recommendations, Recommender, weighted_mean
-from gnomon.systems.recommend._fitting import Learner, first_factors
+from gnomon.systems.recommend._fitting import Learner
 from gnomon.systems.recommend._least_squares import ALS, SVD
 from gnomon.systems.recommend._model import FactorModel
 from gnomon.systems.recommend._sgd import SGD
@@ -65,13 +63,8 @@ class MatrixFactorization(Recommender):
     name: ClassVar[str] = "matrix-factorization"
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"learner": Learner}
 
-    def make(self, *_: Any, **arguments: Any) -> FactorModel:
-        sizes = arguments["n_users"], arguments["n_items"]
-        return FactorModel(*sizes, self.n_factors, np.dtype(arguments["dtype"]))
-
     def initialize(self, model: FactorModel, examples: Examples, noise: Noise) -> None:
         super().initialize(model, examples, noise)
-        first_factors(model, noise)
         if self.biases:
             model.mean[:] = weighted_mean(examples)
 

@@ -19,7 +19,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._base import Recommender, weighted_mean
-from gnomon.systems.recommend._fitting import first_factors
+from gnomon.systems.recommend._fitting import first_factors, remember
 from gnomon.systems.recommend._posterior import MAP, Gibbs, Inference, PMFModel, Priors
 
 __all__ = ["MAP", "PMF", "Gibbs", "PMFModel", "PosteriorDraws"]
@@ -89,12 +89,11 @@ class PMF(Recommender):
     model_class: ClassVar[type] = PMFModel
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"inference": Inference}
 
-    def make(self, *_: Any, **arguments: Any) -> PMFModel:
-        sizes = arguments["n_users"], arguments["n_items"]
-        return PMFModel(*sizes, self.n_factors, self.recipe("inference").kept, np.dtype(arguments["dtype"]))
+    def make(self, n_users: int, n_items: int, dtype: str, **_: Any) -> PMFModel:
+        return PMFModel(n_users, n_items, self.n_factors, self.recipe("inference").kept, np.dtype(dtype))
 
     def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
-        super().initialize(model, examples, noise)
+        remember(model, examples)
         if self.center:
             model.mean[:] = weighted_mean(examples)
         if isinstance(self.recipe("inference"), MAP):
