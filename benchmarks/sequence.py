@@ -10,13 +10,12 @@ order of its own. With one thread the clock is the processor's, which other prog
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
+from turns import Clock, options, seconds_of
 
 import gnomon
 from gnomon.data import load
@@ -24,17 +23,12 @@ from gnomon.data import load
 LANES, WINDOW, EMBEDDING = 32, 35, 128
 
 
-def ours(text: list[str], units: int, threads: int, clock: Callable[[], float]) -> tuple[float, int]:
-    """Seconds of an update in the best of two epochs, the first of three left out; and the vocabulary."""
-    at: list[tuple[int, float]] = []
-    note = (lambda step, record: at.append((step, clock())),)
-    with gnomon.context(callbacks=note, threads=threads):
-        fitted = gnomon.GRULM(
-            unit="char", n_hidden=units, n_embedding=EMBEDDING, window=WINDOW, batch_size=LANES, epochs=3, dropout=0.0,
-            early_stopping="off", random_state=0,
-        ).fit(text)  # fmt: skip
-    (a, s), (b, t), (c, u) = at
-    return min((t - s) / (b - a), (u - t) / (c - b)), len(fitted.vocabulary_)
+def language_model(units: int) -> gnomon.GRULM:
+    """Ours, with the layers and the windows of the loop by hand."""
+    return gnomon.GRULM(
+        unit="char", n_hidden=units, n_embedding=EMBEDDING, window=WINDOW, batch_size=LANES, epochs=3, dropout=0.0,
+        early_stopping="off", random_state=0,
+    )  # fmt: skip
 
 
 class Net(nn.Module):
@@ -52,7 +46,7 @@ class Net(nn.Module):
         return self.head(outputs), h
 
 
-def by_hand(vocabulary: int, units: int, clock: Callable[[], float], updates: int = 60) -> float:
+def by_hand(vocabulary: int, units: int, clock: Clock, updates: int = 60) -> float:
     """Seconds of an update of a plain loop, the best of two runs after one to warm up."""
     net = Net(vocabulary, units)
     optimizer = torch.optim.Adam(net.parameters(), lr=2e-3)
@@ -73,20 +67,14 @@ def by_hand(vocabulary: int, units: int, clock: Callable[[], float], updates: in
 
 def main() -> None:
     """Print the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--units", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    given, clock = options(__doc__, units=256, rounds=4)
     text = list(load("python-reference").text)[:650]
-    clock = time.process_time if options.threads == 1 else time.perf_counter
-    pairs = []
-    for _ in range(options.rounds):
-        own, vocabulary = ours(text, options.units, options.threads, clock)
-        pairs.append((own, by_hand(vocabulary, options.units, clock)))
+    model, pairs = language_model(given.units), []
+    for _ in range(given.rounds):
+        own = seconds_of(partial(model.fit, text), given.threads, clock)
+        pairs.append((own, by_hand(len(model.vocabulary_), given.units, clock)))
     mine, hand = (min(times) for times in zip(*pairs, strict=True))
-    print(f"update of {LANES} x {WINDOW} tokens, {options.units} units, {options.threads} threads:")
+    print(f"update of {LANES} x {WINDOW} tokens, {given.units} units, {given.threads} threads:")
     print(f"ours {1e3 * mine:.2f} ms   by hand {1e3 * hand:.2f} ms   ratio {mine / hand:.3f} (limit 1.15)")
 
 

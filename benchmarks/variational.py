@@ -12,30 +12,19 @@ programs disturb less.
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from turns import Clock, options, seconds_of
 
 import gnomon
 from gnomon.objectives.adversarial import NonSaturating
 
 ROWS, BATCH, EPOCHS = 4096, 64, 3
-Clock = Callable[[], float]
-
-
-def ours(system: gnomon.VAE | gnomon.GAN, X: np.ndarray, threads: int, clock: Clock) -> float:
-    """Seconds of an update in the best of the epochs after the first."""
-    at: list[tuple[int, float]] = []
-    note = (lambda step, record: at.append((step, clock())),)
-    with gnomon.context(callbacks=note, threads=threads):
-        system.fit(X)
-    return min((t - s) / (b - a) for (a, s), (b, t) in itertools.pairwise(at))
 
 
 def network(inputs: int, outputs: int) -> nn.Sequential:
@@ -101,14 +90,8 @@ def gan_by_hand(X: np.ndarray, clock: Clock, penalty: float) -> float:
 
 def main() -> None:
     """Print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--columns", type=int, default=784)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    X = (np.random.default_rng(0).random((ROWS, options.columns)) < 0.3).astype(np.float32)
-    clock = time.process_time if options.threads == 1 else time.perf_counter
+    given, clock = options(__doc__, columns=784, rounds=8)
+    X = (np.random.default_rng(0).random((ROWS, given.columns)) < 0.3).astype(np.float32)
     small = {"epochs": EPOCHS, "random_state": 0}
 
     def gan(penalty: float) -> gnomon.GAN:
@@ -119,9 +102,10 @@ def main() -> None:
         "gan, no penalty": (gan(0.0), lambda: gan_by_hand(X, clock, 0.0)),
         "gan, penalty 0.1": (gan(0.1), lambda: gan_by_hand(X, clock, 0.1)),
     }
-    print(f"update with {BATCH} of {ROWS} rows of {options.columns} columns, {options.threads} threads:")
+    print(f"update with {BATCH} of {ROWS} rows of {given.columns} columns, {given.threads} threads:")
     for name, (system, by_hand) in pairs.items():
-        times = [(ours(system, X, options.threads, clock), by_hand()) for _ in range(options.rounds)]
+        fit = partial(system.fit, X)
+        times = [(seconds_of(fit, given.threads, clock), by_hand()) for _ in range(given.rounds)]
         mine, hand = (min(column) for column in zip(*times, strict=True))
         middle = float(np.median([own / plain for own, plain in times]))
         print(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.system.base import System, agreed
-from gnomon.system.prediction import Classifier
+from gnomon.system.prediction import Classifier, Regressor
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
 from gnomon.training.driver import FitResult
@@ -31,6 +32,15 @@ class _Online(System):
 
     _stream: Any = None
     """Model, optimizers and their recipe of the last chunk; not saved."""
+
+    def _take_in(self, X: Any, chunk: Callable[[Any], Examples]) -> Self:
+        """One pass over the examples that `chunk` makes of the rows once they are checked; of no rows, nothing."""
+        self.check_parameters()
+        first = not hasattr(self, "model_")
+        if not first and is_empty(X):
+            return self
+        with self._all_or_nothing():
+            return self._learn(chunk(self._rows(X, reset=first)))
 
     def _learn(self, examples: Examples) -> Self:
         self._refuse_clocks(examples)
@@ -107,13 +117,7 @@ class OnlineModel(_Online):
         -----
         As of `OnlineClassifier.partial_fit`.
         """
-        self.check_parameters()
-        first = not hasattr(self, "model_")
-        if not first and is_empty(X):
-            return self
-        with self._all_or_nothing():
-            rows = self._rows(X, reset=first)
-            return self._learn(Examples({"X": rows}, row_weights(sample_weight, len(rows), rows.dtype)))
+        return self._take_in(X, lambda rows: Examples({"X": rows}, row_weights(sample_weight, len(rows), rows.dtype)))
 
 
 class OnlineClassifier(Classifier, _Online):
@@ -141,17 +145,11 @@ class OnlineClassifier(Classifier, _Online):
         ``epochs`` is not looked at. Columns are standardized, where the system does so, by the first chunk. The
         optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
         """
-        self.check_parameters()
-        if hasattr(self, "model_") and is_empty(X):
-            return self
-        with self._all_or_nothing():
-            return self._learn(self._chunk(X, y, classes, sample_weight))
+        return self._take_in(X, lambda rows: self._chunk(rows, y, classes, sample_weight))
 
-    def _chunk(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Examples:
-        first = not hasattr(self, "model_")
-        rows = self._rows(X, reset=first)
+    def _chunk(self, rows: Any, y: Any, classes: Any, sample_weight: Any) -> Examples:
         given = None if classes is None else Labels().encode(classes, name="classes")[0]
-        if first:
+        if not hasattr(self, "model_"):
             self.classes_ = Labels().encode(y, n=len(rows))[0] if given is None else given
             if len(self.classes_) < 2:
                 what = f"y must hold at least 2 classes, got only {self.classes_.tolist()[0]!r}"
@@ -162,11 +160,8 @@ class OnlineClassifier(Classifier, _Online):
         return Examples({"X": rows, "y": y}, row_weights(sample_weight, len(rows), rows.dtype))
 
 
-class OnlineRegressor(_Online):
-    """Mixin of a `Regressor` with `partial_fit`; it stands before it among the bases."""
-
-    target: ClassVar[Any]
-    several: ClassVar[bool]
+class OnlineRegressor(Regressor, _Online):
+    """A `Regressor` with `partial_fit`."""
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """One pass of gradient steps over a chunk of rows, going on from the chunks (or the fit) before.
@@ -188,14 +183,4 @@ class OnlineRegressor(_Online):
         ``epochs`` is not looked at. Columns and targets are standardized, where the system does so, by the first chunk.
         The optimizer's memory goes on from chunk to chunk in one object; a loaded model begins it anew.
         """
-        self.check_parameters()
-        first = not hasattr(self, "model_")
-        if not first and is_empty(X):
-            return self
-        with self._all_or_nothing():
-            rows = self._rows(X, reset=first)
-            target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
-            examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
-            if not first and self.arguments(examples).get("n_outputs") != self.arguments_.get("n_outputs"):
-                raise UserValueError(f"y must have the columns of the first chunk, got shape {target.shape}", "y")
-            return self._learn(examples)
+        return self._take_in(X, lambda rows: self.examples_of_chunk(rows, y, sample_weight))

@@ -204,6 +204,15 @@ class Regressor(RegressorMixin, System):
             arguments["n_outputs"] = None if examples.y.ndim == 1 else examples.y.shape[1]
         return arguments
 
+    def examples_of_chunk(self, rows: Any, y: Any, sample_weight: Any) -> Examples:
+        """The examples of a chunk whose rows have been checked; the target must have the columns of the first chunk."""
+        target = self.encode_target(y, rows)
+        examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
+        first = not hasattr(self, "model_")
+        if not first and self.arguments(examples).get("n_outputs") != self.arguments_.get("n_outputs"):
+            raise UserValueError(f"y must have the columns of the first chunk, got shape {target.shape}", "y")
+        return examples
+
     def encode_target(self, y: Any, rows: Floats) -> Floats:
         return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
 

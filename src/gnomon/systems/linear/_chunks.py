@@ -10,8 +10,6 @@ from gnomon.contracts import Group, Noise
 from gnomon.data.batches import Batches
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Rows
-from gnomon.distributions.arrays import row_weights
-from gnomon.errors import UserValueError
 from gnomon.system.from_sums import FromSums
 from gnomon.system.prediction import Regressor
 from gnomon.systems.linear._least_squares import LeastSquares, merge
@@ -42,12 +40,7 @@ class InChunks(FromSums, Regressor):
         return Problem(model, batches.shard(group), noise, group)
 
     def chunk(self, rows: Any, y: Any, sample_weight: Any) -> Examples:
-        target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
-        examples = Examples({"X": rows, "y": target}, row_weights(sample_weight, len(rows), rows.dtype))
-        known = getattr(self, "arguments_", {})
-        if hasattr(self, "model_") and self.arguments(examples).get("n_outputs") != known.get("n_outputs"):
-            raise UserValueError(f"y must have the columns of the first chunk, got shape {target.shape}", "y")
-        return examples
+        return self.examples_of_chunk(rows, y, sample_weight)
 
     def sums_of(self, model: Any, examples: Examples, earlier: Any) -> Any:
         if earlier is not None:

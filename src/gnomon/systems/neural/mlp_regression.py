@@ -15,14 +15,13 @@ from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineRegressor
-from gnomon.system.prediction import Regressor
 from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Network
 
 __all__ = ["MLPRegression"]
 
 
-class MLPRegression(OnlineRegressor, Regressor, Network):
+class MLPRegression(OnlineRegressor, Network):
     r"""Multilayer perceptron that predicts one or several numbers by least squares.
 
     h_k = f(W_k h_{k-1} + b_k) layer by layer, the prediction is affine in the last one. The loss is half the mean
