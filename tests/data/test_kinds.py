@@ -18,16 +18,6 @@ from gnomon.errors import UserError
 LONG = 2**53 + 1
 
 
-@pytest.fixture
-def write(tmp_path):
-    def put(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return put
-
-
 @pytest.mark.parametrize(
     ("cells", "kind", "values"),
     [

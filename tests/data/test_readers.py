@@ -13,16 +13,6 @@ from gnomon.data import load, read
 from gnomon.errors import UserError, UserValueError
 
 
-@pytest.fixture
-def write(tmp_path):
-    def put(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return put
-
-
 def told(action, *parts):
     """The one-line message of a user's mistake, which names these parts."""
     with pytest.raises(UserError) as caught:

@@ -26,8 +26,8 @@ from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "ConvDecoder", "ConvEncoder", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "DenseNetwork", "EncoderNetwork",
-    "begin_network", "build_network", "image_shape_of",
+    "ConvDecoder", "ConvEncoder", "ConvNetwork", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "DenseNetwork",
+    "EncoderNetwork", "begin_network", "build_network", "image_shape_of",
 ]  # fmt: skip
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
@@ -283,11 +283,25 @@ def _halvings(shape: Shape, times: int) -> list[tuple[int, int]]:
     return sizes
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvNetwork:
+    """What `ConvEncoder` and `ConvDecoder` have between their convolutions.
+
+    Parameters
+    ----------
+    batch_norm : bool, default True
+    dropout : float in [0, 1), default 0
+    """
+
+    batch_norm: bool = True
+    dropout: Annotated[float, "[0, 1)"] = 0.0
+
+
 @dataclass(frozen=True)
-class ConvEncoder(EncoderNetwork):
+class ConvEncoder(ConvNetwork, EncoderNetwork):
     """Strided convolutions of 4 x 4 that halve the image, then one affine map.
 
-    The first has no batch normalization, as in Radford, Metz and Chintala (2016).
+    The first has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters as of `ConvNetwork`.
 
     Parameters
     ----------
@@ -295,8 +309,6 @@ class ConvEncoder(EncoderNetwork):
         Of the convolutions.
     slope : float in [0, 1), default 0.2
         Of the leaky rectifiers below 0.
-    batch_norm : bool, default True
-    dropout : float in [0, 1), default 0
     """
 
     short: ClassVar[str] = "conv"
@@ -304,8 +316,6 @@ class ConvEncoder(EncoderNetwork):
     """Whether it needs to know which image a row is."""
     channels: tuple[Annotated[int, "[1, inf)"], ...] = (32, 64)
     slope: Annotated[float, "[0, 1)"] = 0.2
-    batch_norm: bool = True
-    dropout: Annotated[float, "[0, 1)"] = 0.0
 
     def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
         """The network."""
@@ -325,10 +335,10 @@ class ConvEncoder(EncoderNetwork):
 
 
 @dataclass(frozen=True)
-class ConvDecoder(DecoderNetwork):
+class ConvDecoder(ConvNetwork, DecoderNetwork):
     """One affine map to small maps, then transposed convolutions of 4 x 4 that double them up to the image.
 
-    The last has no batch normalization, as in Radford, Metz and Chintala (2016).
+    The last has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters as of `ConvNetwork`.
 
     Parameters
     ----------
@@ -337,8 +347,6 @@ class ConvDecoder(DecoderNetwork):
     upsampling : {"transposed", "unpool"}, default "transposed"
         Transposed convolutions of stride 2, or unpooling and a convolution of 3 x 3 (Dosovitskiy et al. 2015).
     activation : str or recipe, default "relu"
-    batch_norm : bool, default True
-    dropout : float in [0, 1), default 0
     """
 
     short: ClassVar[str] = "conv"
@@ -346,8 +354,6 @@ class ConvDecoder(DecoderNetwork):
     channels: tuple[Annotated[int, "[1, inf)"], ...] = (64, 32)
     upsampling: Literal["transposed", "unpool"] = "transposed"
     activation: str | Recipe = "relu"
-    batch_norm: bool = True
-    dropout: Annotated[float, "[0, 1)"] = 0.0
 
     def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
         """The network."""

@@ -9,38 +9,20 @@ from gnomon.data.interactions import Interactions
 from gnomon.data.negatives import pairwise, pointwise
 from gnomon.data.pairs import Ratings
 from gnomon.errors import UserValueError
-from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend.implicit_factorization import BPR, ImplicitFactorization, PointwiseLogistic
-from gnomon.training.group import Group
-
-NAMES = ("user_bias", "item_bias", "user_factors", "item_factors")
-
-
-def random_pairs(seed=0, users=7, items=9):
-    """Pairs with weights; user 0 met everything."""
-    random = np.random.default_rng(seed)
-    met = random.random((users, items)) < 0.4
-    met[:, 0], met[0] = True, True
-    X = np.argwhere(met)
-    return X, random.uniform(0.5, 2, len(X))
+from oracles.ratings import PARTS, begun, random_ratings
 
 
 def stepped(recipe, X, weight, seed=1):
     """Parameters before and after an epoch from random ones, its record, the log and the noise of the epoch."""
     system = ImplicitFactorization(n_factors=3, objective=recipe, dtype="float64", random_state=seed)
-    examples = system.ingest(X, None, weight)
-    model = system.make(**system.arguments(examples))
-    noise = Noise(seed, "fit")
-    system.initialize(model, examples, noise.child("initial"))
-    random = np.random.default_rng(seed)
-    for name in NAMES:
-        getattr(model, name)[:] = random.normal(0, 0.5, getattr(model, name).shape)
+    procedure, state, examples, noise = begun(system, X, None, weight, seed=seed, parts=PARTS)
+    model = state.problem.model
     if isinstance(recipe, BPR):
         model.user_bias[:] = 0
-    before = [torch.tensor(getattr(model, name), requires_grad=True) for name in NAMES]
-    procedure = system.procedure(examples)
-    _, info = procedure.step(procedure.start(system.problem(model, examples, noise, Group())))
-    after = [torch.tensor(getattr(model, name)) for name in NAMES]
+    before = [torch.tensor(getattr(model, name), requires_grad=True) for name in PARTS]
+    _, info = procedure.step(state)
+    after = [torch.tensor(getattr(model, name)) for name in PARTS]
     return before, after, info.record["loss"], Interactions.from_examples(examples), noise.at(0)
 
 
@@ -83,11 +65,11 @@ def telling_apart(parts, log, noise, l2):
     ],
 )
 def test_an_epoch_of_small_steps_is_a_step_down_the_gradient_of_the_objective(recipe, objective):
-    X, weight = random_pairs()
+    X, _, weight = random_ratings()
     before, after, loss, log, noise = stepped(recipe, X, weight)
     total, mass = objective(before, log, noise, recipe.l2)
     assert loss == pytest.approx((total / mass).item(), rel=1e-5)
-    for name, old, new, slope in zip(NAMES, before, after, torch.autograd.grad(total, before), strict=True):
+    for name, old, new, slope in zip(PARTS, before, after, torch.autograd.grad(total, before), strict=True):
         if name == "user_bias" and isinstance(recipe, BPR):
             assert (new == 0).all()  # it cancels
             continue
@@ -96,7 +78,7 @@ def test_an_epoch_of_small_steps_is_a_step_down_the_gradient_of_the_objective(re
 
 def test_steps_follow_one_another():
     """Each step starts from where the last one ended: the textbook's loop over triples."""
-    X, weight = random_pairs(3)
+    X, _, weight = random_ratings(3)
     recipe = BPR(1, 0.2, 0.05)
     before, after, _, log, noise = stepped(recipe, X, weight)
     _, bi, P, Q = (part.detach().numpy().copy() for part in before)
@@ -129,7 +111,7 @@ def test_planted_tastes_are_found(objective):
 
 
 def test_values_play_no_part_and_a_repeated_pair_counts_as_often():
-    X, _ = random_pairs(2)
+    X, _, _ = random_ratings(2)
 
     def make():
         return ImplicitFactorization(n_factors=2, dtype="float64", random_state=0)

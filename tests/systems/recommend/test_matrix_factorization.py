@@ -11,17 +11,7 @@ from gnomon.errors import UserError
 from gnomon.systems.recommend import _fitting, _sgd
 from gnomon.systems.recommend.matrix_factorization import ALS, SGD, SVD, FactorModel, MatrixFactorization
 from gnomon.testing import arrays_of
-
-NAMES = ("user_bias", "item_bias", "user_factors", "item_factors")
-
-
-def random_ratings(seed=0, users=7, items=6, share=0.6):
-    """Pairs, ratings, weights; every user and item has some."""
-    random = np.random.default_rng(seed)
-    known = random.random((users, items)) < share
-    known[:, 0], known[0] = True, True
-    X = np.argwhere(known)
-    return X, random.normal(3, 1, len(X)), random.uniform(0.5, 2, len(X))
+from oracles.ratings import PARTS, begun, random_ratings, slopes
 
 
 def objective(parts, mean, X, y, weight, l2, penalty):
@@ -37,35 +27,12 @@ def objective(parts, mean, X, y, weight, l2, penalty):
     return total
 
 
-def slopes(function, parts, h=1e-5):
-    """Central differences."""
-    found = []
-    for part in parts:
-        gradient = np.zeros_like(part)
-        for place in np.ndindex(part.shape):
-            old = part[place]
-            part[place] = old + h
-            above = function(parts)
-            part[place] = old - h
-            gradient[place] = (above - function(parts)) / (2 * h)
-            part[place] = old
-        found.append(gradient)
-    return found
-
-
 def stepped(recipe, X, y, weight, steps=1, biases=True, k=3, seed=1):
     """The fitting of a recipe after some steps from random parameters, and the parameters that it began with."""
     system = MatrixFactorization(n_factors=k, learner=recipe, biases=biases, dtype="float64", random_state=seed)
-    examples = system.ingest(X, y, weight)
-    model = system.make(**system.arguments(examples))
-    noise = gnomon.numeric.noise.Noise(seed, "fit")
-    system.initialize(model, examples, noise.child("initial"))
-    random = np.random.default_rng(seed)
-    for name in NAMES[0 if biases else 2 :]:
-        getattr(model, name)[:] = random.normal(0, 0.5, getattr(model, name).shape)
-    before = [getattr(model, name).copy() for name in NAMES]
-    procedure = system.procedure(examples)
-    state = procedure.start(system.problem(model, examples, noise, gnomon.training.group.Group()))
+    procedure, state, _, _ = begun(system, X, y, weight, seed=seed, parts=PARTS[0 if biases else 2 :])
+    model = state.problem.model
+    before = [getattr(model, name).copy() for name in PARTS]
     for _ in range(steps):
         state, info = procedure.step(state)
     return model, before, info, state
@@ -163,7 +130,7 @@ def test_an_epoch_is_the_plain_loop(penalty, biases, n, monkeypatch):
     assert sorted(order) == list(range(len(X)))
     mean = np.average(y, weights=weight) if biases else 0.0
     wanted = plain_epoch(before, mean, X, y, weight, order, 0.1, 0.3, penalty, biases)
-    for name, part in zip(NAMES, wanted, strict=True):
+    for name, part in zip(PARTS, wanted, strict=True):
         np.testing.assert_allclose(getattr(model, name), part, rtol=0, atol=1e-12)
     # no two blocks of a round share a user or an item
     for shift in range(n):
@@ -184,7 +151,7 @@ def test_steps_go_down_the_gradient(penalty):
         return objective(parts, mean, X, y, weight, 0.3, penalty)
 
     assert info.record["loss"] == pytest.approx(loss(before) / weight.sum(), rel=1e-5)
-    for name, old, slope in zip(NAMES, before, slopes(loss, before), strict=True):
+    for name, old, slope in zip(PARTS, before, slopes(loss, before), strict=True):
         np.testing.assert_allclose((getattr(model, name) - old) / rate, -slope / 2, rtol=1e-4, atol=1e-4)
 
 
@@ -219,7 +186,7 @@ def test_each_half_is_a_ridge_regression(penalty, biases):
     X, y, weight = random_ratings(7)
     model, _, info, _ = stepped(ALS(l2=0.3, penalty=penalty), X, y, weight, biases=biases)
     mean = np.average(y, weights=weight) if biases else 0.0
-    parts = [getattr(model, name) for name in NAMES]
+    parts = [getattr(model, name) for name in PARTS]
     loss = objective(parts, mean, X, y, weight, 0.3, penalty)
     if not biases:
         assert not model.user_bias.any()

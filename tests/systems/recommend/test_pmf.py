@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import gnomon
 from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend._posterior import Sweeps
 from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs
-
-
-def random_ratings(seed=0, users=6, items=5):
-    random = np.random.default_rng(seed)
-    known = random.random((users, items)) < 0.6
-    known[:, 0], known[0] = True, True
-    X = np.argwhere(known)
-    return X, random.normal(3, 1, len(X))
+from oracles.ratings import begun, random_ratings, slopes
 
 
 def log_joint(A, B, X, y, noise, users, items):
@@ -30,30 +22,15 @@ def regularized(A, B, X, y, own, other):
     return ((y - (A[X[:, 0]] * B[X[:, 1]]).sum(1)) ** 2).sum() + own * (A**2).sum() + other * (B**2).sum()
 
 
-def slopes(function, parts, h=1e-5):
-    found = []
-    for part in parts:
-        gradient = np.zeros_like(part)
-        for place in np.ndindex(part.shape):
-            old = part[place]
-            part[place] = old + h
-            above = function(*parts)
-            part[place] = old - h
-            gradient[place] = (above - function(*parts)) / (2 * h)
-            part[place] = old
-        found.append(gradient)
-    return found
-
-
 @pytest.mark.spec("PRA-194")
 def test_the_mode_is_the_regularized_factorization():
-    X, y = random_ratings()
+    X, y, _ = random_ratings(users=6, items=5)
     noise, users, items = 0.4, 0.5, 0.8
     random = np.random.default_rng(1)
     A, B = random.normal(size=(6, 2)), random.normal(size=(5, 2))
     own, other = noise / users, noise / items
-    likelihood = slopes(lambda A, B: log_joint(A, B, X, y, noise, users, items), [A, B])
-    loss = slopes(lambda A, B: regularized(A, B, X, y, own, other), [A, B])
+    likelihood = slopes(lambda parts: log_joint(*parts, X, y, noise, users, items), [A, B])
+    loss = slopes(lambda parts: regularized(*parts, X, y, own, other), [A, B])
     for one, two in zip(likelihood, loss, strict=True):  # everywhere: the one is -2 noise times the other
         np.testing.assert_allclose(-2 * noise * one, two, rtol=1e-6, atol=1e-6)
     model = PMF(
@@ -61,7 +38,7 @@ def test_the_mode_is_the_regularized_factorization():
         inference=MAP(iterations=1500), dtype="float64", random_state=0,
     ).fit(X, y)  # fmt: skip
     parts = [model.user_factors_.copy(), model.item_factors_.copy()]
-    for slope in slopes(lambda A, B: regularized(A, B, X, y, own, other), parts):
+    for slope in slopes(lambda parts: regularized(*parts, X, y, own, other), parts):
         np.testing.assert_allclose(slope, 0, atol=1e-5)
     assert model.history_["loss"][-1] == pytest.approx(regularized(*parts, X, y, own, other) / len(y))
     assert (np.diff(model.history_["loss"]) <= 1e-12).all()
@@ -70,7 +47,7 @@ def test_the_mode_is_the_regularized_factorization():
 
 @pytest.mark.spec("PRA-194")
 def test_only_the_product_of_the_variances_matters_to_the_mode():
-    X, y = random_ratings(2)
+    X, y, _ = random_ratings(2, users=6, items=5)
     fit = {"n_factors": 2, "inference": MAP(iterations=1500), "dtype": "float64", "random_state": 0}
     one = PMF(user_variance=0.5, item_variance=0.5, **fit).fit(X, y)
     two = PMF(user_variance=2.0, item_variance=0.125, **fit).fit(X, y)
@@ -78,25 +55,15 @@ def test_only_the_product_of_the_variances_matters_to_the_mode():
     np.testing.assert_allclose(np.linalg.norm(two.user_factors_), 2 * np.linalg.norm(one.user_factors_), rtol=1e-6)
 
 
-def chain_of(system, X, y, seed=0):
-    """A procedure of Gibbs sampling at its start."""
-    examples = system.ingest(X, y)
-    model = system.make(**system.arguments(examples))
-    noise = Noise(seed, "fit")
-    system.initialize(model, examples, noise.child("initial"))
-    procedure = system.procedure(examples)
-    return procedure, procedure.start(system.problem(model, examples, noise, gnomon.training.group.Group()))
-
-
 @pytest.mark.spec("PRA-194")
 def test_users_given_the_items_have_their_ridge_posterior():
-    X, y = random_ratings(3)
+    X, y, _ = random_ratings(3, users=6, items=5)
     noise, variance, k, n = 0.5, 0.7, 2, 4000
     system = PMF(
         n_factors=k, noise_variance=noise, user_variance=variance, center=False, inference=Gibbs(learn_priors=False),
         dtype="float64",
     )  # fmt: skip
-    procedure, state = chain_of(system, X, y)
+    procedure, state, *_ = begun(system, X, y)
     assert isinstance(procedure, Sweeps)
     B = np.random.default_rng(0).normal(size=(5, k))
     state.data.now.item_factors[:] = B
@@ -163,7 +130,7 @@ def test_learned_priors_find_what_the_ratings_were_drawn_from():
 
 
 def test_posterior_draws_and_unknown_ids():
-    X, y = random_ratings(5)
+    X, y, _ = random_ratings(5, users=6, items=5)
     model = PMF(n_factors=2, inference=Gibbs(draws=7, burn_in=1), random_state=0).fit(X, y)
     every = model.sample_posterior()
     assert every.users.shape == (7, 6, 2) and every.items.shape == (7, 5, 2) and every.noise_variance.shape == (7,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +19,36 @@ from gnomon.numeric.given import check_fields, floats
 __all__ = ["MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
 
 
+class _WishartPair(Pair):
+    """What both pairs share: normal vectors about a mean, and the Wishart distribution of their precision matrix."""
+
+    df: float
+    inverse_scale: Floats
+    mean: Floats
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        mean = floats(self.mean, "mean")
+        if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
+            raise UserValueError.must("mean", "be d finite numbers", mean)
+        object.__setattr__(self, "mean", mean)
+        d = len(mean)
+        object.__setattr__(self, "inverse_scale", positive_definite(self.inverse_scale, "inverse_scale", d))
+        if not d - 1 < self.df < math.inf:
+            raise UserValueError.must("df", f"be more than {d - 1} for vectors of size {d}", self.df)
+
+    def _rows(self, x: ArrayLike) -> Floats:
+        rows = finite(x, 2)
+        if rows.shape[1] != len(self.mean):
+            raise UserValueError.must("x", f"have {len(self.mean)} columns, one for each entry of the mean", rows)
+        return rows
+
+    def _log_base(self, x: Floats, weight: Floats) -> float:
+        return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
+
+
 @dataclass(frozen=True, eq=False)
-class MultivariateNormalPrecision(Pair):
+class MultivariateNormalPrecision(_WishartPair):
     """Precision matrix of normal vectors of known mean, with a Wishart distribution.
 
     Parameters
@@ -39,26 +67,10 @@ class MultivariateNormalPrecision(Pair):
     likelihood: ClassVar[str] = "multivariate-normal"
     prior: ClassVar[str] = "wishart"
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        mean = floats(self.mean, "mean")
-        if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
-            raise UserValueError.must("mean", "be d finite numbers", mean)
-        object.__setattr__(self, "mean", mean)
-        matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
-        object.__setattr__(self, "inverse_scale", matrix)
-        _enough(self.df, len(self.mean))
-
-    def _rows(self, x: ArrayLike) -> Floats:
-        return _vectors(x, len(self.mean))
-
     def _moved(self, x: Floats, weight: Floats) -> Self:
         centered = x - self.mean
         scatter = np.matmul(centered.T, weight[:, None] * centered)
         return replace(self, df=float(self.df + weight.sum()), inverse_scale=self.inverse_scale + scatter)
-
-    def _log_base(self, x: Floats, weight: Floats) -> float:
-        return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
 
     @property
     def log_normalizer(self) -> float:
@@ -76,7 +88,7 @@ class MultivariateNormalPrecision(Pair):
 
 
 @dataclass(frozen=True, eq=False)
-class MultivariateNormalMeanPrecision(Pair):
+class MultivariateNormalMeanPrecision(_WishartPair):
     """Mean and precision matrix of normal vectors: precision ~ Wishart(n, V), mean ~ N(m, (k precision)^-1).
 
     Parameters
@@ -101,18 +113,8 @@ class MultivariateNormalMeanPrecision(Pair):
     prior: ClassVar[str] = "normal-wishart"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        mean = floats(self.mean, "mean")
-        if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
-            raise UserValueError.must("mean", "be d finite numbers", mean)
-        object.__setattr__(self, "mean", mean)
-        matrix = positive_definite(self.inverse_scale, "inverse_scale", len(self.mean))
-        object.__setattr__(self, "inverse_scale", matrix)
+        super().__post_init__()
         positive(strength=self.strength)
-        _enough(self.df, len(self.mean))
-
-    def _rows(self, x: ArrayLike) -> Floats:
-        return _vectors(x, len(self.mean))
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
         n = float(weight.sum())
@@ -126,9 +128,6 @@ class MultivariateNormalMeanPrecision(Pair):
         matrix = self.inverse_scale + scatter + self.strength * n / k * np.outer(offset, offset)
         mean = (self.strength * self.mean + n * center) / k
         return replace(self, mean=mean, strength=k, df=float(self.df + n), inverse_scale=matrix)
-
-    def _log_base(self, x: Floats, weight: Floats) -> float:
-        return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
 
     @property
     def log_normalizer(self) -> float:
@@ -145,15 +144,3 @@ class MultivariateNormalMeanPrecision(Pair):
         """Student t with n - d + 1 degrees of freedom and scale V^-1 (k + 1) / (k (n - d + 1))."""
         df = self.df - len(self.mean) + 1
         return MultivariateStudentT(df, self.mean, self.inverse_scale * (self.strength + 1) / (self.strength * df))
-
-
-def _vectors(x: Any, d: int) -> Floats:
-    rows = finite(x, 2)
-    if rows.shape[1] != d:
-        raise UserValueError.must("x", f"have {d} columns, one for each entry of the mean", rows)
-    return rows
-
-
-def _enough(df: float, d: int) -> None:
-    if not d - 1 < df < math.inf:
-        raise UserValueError.must("df", f"be more than {d - 1} for vectors of size {d}", df)
