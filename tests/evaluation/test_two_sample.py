@@ -17,6 +17,7 @@ from gnomon.evaluation.two_sample import (
     median_distance,
     mmd_test,
     nearest_training_rows,
+    sample_scores,
 )  # fmt: skip
 from gnomon.numeric.noise import Noise
 
@@ -102,6 +103,30 @@ def test_copies_are_found():
     honest, _ = nearest_training_rows(normal(300, seed=3), train, fresh)
     assert abs(honest.value - 0.5) < 5 * honest.stderr
     assert not honest.higher_is_better
+
+
+def test_scores_of_samples_are_the_tests_with_the_errors_of_new_rows():
+    """The discrepancy's two errors against the jackknife over the rows of each sample."""
+    x, y = normal(60), normal(48, seed=1, shift=0.5)
+    found = sample_scores(x, y, Noise(0, "scores"), data_space="plane", permutations=30)
+    h = median_distance(x, y) * np.array([0.5, 1.0, 2.0])
+    mmd = found["mmd"]
+    assert mmd.value == pytest.approx(maximum_mean_discrepancy(x, y, bandwidth=h), rel=1e-10)
+    without = (
+        [maximum_mean_discrepancy(np.delete(x, i, 0), y, bandwidth=h) for i in range(60)],
+        [maximum_mean_discrepancy(x, np.delete(y, i, 0), bandwidth=h) for i in range(48)],
+    )
+    jackknife = [math.sqrt((len(v) - 1) * np.var(v)) for v in without]
+    assert [mmd.stderr, mmd.error] == pytest.approx(jackknife, rel=0.1)
+    apart, test = found["told_apart"], classifier_test(x, y, Noise(0, "scores").child("classifier"))
+    assert (apart.value, found["told_p_value"].value) == test and apart.n == 48
+    assert apart.stderr == pytest.approx(binom.std(48, apart.value) / 48)
+    permuted = mmd_test(x, y, Noise(0, "scores").child("mmd"), permutations=30, bandwidth=h)
+    assert found["mmd_p_value"].value == permuted.p_value < 0.1
+    spread = density_coverage(x, y)
+    assert all(found[name].value == spread[name].value for name in spread)
+    assert {found[name].data_space for name in ("mmd", "told_apart", "mmd_p_value", "told_p_value")} == {"plane"}
+    assert not mmd.higher_is_better and not apart.higher_is_better
 
 
 @pytest.mark.parametrize(

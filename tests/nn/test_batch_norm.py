@@ -116,6 +116,16 @@ def test_weights_are_rows() -> None:
     assert e.running_var.tolist() == [1.0, 1.0] and e.running_mean.tolist() == [0.0, 0.0]
 
 
+def test_the_weight_of_an_image_is_that_of_all_its_places_and_epsilon_is_the_layers() -> None:
+    x, weight = torch.tensor(RANDOM.normal(size=(3, 2, 2, 2))), torch.tensor([2.0, 0.0, 1.0], dtype=torch.float64)
+    ours = BatchNorm(2, epsilon=0.5, dtype=torch.float64)
+    y = trained(ours, x, weight).detach()
+    share = weight[:, None, None, None] / (4 * weight.sum())
+    mean = (share * x).sum((0, 2, 3), keepdim=True)
+    variance = (share * (x - mean) ** 2).sum((0, 2, 3), keepdim=True)
+    np.testing.assert_allclose(y, (x - mean) / (variance + 0.5).sqrt(), rtol=1e-12)
+
+
 def on_each(parts: list[int]) -> dict[str, np.ndarray]:
     """Outputs, gradients and statistics of a batch of seven rows, split over this group by `parts`."""
     from gnomon.training.group import current

@@ -8,8 +8,17 @@ import torch
 from torch import nn
 
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.nn.activations import Maxout
-from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder, begin_network, image_shape_of
+from gnomon.nn.activations import LeakyReLU, Maxout, ReLU
+from gnomon.nn.context import bind, training
+from gnomon.nn.encoders import (
+    ConvDecoder,
+    ConvEncoder,
+    DenseDecoder,
+    DenseEncoder,
+    begin_network,
+    build_network,
+    image_shape_of,
+)
 from gnomon.nn.initializers import HeNormal, Normal
 from gnomon.nn.upsampling import Unpool2d
 from gnomon.numeric.noise import Noise
@@ -84,6 +93,49 @@ def test_no_hidden_layer_is_an_affine_map_and_weights_begin_by_address():
     begin_network(wide, HeNormal(), START)
     assert wide[0].weight.std().item() == pytest.approx((2 / 50) ** 0.5, rel=0.01)  # the gain of relu
     assert wide[-1].weight.std().item() == pytest.approx((1 / 4000) ** 0.5, rel=0.1)  # the last has none
+
+
+@pytest.mark.parametrize("upsampling", ["transposed", "unpool"])
+def test_first_weights_of_convolutions_have_the_gain_of_what_follows(upsampling):
+    """Every layer with an activation behind it, the affine map of a decoder too; the last one has gain 1."""
+    encoder = ConvEncoder((8, 6), slope=0.5).build(64, 2, (8, 8), F64)
+    assert set(encoder.gains.values()) == {LeakyReLU(0.5).gain}
+    assert [encoder[int(name)].weight.shape[0] for name in encoder.gains] == [8, 6]
+    decoder = ConvDecoder((6, 8), upsampling).build(2, 64, (8, 8), F64)
+    assert set(decoder.gains.values()) == {ReLU().gain}
+    learned = [k for k, one in enumerate(decoder) if isinstance(one, nn.Linear | nn.Conv2d | nn.ConvTranspose2d)]
+    assert sorted(map(int, decoder.gains)) == learned[:-1]
+    kinds = [type(one).__name__ for one in decoder[learned[-1] + 1 :]]
+    assert kinds == ["_AsRows"]  # nothing bends or normalizes the last map
+
+
+def test_hidden_units_are_dropped_in_training_alone():
+    networks = (DenseEncoder((400,), dropout=0.5), ConvEncoder((4,), batch_norm=False, dropout=0.5),
+                ConvDecoder((4, 4), batch_norm=False, dropout=0.5))  # fmt: skip
+    for recipe in networks:
+        network = recipe.build(16, 16, (4, 4), F64)
+        begin_network(network, HeNormal(), START)
+        bind(network)
+        x = torch.as_tensor(np.random.default_rng(0).normal(size=(2, 16)))
+        outs = []
+        for seed in (0, 1):
+            with training(Noise(seed, "fit").rows(np.arange(2))):
+                outs.append(network(x))
+        assert not torch.equal(*outs) and torch.equal(network(x), network(x))
+
+
+def test_a_network_of_ones_own_begins_at_seed_zero_and_leaves_the_generator_alone():
+    class Own:
+        @staticmethod
+        def build(inputs, outputs, shape, dtype):
+            return nn.Embedding(inputs, outputs)
+
+    before = torch.random.get_rng_state()
+    first = build_network(Own(), 3, 2, None, F64)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        assert torch.equal(first.weight, nn.Embedding(3, 2).weight)
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,38 @@ def test_views_follow_a_parameter_that_is_replaced():
     assert model.views()["weight"].base is not None
     model.register_buffer("extra", torch.zeros(2))
     assert "extra" in model.views()
+
+
+def test_a_module_answers_in_chunks_what_it_answers_at_once():
+    """Arguments beside each other, of rows of any rank, none at all, one answer or several."""
+
+    class Sums(Shift):
+        def pair(self, x, y):
+            seen.append(len(x))
+            return x.sum(tuple(range(1, x.ndim))) + y, [x[:, 0], y]
+
+        def total(self, x, y):
+            return self.pair(x, y)[0]
+
+        def both(self, x, y):
+            return self.pair(x, y)[1]
+
+    module, random = Sums(), np.random.default_rng(0)
+    for shape in ((7, 2), (7, 2, 3)):
+        x, y = random.normal(size=shape), random.normal(size=7)
+        for chunk, parts in ((None, [7]), (2 * x[0].size, [2, 2, 2, 1]), (1, [1] * 7)):
+            seen = []
+            total = module.ask("total", x, y, chunk=chunk)
+            np.testing.assert_allclose(total, x.reshape(7, -1).sum(1) + y, rtol=1e-12)
+            assert seen == parts
+            first, second = module.ask("both", x, y, chunk=chunk)
+            np.testing.assert_array_equal(first, x[:, 0])
+            np.testing.assert_array_equal(second, y)
+    seen = []
+    assert module.ask("total", np.zeros((0, 2)), np.zeros(0)).shape == (0,)
+
+
+def test_the_device_is_found_anew_after_a_move():
+    module = Shift()
+    assert module.device.type == "cpu"
+    assert module.to("meta").device.type == "meta"
