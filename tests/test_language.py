@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,8 +21,11 @@ SOURCE = Path(__file__).parents[1] / "src" / "gnomon"
 
 ERRORS = {"Diverged", "NoSuchAddress", "UserError", "UserTypeError", "UserValueError"}
 
-CALQUE = re.compile(r"\b(is|are) (no|none)\b(?! (longer|higher|lower|more|better|worse)\b)|\b(would|will) not end\b")
-"""`3 is no name`: say `name must be text, got 3`."""
+CALQUE = re.compile(
+    r"\b(is|are) (no|none)\b(?! (longer|higher|lower|more|better|worse)\b)|\b(would|will) not end\b"
+    r"|\b(is|are) (outside|not possible|neither)\b|\bwhere .* (was|were) |\bmust (must|is|are)\b|circumstance"
+)
+"""`3 is no name`, `3 is outside [0, 1]`, `0 chains are not possible`: say `name must be text, got 3`."""
 
 PREDICATE = re.compile(
     r"\b(must|cannot|can|is|are|was|were|has|have|had|does|do|did|needs?|takes?|names?|gives?|comes?|lies?|exceeds?"
@@ -47,39 +53,125 @@ EXCEPTIONS = {
 }  # fmt: skip
 
 
-def text(node: ast.expr | None, names: dict[str, ast.expr]) -> str | None:
-    """A literal text with {} where values stand; None where it is not one."""
+Names = Mapping[str, list[ast.expr]]
+Carriers = Mapping[str, int]
+"""By the name of a function: which of its arguments is a message."""
+
+
+def texts(node: ast.expr | None, names: Names) -> list[str]:
+    """What an expression may read as, with {} where values stand; nothing where it is not a text."""
     if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
+        return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):
-        return "".join(text(part, names) or "{}" for part in node.values)
+        return ["".join(parts) for parts in product(*(texts(part, names) or ["{}"] for part in node.values))]
     if isinstance(node, ast.FormattedValue):
-        return text(node.value, names)
+        return texts(node.value, names)
     if isinstance(node, ast.BinOp):
-        left, right = text(node.left, names), text(node.right, names)
-        return None if left is None or right is None else left + right
-    if isinstance(node, ast.Name) and node.id in names:
-        return text(names[node.id], {})
-    return None
+        return [left + right for left in texts(node.left, names) for right in texts(node.right, names)]
+    if isinstance(node, ast.IfExp):
+        return texts(node.body, names) + texts(node.orelse, names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return texts(node.func.value, names)
+    if isinstance(node, ast.Name):
+        return [one for value in names.get(node.id, []) for one in texts(value, {})]
+    return []
 
 
-def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and text of every message that is written as a literal, directly or by the name of a local variable."""
-    for scope in ast.walk(tree):
-        if not isinstance(scope, ast.FunctionDef):
-            continue
-        names = {
-            target.id: node.value
-            for node in ast.walk(scope) if isinstance(node, ast.Assign)
-            for target in node.targets if isinstance(target, ast.Name)
-        }  # fmt: skip
-        for call in ast.walk(scope):
-            if not isinstance(call, ast.Call) or not call.args:
-                continue
-            if isinstance(call.func, ast.Name) and call.func.id in ERRORS:
-                message = text(call.args[0], names)
-                if message is not None:
-                    yield call.lineno, message
+def given(names: dict[str, list[ast.expr]], target: ast.expr, value: ast.expr) -> None:
+    """Note what a variable, or each of several, is given."""
+    if isinstance(target, ast.Name):
+        names.setdefault(target.id, []).append(value)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one, its_value in zip(target.elts, value.elts, strict=True):
+            given(names, one, its_value)
+
+
+class Scope(NamedTuple):
+    """A function as its messages are looked for."""
+
+    node: ast.FunctionDef
+    names: dict[str, list[ast.expr]]
+    """What its variables are given."""
+    calls: list[tuple[str, ast.Call]]
+    """Calls of functions by their names, and of its own methods."""
+
+    @property
+    def arguments(self) -> list[str]:
+        return [one.arg for one in self.node.args.args if one.arg not in ("self", "cls")]
+
+    def carried(self, carriers: Carriers) -> Iterator[tuple[int, ast.expr]]:
+        """Line and expression of every message that is handed to a carrier."""
+        for name, call in self.calls:
+            position = carriers.get(name, len(call.args))
+            if position < len(call.args):
+                yield call.lineno, call.args[position]
+
+
+def scopes(tree: ast.Module) -> list[Scope]:
+    return [scope_of(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def scope_of(function: ast.FunctionDef) -> Scope:
+    names: dict[str, list[ast.expr]] = {}
+    calls: list[tuple[str, ast.Call]] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                given(names, target, node.value)
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple | ast.List):
+            for value in node.iter.elts:
+                given(names, node.target, value)
+        elif isinstance(node, ast.Call):
+            func = node.func
+            if isinstance(func, ast.Name):
+                calls.append((func.id, node))
+            elif isinstance(func, ast.Attribute) and (func.attr == "must" or ast.unparse(func.value) == "self"):
+                calls.append((func.attr, node))
+    return Scope(function, names, calls)
+
+
+def sources(node: ast.expr, names: Names) -> Iterator[str]:
+    """The variables that hold the text of an expression."""
+    if isinstance(node, ast.Name):
+        yield node.id
+        for value in names.get(node.id, []):
+            yield from sources(value, {})
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        yield from sources(node.func.value, names)
+    elif isinstance(node, ast.IfExp):
+        yield from (*sources(node.body, names), *sources(node.orelse, names))
+
+
+@cache
+def carriers_of(top: Path) -> dict[Path, Carriers]:
+    """The carriers that each file below a folder can call: errors, and functions, own or imported, that hand one on."""
+    trees = {path: ast.parse(path.read_text()) for path in top.rglob("*.py")}
+    files = {".".join((top.name, *path.relative_to(top).with_suffix("").parts)): path for path in trees}
+    parts = {path: scopes(tree) for path, tree in trees.items()}
+    known = {path: dict.fromkeys(ERRORS, 0) for path in trees}
+    imports = {path: [node for node in tree.body if isinstance(node, ast.ImportFrom)] for path, tree in trees.items()}
+    size = 0
+    while size != (size := sum(map(len, known.values()))):
+        for path, carriers in known.items():
+            for scope in parts[path]:
+                for name in {name for _, node in scope.carried(carriers) for name in sources(node, scope.names)}:
+                    if name in scope.arguments:
+                        carriers.setdefault(scope.node.name, scope.arguments.index(name))
+            for line in imports[path]:
+                origin = known.get(files.get(str(line.module), path), {})
+                for one in line.names:
+                    if one.name in origin:
+                        carriers.setdefault(one.name, origin[one.name])
+    return dict(known)
+
+
+def messages(tree: ast.Module, carriers: Carriers) -> Iterator[tuple[int, str]]:
+    """Line and text of every message that is written as a literal, also by the name of a variable or in a choice."""
+    for scope in scopes(tree):
+        for line, node in scope.carried(carriers):
+            yield from ((line, message) for message in texts(node, scope.names))
+        for line, node in scope.carried({"must": 1}):
+            yield from ((line, f"{{}} must {rule}, got {{}}") for rule in texts(node, scope.names))
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -93,9 +185,9 @@ def definitions(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
-def faults(tree: ast.Module, allowed: set[str]) -> list[str]:
+def faults(tree: ast.Module, allowed: set[str], carriers: Carriers | None = None) -> list[str]:
     found = []
-    for line, message in messages(tree):
+    for line, message in dict.fromkeys(messages(tree, carriers or dict.fromkeys(ERRORS, 0))):
         if FOREIGN.search(message):
             continue
         if CALQUE.search(message):
@@ -111,7 +203,7 @@ def faults(tree: ast.Module, allowed: set[str]) -> list[str]:
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_messages_say_what_must_hold_and_names_are_the_fields(path):
     name = path.relative_to(SOURCE).as_posix()
-    assert not faults(ast.parse(path.read_text()), EXCEPTIONS.get(name, set())), name
+    assert not faults(ast.parse(path.read_text()), EXCEPTIONS.get(name, set()), carriers_of(SOURCE)[path]), name
 
 
 @pytest.mark.parametrize(
@@ -119,11 +211,33 @@ def test_messages_say_what_must_hold_and_names_are_the_fields(path):
     [
         'raise UserValueError(f"{x!r} is no name", "name")', 'raise UserTypeError("bounds are no box", "bounds")',
         'raise UserValueError(f"{n} units", "n")', 'what = f"mass {n}"\n    raise UserValueError(what, "mass")',
-        'raise UserValueError("a mask of " f"shape {x}", "mask")', "told = x", "def law(x): return x",
+        'raise UserValueError("a mask of " f"shape {x}", "mask")', 'raise UserValueError.must("n", "is 1", n)',
+        'raise UserValueError(f"n {n} is outside [0, 1]", "n")', 'raise UserError(f"{n} rows where 2 were made", "n")',
+        "told = x", "def law(x): return x",
     ],
 )  # fmt: skip
 def test_faults_are_seen(code):
     assert len(faults(ast.parse(f"def f(x, n):\n    {code}\n"), set())) == 1
+
+
+HANDED_ON = """
+def refuse(wrong, what, remedy):
+    raise UserValueError(what.format(wrong), "", remedy)
+
+def check(x):
+    for bad, what in ((x < 0, "{} units"), (x > 9, "x must be at most 9, got {}")):
+        refuse(bad, what, "give another")
+    refuse(x, "3 units" if x else "x must be 0", "")
+"""
+
+
+def test_messages_that_a_function_hands_on_are_seen(tmp_path):
+    (tmp_path / "of.py").write_text(HANDED_ON)
+    (tmp_path / "by.py").write_text(f"from {tmp_path.name}.of import refuse\ndef f(x):\n    refuse(x, '4 units', '')\n")
+    carriers = carriers_of(tmp_path)
+    found = {path.name: faults(ast.parse(path.read_text()), set(), carriers[path]) for path in carriers}
+    assert [len(found[name]) for name in ("of.py", "by.py")] == [2, 1]
+    assert "4 units" in found["by.py"][0]
 
 
 def test_good_messages_pass():

@@ -21,8 +21,8 @@ class UserError(Exception):
 
     Examples
     --------
-    >>> print(UserError("value 5.1 is outside [0, 1]", "row 0, column 0", "scale the data"))
-    value 5.1 is outside [0, 1] (row 0, column 0); scale the data
+    >>> print(UserError("X must be in [0, 1], got 5.1", "row 0, column 0", "scale the data"))
+    X must be in [0, 1], got 5.1 (row 0, column 0); scale the data
     """
 
     exit_code = 2

@@ -157,7 +157,7 @@ def test_shares_that_are_none(share):
 def test_both_parts_have_a_row():
     assert [len(part) for part in split_rows(2, test=0.01)] == [1, 1]
     assert [len(part) for part in split_rows(2, test=0.99)] == [1, 1]
-    with pytest.raises(UserValueError, match="cannot be split"):
+    with pytest.raises(UserValueError, match="data must have at least 2 rows to be split, got 1"):
         split_rows(1)
 
 

@@ -52,7 +52,7 @@ def test_rounding_noise_is_moved_to_the_border_and_more_is_refused():
     assert np.array_equal(noisy, before)
     with pytest.raises(UserValueError, match="row 0, column 1"):
         Binary(tolerance=0).check(noisy)
-    with pytest.raises(UserValueError, match=r"0\.5.*neither 0 nor 1"):
+    with pytest.raises(UserValueError, match=r"must be 0 or 1, got 0\.5"):
         Binary().check([[0.0, 0.5]])
 
 

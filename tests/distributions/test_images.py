@@ -83,12 +83,12 @@ PIXEL = "image 2, row 1, column 3"
 BAD = {
     "missing": (spoiled(np.nan), {}, ["NaN", PIXEL, "drop the image"]),
     "infinite": (spoiled(np.inf), {}, ["inf", PIXEL]),
-    "too light": (spoiled(1.5), {}, ["value 1.5", PIXEL, "divide by", "255"]),
-    "negative": (spoiled(-0.25), {}, ["value -0.25", PIXEL]),
+    "too light": (spoiled(1.5), {}, ["got 1.5", PIXEL, "divide by", "255"]),
+    "negative": (spoiled(-0.25), {}, ["got -0.25", PIXEL]),
     "flat, missing": (spoiled(np.nan).reshape(5, 12), {"shape": (3, 4)}, ["NaN", PIXEL]),
-    "a column's name": (FRAME.replace(FRAME.iloc[4, 7], 7.0), {"shape": (3, 4)}, ["value 7", "row 4, column 7 'p7'"]),
+    "a column's name": (FRAME.replace(FRAME.iloc[4, 7], 7.0), {"shape": (3, 4)}, ["got 7", "row 4, column 7 'p7'"]),
     "a channel": (np.where(COLOR[1, 2, 3, 1] == COLOR, 9.0, COLOR), {}, ["image 1, row 2, column 3, channel 1"]),
-    "whole numbers": (np.full((1, 2, 2), 255, np.int64), {}, ["value 255", "uint8"]),
+    "whole numbers": (np.full((1, 2, 2), 255, np.int64), {}, ["got 255", "uint8"]),
     "masked": (np.ma.masked_array(GREY, GREY[2, 1, 3] == GREY), {}, ["NaN", PIXEL]),
     "text": (np.where(GREY[0, 0, 0] == GREY, "x", GREY.astype("U9")).astype(object), {}, ["'x'"]),
     "flat": (GREY.reshape(5, 12), {}, ["flat rows of 12 numbers", "image_shape=(rows, columns)"]),
@@ -125,5 +125,5 @@ def test_words():
     assert size_of((2, 3, 4)) == "2 x 3 x 4"
     assert "[0, 1]" in Images().describe()
     assert Images().space(64).startswith("density")
-    with pytest.raises(UserValueError, match="value 2 in pictures"):
+    with pytest.raises(UserValueError, match=r"pictures must be in \[0, 1\], got 2"):
         Images().check(np.full((1, 2, 2), 2.0), name="pictures")

@@ -157,7 +157,7 @@ def uniform(n, noise):
         (lambda: annealing_schedule(10**18), r"schedule must be at most 1e\+09, got 1000000000000000000"),
         (lambda: annealing_schedule(float("nan")), r"n must be a whole number, got nan \(annealing_schedule\.n\)"),
         (lambda: anneal(PATH, NOISE, chains=10**18), "bytes .chains"),
-        (lambda: anneal(PATH, NOISE, chains=-1), "-1 chains are not possible"),
+        (lambda: anneal(PATH, NOISE, chains=-1), "chains must be at least 1, got -1"),
         (lambda: anneal(PATH, NOISE, chains=2.5), r"chains must be a whole number, got 2\.5 \(anneal\.chains\)"),
         (lambda: ais(tiny_rbm(), tiny_rbm().base(), NOISE, schedule=10**18), r"must be at most 1e\+09, got \d+"),
         (

@@ -141,7 +141,7 @@ def test_a_network_of_ones_own_begins_at_seed_zero_and_leaves_the_generator_alon
 @pytest.mark.parametrize(
     ("make", "error", "told"),
     [
-        (lambda: image_shape_of(None, 10), UserValueError, "10 columns are not a square image"),
+        (lambda: image_shape_of(None, 10), UserValueError, "a square number of columns .*, got 10"),
         (lambda: image_shape_of((3, 3), 10), UserValueError, "image_shape must have 10 numbers, got 3 x 3 x 1"),
         (lambda: ConvEncoder((1, 1, 1)).build(16, 1, (4, 4), F64), UserValueError, "cannot be halved 3 times"),
         (lambda: DenseEncoder(activation=Maxout()).build(2, 1, None, F64), UserTypeError, "pre-activations"),

@@ -154,17 +154,17 @@ def test_a_zero_vector_has_cosine_zero_and_a_finite_gradient(sign, expected):
 
 
 REFUSED = [
-    (MarginRanking(), (A[:, 0], P[:, 0], 0 * SIGN), r"y = 0 is neither 1 nor -1 \(row 0\)", "DLN-24"),
+    (MarginRanking(), (A[:, 0], P[:, 0], 0 * SIGN), r"y must be 1 or -1, got 0 \(row 0\)", "DLN-24"),
     (MarginRanking(), (A[:, 0], P[:, 0], SIGN[:, None]), r"must have one shape, got \(7,\) and \(7, 1\)", "DLN-24"),
     (MarginRanking(-1.0), (A[:, 0], P[:, 0], SIGN), r"\[0, inf\)", "DLN-24"),
     (TripletMargin(), (A, P, N[:1]), r"inputs must have one shape, got \(7, 4\) and \(1, 4\)", "DLN-25"),
     (TripletMargin(0.0), (A, P, N), r"\(0, inf\)", "DLN-25"),
     (TripletMargin(p=0.5), (A, P, N), r"\[1, inf\)", "DLN-25"),
-    (CosineEmbedding(), (A, P, 2 * SIGN), "is neither 1 nor -1", "DLN-26"),
+    (CosineEmbedding(), (A, P, 2 * SIGN), "y must be 1 or -1", "DLN-26"),
     (CosineEmbedding(1.5), (A, P, SIGN), r"\[-1, 1\]", "DLN-26"),
     (CosineEmbedding(), (A, P, SIGN[:3]), r"inputs must have one shape, got \(7,\) and \(3,\)", "DLN-26"),
-    (MaskedBinaryCrossEntropy(), (A, LABELS, MASK + 1), r"mask 2 is neither 0 nor 1 \(row \d, column \d\)", "DLN-27"),
-    (MaskedBinaryCrossEntropy(), (A, LABELS - 1, MASK), "label -1 is neither 0 nor 1", "DLN-27"),
+    (MaskedBinaryCrossEntropy(), (A, LABELS, MASK + 1), r"mask must be 0 or 1, got 2 \(row \d, column \d\)", "DLN-27"),
+    (MaskedBinaryCrossEntropy(), (A, LABELS - 1, MASK), "label must be 0 or 1, got -1", "DLN-27"),
 ]  # fmt: skip
 
 

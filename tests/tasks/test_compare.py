@@ -83,7 +83,7 @@ def test_runs_of_a_comparison_are_evaluated_and_resumed_like_any_other(tmp_path)
         (["rmb"], "digits", {}, "rbm"),
         (["ngram"], "digits", {}, "not a text"),
         (["softmax-regression"], "python-reference", {}, "not a table"),
-        (["rbm"], "wine", {}, "neither 0 nor 1"),
+        (["rbm"], "wine", {}, "must be 0 or 1"),
         (["rbm"], "digits", {"holdout": 1.5}, "holdout"),
     ],
 )

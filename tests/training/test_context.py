@@ -34,7 +34,7 @@ def test_threads_are_limited_inside_the_fit_and_given_back():
     assert torch.get_num_threads() == before
 
 
-def test_circumstances_that_do_not_exist():
+def test_options_that_do_not_exist():
     with pytest.raises(UserTypeError, match="threads"), gnomon.context(thread=2):
         pass
     with pytest.raises(UserValueError, match="threads must be at least 1, got 0"), gnomon.context(threads=0):
@@ -55,7 +55,7 @@ def test_circumstances_that_do_not_exist():
         ({"callbacks": (3,)}, UserTypeError, "callbacks"),
     ],
 )
-def test_circumstances_of_another_kind_are_refused_before_the_fit(wrong, error, words):
+def test_options_of_another_kind_are_refused_before_the_fit(wrong, error, words):
     before = current()
     with pytest.raises(error, match=words), gnomon.context(**wrong):
         pass

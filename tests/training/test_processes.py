@@ -123,7 +123,7 @@ def fails(kind: str) -> None:
     group = current()
     if group.rank == 0:
         if kind == "user":
-            raise UserValueError("value 5 is outside [0, 1]", "row 3, column 1", "scale it")
+            raise UserValueError("X must be in [0, 1], got 5", "row 3, column 1", "scale it")
         raise ZeroDivisionError("a fault of ours")
     if kind != "user":
         time.sleep(60)  # stopped by its parent; a sum would fail as well, and sometimes first
@@ -133,8 +133,8 @@ def fails(kind: str) -> None:
 def test_errors_come_home(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserValueError) as caught:
         launch(fails, "user", devices=2)
-    assert str(caught.value) == "value 5 is outside [0, 1] (row 3, column 1); scale it"
-    assert (caught.value.what, caught.value.where) == ("value 5 is outside [0, 1]", "row 3, column 1")
+    assert str(caught.value) == "X must be in [0, 1], got 5 (row 3, column 1); scale it"
+    assert (caught.value.what, caught.value.where) == ("X must be in [0, 1], got 5", "row 3, column 1")
     assert capfd.readouterr() == ("", "")
 
 

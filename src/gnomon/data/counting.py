@@ -90,14 +90,8 @@ def _checked(ids: ArrayLike, offsets: ArrayLike, vocabulary_size: int) -> tuple[
     wrong = np.flatnonzero((tokens < 0) | (tokens >= vocabulary_size) | (tokens == BOS) | (tokens == EOS))
     if wrong.size:
         i, row = wrong[0], np.searchsorted(cuts, wrong[0], side="right") - 1
-        why = (
-            f"outside [0, {vocabulary_size})"
-            if tokens[i] not in (BOS, EOS)
-            else "a border, which the model sets itself"
-        )
-        raise UserValueError(
-            f"id {tokens[i]} is {why}", f"sentence {row}, token {i - cuts[row]}", "encode with the model's vocabulary"
-        )
+        what = f"ids must be in [0, {vocabulary_size}) and no borders, which the model sets itself, got {tokens[i]}"
+        raise UserValueError(what, f"sentence {row}, token {i - cuts[row]}", "encode with the model's vocabulary")
     return tokens, cuts
 
 

@@ -284,7 +284,7 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
     if not 0 < test < 1:
         raise UserValueError(f"test must be between 0 and 1, got {test!r}", "test")
     if n < 2:
-        raise UserValueError(f"{n} row(s) cannot be split in two", "", "give 2 rows or more")
+        raise UserValueError(f"data must have at least 2 rows to be split, got {n}", "data", "give more rows")
     size = min(max(1, round(n * test)), n - 1)
     order = np.asarray(Noise(seed, "split").order(n))
     return np.sort(order[size:]), np.sort(order[:size])

@@ -110,7 +110,7 @@ class Indicators(PreprocessingStep):
         """
         values = np.asarray(X)
         if values.ndim != 2 or values.shape[1] != self.n_outputs:
-            what = f"shape {values.shape} where (n, {self.n_outputs}) was made"
+            what = f"X must have shape (n, {self.n_outputs}), got {values.shape}"
             raise UserValueError(what, "X", "give what transform gave")
         found, start = [], 0
         for known in self.categories:
@@ -154,7 +154,7 @@ class Indicators(PreprocessingStep):
 
     def _same(self, columns: list[Column]) -> None:
         if len(columns) != self._columns():
-            what = f"{len(columns)} columns where {self._columns()} were fitted"
+            what = f"X must have {self._columns()} columns, got {len(columns)}"
             raise UserValueError(what, "X", "give the columns of the fit")
         for j, (column, known) in enumerate(zip(columns, self.categories, strict=True)):
             if len(column) and len(known) and (column.dtype.kind == "U") != (known.dtype.kind == "U"):

@@ -174,7 +174,9 @@ class HardExamples:
             raise UserValueError(what, "rows")
         bad = np.flatnonzero((index < 0) | (index >= self.n))
         if bad.size:
-            raise UserValueError(f"row {index[bad[0]]} is outside [0, {self.n})", f"rows, entry {bad[0]}", "give rows")
+            raise UserValueError(
+                f"rows must be in [0, {self.n}), got {index[bad[0]]}", f"rows, entry {bad[0]}", "give rows"
+            )
         return index.astype(np.int64)
 
 

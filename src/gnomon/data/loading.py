@@ -51,8 +51,8 @@ def load(
     try:
         path = Path(name_or_file)
     except TypeError:
-        what = f"{type(name_or_file).__name__} is neither a name nor a file"
-        raise UserTypeError(what, "", "give a name or a path; arrays go to a system's fit as they are") from None
+        what = f"data must be a name or a file, got a {type(name_or_file).__name__}"
+        raise UserTypeError(what, "data", "give a name or a path; arrays go to a system's fit as they are") from None
     try:
         there = path.exists()
     except OSError as error:

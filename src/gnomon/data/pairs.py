@@ -151,9 +151,8 @@ def _open(path: str | os.PathLike[str], header: Sequence[str] | None = None) -> 
     try:
         file = Path(path).expanduser()
     except TypeError:
-        raise UserTypeError(
-            f"{type(path).__name__} is neither a name nor a file", "", "give a name or a path"
-        ) from None
+        what = f"data must be a name or a file, got a {type(path).__name__}"
+        raise UserTypeError(what, "data", "give a name or a path") from None
     sources.check_file(file)
     if sources.kind(file) in (".npy", ".npz", ".txt"):
         raise UserValueError("the file must be a table of ids", file.name, "give CSV, TSV, Parquet or JSON Lines")

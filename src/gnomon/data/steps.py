@@ -89,7 +89,7 @@ class PreprocessingStep:
         if learning and self.n_inputs is None:
             self.n_inputs = rows.shape[1]
         if rows.shape[1] != self._columns():
-            what = f"{rows.shape[1]} columns where {self._columns()} were fitted"
+            what = f"X must have {self._columns()} columns, got {rows.shape[1]}"
             raise UserValueError(what, "X", "give the columns of the fit")
         return rows
 
@@ -187,5 +187,5 @@ def refuse_empty(empty: Any) -> None:
 
 def same_columns(step: PreprocessingStep, other: PreprocessingStep) -> None:
     if step.n_inputs not in (None, other.n_inputs):
-        what = f"{other.n_inputs} columns where {step.n_inputs} were fitted"
+        what = f"steps must have the same columns, got {step.n_inputs} and {other.n_inputs}"
         raise UserValueError(what, "merge", "merge steps of the same columns")

@@ -325,7 +325,9 @@ class Vocabulary:
         table = list(map(int, ids))
         for place, i in enumerate(table):
             if not 0 <= i < len(self._names):
-                raise UserValueError(f"id {i} is outside 0 ... {len(self) - 1}", f"place {place}", "")
+                raise UserValueError(
+                    f"ids must be in [0, {len(self)}), got {i}", f"index {place}", "encode with this vocabulary"
+                )
         return [self._names[i] for i in table]
 
     def one_hot(self, ids: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:
@@ -349,7 +351,7 @@ class Vocabulary:
         places = np.asarray(ids, np.int64)
         if places.size and (places.min() < 0 or places.max() >= len(self)):
             wrong = places[(places < 0) | (places >= len(self))][0]
-            raise UserValueError(f"id {wrong} is outside 0 ... {len(self) - 1}", "ids", "encode with this vocabulary")
+            raise UserValueError(f"ids must be in [0, {len(self)}), got {wrong}", "ids", "encode with this vocabulary")
         result = np.zeros((*places.shape, len(self)), dtype)
         np.put_along_axis(result, places[..., None], 1, axis=-1)
         return result

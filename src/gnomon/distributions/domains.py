@@ -243,7 +243,7 @@ class UnitInterval(Domain):
             return array
         cell = first_cell(array, lambda block: (block < -self.tolerance) | (block > 1 + self.tolerance))
         if cell is not None:
-            raise UserValueError(f"value {array[cell]} in {name} is outside [0, 1]", place(X, *cell), self.remedy)
+            raise UserValueError(f"{name} must be in [0, 1], got {array[cell]}", place(X, *cell), self.remedy)
         return np.clip(array, 0, 1)
 
 
@@ -292,7 +292,7 @@ class Binary(Domain):
         snapped = np.rint(np.clip(array, 0, 1))
         cell = first_cell(array, lambda block: (abs(block) > self.tolerance) & (abs(block - 1) > self.tolerance))
         if cell is not None:
-            raise UserValueError(f"value {array[cell]} in {name} is neither 0 nor 1", place(X, *cell), self.remedy)
+            raise UserValueError(f"{name} must be 0 or 1, got {array[cell]}", place(X, *cell), self.remedy)
         return snapped
 
 

@@ -165,7 +165,7 @@ class Images(Domain):
             raise UserValueError(f"value NaN in {name} is missing", where, "fill the pixel or drop the image")
         if np.isinf(value):
             raise UserValueError(f"value {value} in {name} is not finite", where, "replace it or drop the image")
-        raise UserValueError(f"value {value:g} in {name} is outside [0, 1]", where, self.remedy)
+        raise UserValueError(f"{name} must be in [0, 1], got {value:g}", where, self.remedy)
 
 
 def size_of(shape: Shape) -> str:

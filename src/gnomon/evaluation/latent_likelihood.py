@@ -90,7 +90,7 @@ def latent_log_prob(
     Raises
     ------
     UserValueError
-        When a log weight is nan or +inf, naming the row; for sizes that are not possible.
+        When a log weight is nan or +inf, naming the row; for sizes below 1.
 
     References
     ----------
@@ -98,9 +98,11 @@ def latent_log_prob(
     section 20.10.3.
     """
     n = len(x)
-    for value, name in ((n, "x"), (n_samples, "n_samples"), (repeats, "repeats"), (batch_size, "batch_size")):
+    if n < 1:
+        raise UserValueError.must("x", "have at least 1 row", x)
+    for value, name in ((n_samples, "n_samples"), (repeats, "repeats"), (batch_size, "batch_size")):
         if value < 1:
-            raise UserValueError(f"{name}: {value} is not possible", name, "use 1 or more")
+            raise UserValueError.must(name, "be at least 1", value)
     if n * repeats * n_samples > 1 << 32:
         what = f"{n} rows x {repeats} repeats x {n_samples} draws are more than 2^32"
         raise UserValueError(what, "n_samples", "score fewer rows at a time, each part with a noise of its own")
@@ -197,11 +199,11 @@ def _log_weights(
     z, log_q = proposal.infer(some, noise.rows(places))
     log_w = to_numpy(model.log_joint(some, z)) - to_numpy(log_q)
     if log_w.shape != index.shape:
-        what = f"log weights of shape {log_w.shape} for {len(index)} pairs"
+        what = f"log weights must be {len(index)}, one per row, got shape {log_w.shape}"
         raise UserValueError(what, "model, proposal", "log_joint and log_q must answer one number per row")
     bad = np.flatnonzero(np.isnan(log_w) | (log_w == np.inf))
     if bad.size:
-        what = f"a log weight is {log_w[bad[0]]}"
+        what = f"log weights must be below inf, got {log_w[bad[0]]}"
         raise UserValueError(what, f"row {index[bad[0]]}", "log p(x, z) and log q(z | x) must be numbers, q not 0")
     return log_w.reshape(len(units), len(draws))
 

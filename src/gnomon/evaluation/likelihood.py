@@ -151,7 +151,7 @@ def _binary_parts(x: Array, batch_size: int) -> Iterator[Array]:
         if bad.size:
             i, j = bad[0]
             raise UserValueError(
-                f"value {plain[i, j]} is neither 0 nor 1", f"row {done + i}, column {j}", "binarize the data"
+                f"x must be 0 or 1, got {plain[i, j]}", f"row {done + i}, column {j}", "binarize the data"
             )
         done += len(plain)
         yield part

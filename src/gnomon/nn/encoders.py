@@ -53,7 +53,7 @@ def image_shape_of(shape: Sequence[int] | None, columns: int) -> Shape:
         side = round(columns**0.5)
         if side * side != columns:
             raise UserValueError(
-                f"{columns} columns are not a square image",
+                f"X must have a square number of columns where no shape is given, got {columns}",
                 "image_shape",
                 "give (rows, columns) or (rows, columns, channels)",
             )

@@ -286,8 +286,8 @@ class BinaryCrossEntropy(ClassificationLoss):
         outputs, labels = inputs
         if self.outputs == "probabilities":
             outside = ~((outputs >= 0) & (outputs <= 1))
-            refuse(outside, outputs, "prediction {} is outside [0, 1]", "give probabilities, or outputs='logits'")
-        refuse(~((labels >= 0) & (labels <= 1)), labels, "label {} is outside [0, 1]", "code labels as 0 and 1")
+            refuse(outside, outputs, "prediction must be in [0, 1], got {}", "give probabilities, or outputs='logits'")
+        refuse(~((labels >= 0) & (labels <= 1)), labels, "label must be in [0, 1], got {}", "code labels as 0 and 1")
 
 
 class _Elementwise(RegressionLoss):
@@ -451,10 +451,10 @@ def _check_classes(labels: torch.Tensor, k: int, ignored: int | None) -> None:
     wrong = (labels < 0) | (labels >= k)
     if ignored is not None:
         wrong &= labels != ignored
-    refuse(wrong, labels, f"class {{}} is outside [0, {k})", "code labels as 0, 1, ...")
+    refuse(wrong, labels, f"class must be in [0, {k}), got {{}}", "code labels as 0, 1, ...")
 
 
 def _check_distribution(p: torch.Tensor, name: str) -> None:
-    refuse(~((p >= 0) & (p <= 1 + 1e-5)), p, f"{name} {{}} is outside [0, 1]", "give probabilities")
+    refuse(~((p >= 0) & (p <= 1 + 1e-5)), p, f"{name} must be in [0, 1], got {{}}", "give probabilities")
     total = p.sum(1)
-    refuse((total - 1).abs() > 1e-4, total, f"the {name}'s row sums to {{}}", "give rows that sum to 1")
+    refuse((total - 1).abs() > 1e-4, total, f"{name} must sum to 1 in every row, got {{}}", "give rows that sum to 1")

@@ -226,7 +226,7 @@ class MaskedBinaryCrossEntropy(PairLoss):
     def check(self, *inputs: torch.Tensor) -> None:
         """Labels and mask are 0 or 1."""
         for name, values in (("label", inputs[1]), ("mask", inputs[2])):
-            refuse((values != 0) & (values != 1), values, f"{name} {{}} is neither 0 nor 1", "give zeros and ones")
+            refuse((values != 0) & (values != 1), values, f"{name} must be 0 or 1, got {{}}", "give zeros and ones")
 
 
 def _alike(first: torch.Tensor, *others: torch.Tensor) -> None:
@@ -237,4 +237,4 @@ def _alike(first: torch.Tensor, *others: torch.Tensor) -> None:
 
 
 def _check_sign(sign: torch.Tensor) -> None:
-    refuse((sign != 1) & (sign != -1), sign, "y = {} is neither 1 nor -1", "give signs")
+    refuse((sign != 1) & (sign != -1), sign, "y must be 1 or -1, got {}", "give signs")

@@ -68,9 +68,9 @@ class LibraryModel:
         _require_two_classes(self.estimator, y)
         # weights that are all 1 change nothing but the path through the library
         options = {} if (weight == 1).all() else {"sample_weight": weight.astype(np.float64)}
-        circumstances: dict[str, Any] = {"random_state": seed, "n_jobs": current_context().threads}
+        settings: dict[str, Any] = {"random_state": seed, "n_jobs": current_context().threads}
         known = self.estimator.get_params()
-        self.estimator.set_params(**{name: value for name, value in circumstances.items() if name in known})
+        self.estimator.set_params(**{name: value for name, value in settings.items() if name in known})
         with warnings.catch_warnings(record=True) as caught, _global_state_kept():
             warnings.simplefilter("always")
             try:

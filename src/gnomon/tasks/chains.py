@@ -99,7 +99,7 @@ def sample_chain(
     Raises
     ------
     UserValueError, UserTypeError
-        A start where the density is 0, counts that are not possible, a target that the kernel cannot walk on, a folder
+        A start where the density is 0, counts out of range, a target that the kernel cannot walk on, a folder
         that is taken or foreign, chains of another kernel or target.
     KeyboardInterrupt
         After Ctrl-C in burn-in, when there is nothing to return; a run is saved first.

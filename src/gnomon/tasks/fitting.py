@@ -213,10 +213,10 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     if group.rank == 0 and spec.whole is None:
         known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint)
         run.update(data=known.to_json())
-    circumstances = {"verbose": verbose and group.rank == 0}
-    circumstances |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
+    options = {"verbose": verbose and group.rank == 0}
+    options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
     try:
-        with context(**circumstances):
+        with context(**options):
             system.fit(X, y, run=run)
     except UserError:
         raise

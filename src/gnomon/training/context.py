@@ -20,7 +20,7 @@ Backend = Literal["auto", "torch"]
 
 @dataclass(frozen=True)
 class Context:
-    """The circumstances of a fit; immutable.
+    """How fits are carried out; immutable.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Context:
     Raises
     ------
     UserTypeError, UserValueError
-        A circumstance of another kind or size.
+        An option of another kind or size.
     """
 
     threads: int | None = None
@@ -103,12 +103,12 @@ def current() -> Context:
 
 @contextlib.contextmanager
 def context(**changes: Any) -> Iterator[Context]:
-    """Fit under other circumstances: ``with gnomon.context(verbose=True): ...``.
+    """Fit with other options: ``with gnomon.context(verbose=True): ...``.
 
     Raises
     ------
     UserTypeError
-        A name that is no circumstance.
+        A name that is no option.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def context(**changes: Any) -> Iterator[Context]:
     for name in changes:
         if name not in known:
             close = nearest(name, known) or known
-            raise UserTypeError(f"unknown circumstance {name!r}", "context", f"known: {', '.join(close)}")
+            raise UserTypeError(f"unknown option {name!r}", "context", f"known: {', '.join(close)}")
     before = current().verbose
     token = _current.set(replace(current(), **changes))
     try:

@@ -208,7 +208,7 @@ def test_a_network_of_ones_own():
     [
         (lambda gan: gan.decode(np.zeros((2, 3))), "Z must have 4 columns, got 3"),
         (lambda gan: gan.with_noise(0.0), "deviation must be positive, got 0.0"),
-        (lambda gan: DCGAN().fit(ring(20)), "2 columns are not a square image"),
+        (lambda gan: DCGAN().fit(ring(20)), "a square number of columns where no shape is given, got 2"),
         (lambda gan: GAN(objective="minmax").fit(ring(20)), "did you mean 'minimax'"),
     ],
 )

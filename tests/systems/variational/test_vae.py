@@ -284,8 +284,8 @@ def test_a_density_is_one_of_the_rows_and_constant_columns_do_not_explode():
         (lambda vae, X: vae.log_prob_bound(X, proposal="posterior"), "proposal must be known, got 'posterior'"),
         (lambda vae, X: vae.elbo(X, 1), "n_samples must be at least 2, got 1"),
         (lambda vae, X: vae.inverse_transform(X), "Z must have 3 columns, got 5"),
-        (lambda vae, X: VAE(likelihood="bernoulli").fit(X), "neither 0 nor 1"),
-        (lambda vae, X: VAE(encoder="conv").fit(X), "5 columns are not a square image"),
+        (lambda vae, X: VAE(likelihood="bernoulli").fit(X), "X must be 0 or 1"),
+        (lambda vae, X: VAE(encoder="conv").fit(X), "a square number of columns where no shape is given, got 5"),
         (lambda vae, X: VAE(objective="elbow").fit(X), "did you mean 'elbo'"),
     ],
 )

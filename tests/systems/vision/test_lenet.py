@@ -224,8 +224,8 @@ def test_bytes_are_divided_by_255_with_a_notice():
 @pytest.mark.parametrize(
     ("spoil", "parts"),
     [
-        (lambda X: X * 16, ["image 0, row 0, column 2", "value 5", "255"]),
-        (lambda X: (X * 16).astype(np.int64), ["value 5", "uint8"]),
+        (lambda X: X * 16, ["image 0, row 0, column 2", "got 5", "255"]),
+        (lambda X: (X * 16).astype(np.int64), ["got 5", "uint8"]),
         (lambda X: np.where(X[3, 4, 5] == X, np.nan, X), ["NaN", "image"]),
         (lambda X: X[:, :3], ["images of 3 x 8 are too small", "4 x 4"]),
         (lambda X: X.reshape(-1, 64), ["flat rows of 64", "image_shape=(8, 8)"]),

@@ -188,7 +188,7 @@ def _weights(weight: ArrayLike | None, n: int) -> Floats:
     if values.shape not in ((), (n,)):
         raise UserValueError.must("weight", f"have one value for each of the {n} rows", values)
     values = np.broadcast_to(values, (n,))
-    return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "not a weight")
+    return allowed(values, lambda v: np.isfinite(v) & (v >= 0), "negative or not finite")
 
 
 def positive(**values: float) -> None:

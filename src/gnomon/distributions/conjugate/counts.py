@@ -139,7 +139,7 @@ class CategoricalDirichlet(Pair):
         UserValueError
             Counts that are negative or no whole numbers.
         """
-        n = allowed(finite(counts, 1), lambda v: (v >= 0) & (v == np.floor(v)), "no count")
+        n = allowed(finite(counts, 1), lambda v: (v >= 0) & (v == np.floor(v)), "not a whole number of at least 0")
         ways = special.gammaln(n.sum() + 1) - special.gammaln(n + 1).sum()
         return float(ways + self.add(n).log_normalizer - self.log_normalizer)
 
@@ -172,7 +172,7 @@ class PoissonGamma(Pair):
         positive(concentration=self.concentration, rate=self.rate)
 
     def _rows(self, x: ArrayLike) -> Floats:
-        return allowed(finite(x, 1), lambda v: (v >= 0) & (v == np.floor(v)), "no count")
+        return allowed(finite(x, 1), lambda v: (v >= 0) & (v == np.floor(v)), "not a whole number of at least 0")
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
         return self._added(float((weight * x).sum()), float(weight.sum()))
@@ -184,7 +184,7 @@ class PoissonGamma(Pair):
 
     def observe(self, x: ArrayLike, exposure: ArrayLike) -> Self:
         """The posterior after counts, each over an exposure (time, area) of its own > 0."""
-        counts, units = self._rows(x), allowed(finite(exposure, 1), lambda v: v > 0, "no exposure")
+        counts, units = self._rows(x), allowed(finite(exposure, 1), lambda v: v > 0, "not above 0")
         return self._added(float(counts.sum()), float(np.broadcast_to(units, counts.shape).sum()))
 
     def _log_base(self, x: Floats, weight: Floats) -> float:

@@ -177,7 +177,7 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     Neal (2001), "Annealed importance sampling".
     """
     if chains < 1:
-        raise UserValueError(f"{chains} chains are not possible", "chains", "use 1 or more")
+        raise UserValueError.must("chains", "be at least 1", chains)
     check_path(path)
     affordable(chains * row_size(path, chains, noise), "chains", "take fewer chains")
     blocks = _blocks(path, chains, noise, progress is not None)
@@ -288,7 +288,7 @@ def geometric_path(
     -5.0
     """
     if not 0 <= eta <= 1:
-        raise UserValueError(f"eta {eta} is outside [0, 1]", "eta", "0 is the first density, 1 the second")
+        raise UserValueError(f"eta must be in [0, 1], got {eta}", "eta", "0 is the first density, 1 the second")
     if eta in (0, 1):
         return log_p1 if eta else log_p0
     return lambda x: (1 - eta) * log_p0(x) + eta * log_p1(x)

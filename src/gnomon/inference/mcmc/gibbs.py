@@ -74,7 +74,7 @@ def gibbs(
     Geman and Geman (1984), "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images".
     """
     if steps < 0:
-        raise UserValueError(f"{steps} sweeps are not possible", "steps", "use 0 or more")
+        raise UserValueError.must("steps", "be at least 0", steps)
     order, clamp = _checked(model, order, clamp)
     now = _clamped(model, dict(state), clamp)
     draw = draw0
@@ -119,7 +119,7 @@ def mean_field(
     Peterson and Anderson (1987), "A mean field theory learning algorithm for neural networks".
     """
     if steps < 0:
-        raise UserValueError(f"{steps} rounds are not possible", "steps", "use 0 or more")
+        raise UserValueError.must("steps", "be at least 0", steps)
     order, clamp = _checked(model, order, clamp)
     n = max((len(value) for value, _ in clamp.values()), default=1)
     like = next((value for value, mask in clamp.values() if mask is None and is_tensor(value)), prototype(model))

@@ -205,7 +205,7 @@ def sample_chain(
     Raises
     ------
     UserValueError, UserTypeError
-        A start where the density is 0, counts that are not possible, a target that the kernel cannot walk on.
+        A start where the density is 0, counts out of range, a target that the kernel cannot walk on.
 
     References
     ----------

@@ -222,7 +222,7 @@ class NGramModel:
         wrong = history[(history < -1) | (history >= self.vocabulary_size)]
         if wrong.size:
             raise UserValueError(
-                f"id {wrong[0]} is outside [0, {self.vocabulary_size})", "contexts", "encode them first"
+                f"ids must be in [0, {self.vocabulary_size}), got {wrong[0]}", "contexts", "encode them first"
             )
         here = np.cumprod(history[:, ::-1] >= 0, axis=1).sum(axis=1) if self.n > 1 else np.zeros(len(history), np.int64)
         return self.estimate.rows(self.counts, self.counts.contexts(history), here + 1)
