@@ -79,7 +79,7 @@ def test_wrong_values_and_weights(values, weight, match):
 
 
 def test_wrong_fields():
-    with pytest.raises(UserValueError, match="'guess' is unknown"):
+    with pytest.raises(UserValueError, match="got 'guess'"):
         Score(1.0, kind="guess")
     with pytest.raises(UserValueError, match="stderr must be at least 0, got -1"):
         Score(1.0, stderr=-1)

@@ -98,7 +98,7 @@ def test_seven_of_ten_under_a_beta_prior():
     assert math.isclose(flat.parameters["probs"], 0.7, rel_tol=1e-7)
     odds = maximum_a_posteriori(counts.Binomial, rows, beta, fixed={"total_count": 1}, mode_of="unconstrained")
     assert math.isclose(odds.parameters["probs"], 9 / 14, rel_tol=1e-7)  # the mode in log-odds is elsewhere
-    with pytest.raises(UserValueError, match="unknown scale"):
+    with pytest.raises(UserValueError, match="mode_of must be"):
         maximum_a_posteriori(counts.Binomial, rows, beta, mode_of="other")
 
 

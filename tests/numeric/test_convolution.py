@@ -196,8 +196,8 @@ def test_the_derivative_may_be_taken_of_either_function():
         (lambda: convolve([1, 2], [[1, 2]]), "f and g must have the same number of axes, got 1 and 2"),
         (lambda: convolve([], [1]), r"shape \(0,\)"),
         (lambda: convolve(["a"], [1]), "f must hold numbers, got dtype <U1"),
-        (lambda: convolve([1], [1], mode="vald"), "mode 'vald' is unknown.*valid"),
-        (lambda: convolve([1], [1], method="dft"), "method 'dft' is unknown"),
+        (lambda: convolve([1], [1], mode="vald"), "got 'vald'; did you mean valid"),
+        (lambda: convolve([1], [1], method="dft"), "got 'dft'"),
         (
             lambda: correlate2d([1, 2], [1]),
             "x must have 2 axes, rows and columns, got an array of shape .*use convolve or correlate",

@@ -109,7 +109,7 @@ def test_every_axis_has_its_spacing():
             lambda: laplacian(lambda p: p[:, 0], torch.ones(2, 2, 2)),
             r"x must be n points of d coordinates or one point, got an array of shape \(2, 2, 2\)",
         ),
-        (lambda: grid_laplacian(np.ones(3), border="reflct"), "border 'reflct' is unknown; choose from reflect"),
+        (lambda: grid_laplacian(np.ones(3), border="reflct"), "got 'reflct'; did you mean reflect"),
         (
             lambda: grid_laplacian(np.ones((3, 2)), border="valid"),
             r"u must have at least three points on every axis, got an array of shape \(3, 2\)",

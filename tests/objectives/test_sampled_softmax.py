@@ -211,7 +211,7 @@ def test_what_cannot_be_scored_is_refused():
             r"a word must be in \[0, 6\) with finite log_q, got 9 and -1\.0 .*from the proposal itself",
         ),
         (lambda: run(q=torch.tensor([-1.0, -math.inf])), "draw 1"),
-        (lambda: run(own="none"), "own 'none' is unknown"),
+        (lambda: run(own="none"), "got 'none'"),
         (lambda: run(own="expected"), "log_q_target"),
         (
             lambda: run(own="expected", log_q_target=torch.full((4,), -math.inf)),

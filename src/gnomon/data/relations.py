@@ -103,7 +103,7 @@ class Ratings:
             An unknown rule, or a sum without values.
         """
         if repeats not in REPEATS:
-            raise UserValueError(f"unknown rule {repeats!r}", "repeats", f"choose from {', '.join(REPEATS)}")
+            raise UserValueError.must("repeats", f"be one of {', '.join(REPEATS)}", repeats)
         if repeats == "sum" and self.values is None:
             raise UserValueError("repeats='sum' needs values", self.name, 'use repeats="count"')
         order = np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")

@@ -55,7 +55,7 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
         return list(text)
     if unit == "byte":
         return list(text.encode("utf-8", "surrogatepass").decode("latin-1"))
-    raise UserValueError(f"unknown unit {unit!r}", "unit", f"choose from {', '.join(UNITS)}")
+    raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
 
 
 def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
@@ -71,7 +71,7 @@ def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
     if unit == "char":
         return "".join(tokens)
     if unit != "byte":
-        raise UserValueError(f"unknown unit {unit!r}", "unit", f"choose from {', '.join(UNITS)}")
+        raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
     data = "".join(tokens).encode("latin-1")
     try:
         return data.decode("utf-8", "surrogatepass")
@@ -137,7 +137,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     True
     """
     if unit not in UNITS:
-        raise UserValueError(f"unknown unit {unit!r}", "unit", f"choose from {', '.join(UNITS)}")
+        raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
     result = _sentences(X, unit)
     if not any(result):
         raise UserValueError("the text has no tokens", "", "give at least one sentence with a token")

@@ -195,7 +195,7 @@ def auprc(
 def pr_area(ranking: Ranking, *, method: Literal["step", "trapezoid"] = "step") -> Score:
     """The area of a `Ranking`, which may have been merged over chunks or processes; see `auprc`."""
     if method not in ("step", "trapezoid"):
-        raise UserValueError(f"unknown method {method!r}", "method", "choose step or trapezoid")
+        raise UserValueError.must("method", "be step or trapezoid", method)
     name = "average_precision" if method == "step" else "auprc (trapezoid)"
     facts: dict[str, Any] = {"unit": "fraction", "data_space": "pmf on 2 classes", "name": name, "n": ranking.n}
     right, wrong = ranking.cumulative()

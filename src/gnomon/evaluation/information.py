@@ -101,7 +101,7 @@ def entropy_of_counts(counts: ArrayLike, *, correction: str = "miller-madow", ba
     0.562335
     """
     if correction not in ("miller-madow", "none"):
-        raise UserValueError(f"unknown correction {correction!r}", "correction", 'choose "miller-madow" or "none"')
+        raise UserValueError.must("correction", 'be "miller-madow" or "none"', correction)
     n = np.asarray(counts, np.float64).ravel()
     plug_in = float(entropy(n, normalize=True))
     bias = (np.count_nonzero(n) - 1) / (2 * n.sum()) if correction == "miller-madow" else 0.0
@@ -174,7 +174,7 @@ def kl(
     (0.510826, 0.368064)
     """
     if direction not in ("forward", "reverse"):
-        raise UserValueError(f"unknown direction {direction!r}", "direction", 'choose "forward" or "reverse"')
+        raise UserValueError.must("direction", 'be "forward" or "reverse"', direction)
     p, q = _both(p, q, axis, normalize)
     if direction == "reverse":
         p, q = q, p

@@ -127,7 +127,7 @@ def _method(method: str | Method, options: dict[str, Any]) -> Method:
             raise UserTypeError(what, "method")
         return method
     if method not in METHODS:
-        raise UserValueError(f"method {method!r} is unknown", "method", "use " + ", ".join(METHODS))
+        raise UserValueError.must("method", f"be one of {', '.join(METHODS)}", method)
     known = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
         if name not in known:

@@ -81,7 +81,7 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise UserValueError(f"kind {self.kind!r} is unknown", "kind", "use one of " + ", ".join(get_args(Kind)))
+            raise UserValueError.must("kind", f"be one of {', '.join(get_args(Kind))}", self.kind)
         for label in ("stderr", "error"):
             if getattr(self, label) < 0:
                 raise UserValueError(f"{label} must be at least 0, got {getattr(self, label)}", label)

@@ -124,7 +124,7 @@ def maximum_a_posteriori(
         As `maximum_likelihood`.
     """
     if mode_of not in ("parameters", "unconstrained"):
-        raise UserValueError(f"unknown scale {mode_of!r}", "mode_of", 'choose "parameters" or "unconstrained"')
+        raise UserValueError.must("mode_of", 'be "parameters" or "unconstrained"', mode_of)
     return _maximize(family, x, weight, fixed, log_prior, mode_of == "unconstrained")
 
 

@@ -104,7 +104,7 @@ def pad(x: torch.Tensor, p: int | Sequence[int | tuple[int, int]], mode: PadMode
     [[[3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]]]
     """
     if mode not in _MODES:
-        raise UserValueError(f"mode {mode!r} is unknown", "mode", f"choose from {', '.join(_MODES)}")
+        raise UserValueError.must("mode", f"be one of {', '.join(_MODES)}", mode)
     axes = x.ndim - 2
     given = [p] * axes if isinstance(p, int) else list(p)
     if axes < 1 or len(given) != axes:

@@ -101,7 +101,7 @@ class GlobalPool(nn.Module):
     def __init__(self, kind: Literal["average", "max"] = "average", *, keep: bool = False) -> None:
         super().__init__()
         if kind not in ("average", "max"):
-            raise UserValueError(f"kind {kind!r} is unknown", "kind", "choose average or max")
+            raise UserValueError.must("kind", "be average or max", kind)
         self.kind, self.keep = kind, keep
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import signal
 
 from gnomon.contracts import Array
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserValueError
 from gnomon.numeric.fourier import fft, ifft, irfft, is_tensor, next_fast_len, rfft
-from gnomon.numeric.given import affordable, checked_complex, numbers
+from gnomon.numeric.given import affordable, checked_complex, choice, numbers
 
 __all__ = [
     "SampledConvolution", "circular_convolve", "convolve", "convolve2d", "convolve_functions", "correlate",
@@ -70,8 +70,8 @@ def convolve(f: ArrayLike, g: ArrayLike, *, mode: Mode = "full", method: Method 
     array([2])
     """
     a, b = _numbers(f, "f"), _numbers(g, "g")
-    _check_choice(mode, Mode, "mode")
-    _check_choice(method, Method, "method")
+    choice(mode, Mode, "mode")
+    choice(method, Method, "method")
     if a.ndim != b.ndim:
         raise UserValueError(f"f and g must have the same number of axes, got {a.ndim} and {b.ndim}", "f and g")
     if mode == "valid" and any(k > n for k, n in zip(b.shape, a.shape, strict=True)):
@@ -314,13 +314,6 @@ def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind in "biu":
         return array.astype(np.float64 if array.dtype == np.uint64 else np.int64)
     return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
-def _check_choice(value: Any, choices: Any, name: str) -> None:
-    known = get_args(choices)
-    if value not in known:
-        close = nearest(str(value), known) or known
-        raise UserValueError(f"{name} {value!r} is unknown", name, f"choose from {', '.join(close)}")
 
 
 def _check_plane(x: ArrayLike, name: str) -> None:

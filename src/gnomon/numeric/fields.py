@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from gnomon.errors import UserTypeError, UserValueError, nearest
-from gnomon.numeric.given import checked, floats
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import checked, choice, floats
 
 __all__ = ["Border", "grid_laplacian", "laplacian"]
 
@@ -113,10 +113,7 @@ def grid_laplacian(
     field = np.asarray(u)
     if field.dtype.kind not in "biuf":
         raise UserTypeError(f"u must hold real numbers, got dtype {field.dtype}", "u")
-    known = get_args(Border)
-    if border not in known:
-        close = nearest(str(border), known) or known
-        raise UserValueError(f"border {border!r} is unknown", "border", f"choose from {', '.join(close)}")
+    choice(border, Border, "border")
     if not field.ndim or not field.size or (border == "valid" and min(field.shape) < 3):
         least = "three points" if border == "valid" else "one point"
         raise UserValueError.must("u", f"have at least {least} on every axis", field)

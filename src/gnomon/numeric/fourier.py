@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.fft
@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
 from gnomon.contracts import Array
-from gnomon.errors import UserTypeError, UserValueError, nearest
-from gnomon.numeric.given import affordable, checked, checked_complex, floats, numbers
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.given import affordable, checked, checked_complex, choice, floats, numbers
 
 __all__ = [
     "Transform", "cft", "coefficients", "dft_matrix", "fft", "icft", "ifft", "irfft", "next_fast_len",
@@ -429,10 +429,7 @@ def is_tensor(x: Any) -> bool:
 
 def _numbers(x: Any, axis: int, n: int | None, norm: str) -> Any:
     """x as floating numbers that the transforms take, after every check that they share."""
-    known = get_args(Norm)
-    if norm not in known:
-        close = nearest(str(norm), known) or known
-        raise UserValueError(f"norm {norm!r} is unknown", "norm", f"choose from {', '.join(close)}")
+    choice(norm, Norm, "norm")
     if n is not None and n < 1:
         raise UserValueError.must("n", "be at least 1", n)
     array = x if is_tensor(x) else numbers(x, "x")

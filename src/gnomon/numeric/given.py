@@ -14,11 +14,11 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError, shown
+from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 
 __all__ = [
-    "affordable", "answers", "check_fields", "checked", "checked_complex", "doable", "floats", "function", "numbers",
-    "outcomes", "whole",
+    "affordable", "answers", "check_fields", "checked", "checked_complex", "choice", "doable", "floats", "function",
+    "numbers", "outcomes", "whole",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -31,6 +31,25 @@ MOST_NUMBERS = 1 << 31
 
 MOST_STEPS = 10**9
 """Steps of a loop that are begun without asking; the fastest of them take an hour."""
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def choice(value: Any, choices: Any, name: str) -> None:
+    """Refuse what is not among the values of a ``Literal``; the nearest one is named.
+
+    Examples
+    --------
+    >>> choice("maen", Literal["mean", "sum"], "kind")
+    Traceback (most recent call last):
+    gnomon.errors.UserValueError: kind must be one of mean, sum, got 'maen'; did you mean mean?
+    """
+    known = get_args(choices)
+    if value not in known:
+        close = nearest(str(value), known)
+        remedy = f"did you mean {close[0]}?" if close else ""
+        raise UserValueError.must(name, f"be one of {', '.join(map(str, known))}", value, remedy=remedy)
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def sampled_softmax_losses(
     True
     """
     if own not in get_args(Own):
-        raise UserValueError(f"own {own!r} is unknown", "own", "use " + ", ".join(get_args(Own)))
+        raise UserValueError.must("own", f"be one of {', '.join(get_args(Own))}", own)
     _check(hidden, target, weight, bias)
     _check_words(words, log_q, len(weight))
     scores = _corrected(hidden, weight, bias, words, log_q)

@@ -230,7 +230,7 @@ class LanguageModel(System):
                 raise UserValueError(f"n must be at most {width}, got {n}", "n", f"{method} search keeps {width}")
             rows = self._searched(context, n, method, width, max_length, length_penalty, end)
         else:
-            raise UserValueError(f"unknown method {method!r}", "method", "choose from sample, greedy, beam")
+            raise UserValueError.must("method", "be one of sample, greedy, beam", method)
         begin = tokenize(prompt, self.unit) if isinstance(prompt, str) else list(prompt)
         texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in rows]
         return [detokenize([*begin, *tokens], self.unit) for tokens in texts]

@@ -242,7 +242,7 @@ def test_schedules():
     assert steps[0] < steps[50] / 5
     with pytest.raises(UserValueError, match="schedule must be at least 1, got 0"):
         annealing_schedule(0)
-    with pytest.raises(UserValueError, match="'cosine' is unknown"):
+    with pytest.raises(UserValueError, match="got 'cosine'"):
         annealing_schedule(5, "cosine")
 
 
@@ -271,7 +271,7 @@ def test_models_that_are_refused():
         ais(ToyTriangle(np.zeros(3), np.zeros((3, 3))), model.base(), Noise(0, "a"))
     with pytest.raises(UserValueError, match="'hiden' is unknown"):
         ais(model, model.base(), Noise(0, "a"), keep="hiden")
-    with pytest.raises(UserValueError, match="0 chains"):
+    with pytest.raises(UserValueError, match="chains must be at least 1, got 0"):
         ais(model, model.base(), Noise(0, "a"), chains=0)
 
 

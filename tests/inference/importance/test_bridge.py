@@ -220,7 +220,7 @@ def test_tensors_and_extreme_densities():
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"bridge": "golden"}, UserValueError, "'golden' is unknown"),
+        ({"bridge": "golden"}, UserValueError, "got 'golden'"),
         (
             {"x0": np.array([0, 4])},
             UserValueError,

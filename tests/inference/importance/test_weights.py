@@ -281,7 +281,7 @@ def test_resampling():
         first, again, other = (uneven.resample(Noise(0, "r"), 20, draw=d, method=method) for d in (0, 0, 1))
         assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert len(sample.resample(Noise(0, "r"))) == 4
-    with pytest.raises(UserValueError, match="'residual' is unknown"):
+    with pytest.raises(UserValueError, match="got 'residual'"):
         sample.resample(Noise(0, "r"), method="residual")
 
 

@@ -243,9 +243,9 @@ def test_wrong_use_is_named():
     model = tiny_rbm()
     with pytest.raises(UserValueError, match="'hiden' is unknown"):
         gibbs(model, {"visible": np.zeros((1, 3))}, Noise(0, "x"), order=("hiden",))
-    with pytest.raises(UserValueError, match="-1 sweeps"):
+    with pytest.raises(UserValueError, match="steps must be at least 0, got -1"):
         gibbs(model, {}, Noise(0, "x"), steps=-1)
-    with pytest.raises(UserValueError, match="-1 rounds"):
+    with pytest.raises(UserValueError, match="steps must be at least 0, got -1"):
         mean_field(model, {}, steps=-1)
     with pytest.raises(UserValueError, match="2\\^20 states"):
         kernel_matrix(ToyRBM.random(10, 10, 0))

@@ -244,5 +244,5 @@ def test_wrong_use_is_named():
         HMC().init(np.zeros((2, 2)), lambda x: np.square(np.asarray(x)).sum(-1))
     with pytest.raises(UserValueError, match="has no step size"):
         MetropolisHastings(Independence(lambda n, noise: n, lambda x: x)).tuned(1.0)
-    with pytest.raises(UserValueError, match="'vars' is unknown"):
+    with pytest.raises(UserValueError, match="got 'vars'"):
         Adaptation(covariance="vars")

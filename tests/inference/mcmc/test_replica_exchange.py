@@ -364,7 +364,7 @@ def test_other_movers_and_wrong_use():
         ParallelTempering([1.0, 0.1, 0.2])
     with pytest.raises(UserValueError, match="n must be at least 2, got 1"):
         ParallelTempering(1)
-    with pytest.raises(UserValueError, match="keep 'hot'"):
+    with pytest.raises(UserValueError, match="keep must be cold or all, got 'hot'"):
         ParallelTempering(keep="hot")
     with pytest.raises(UserValueError, match="step_sizes must be 3, one per level, got 1"):
         ParallelTempering(3, step_sizes=(0.1,))

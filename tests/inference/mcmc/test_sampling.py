@@ -205,13 +205,13 @@ def test_starts_of_no_probability_and_other_mistakes_are_refused():
         sample_chain(correlated, start=3, thin=0)
     with pytest.raises(UserValueError, match="start must be one position or 8, one per chain, got 4"):
         sample_chain(correlated, start=np.zeros((4, 3)))
-    with pytest.raises(UserValueError, match="kernel 'nuts' is unknown"):
+    with pytest.raises(UserValueError, match="got 'nuts'"):
         sample_chain(correlated, "nuts", start=3)
     with pytest.raises(
         UserTypeError, match=r"Density has no conditionals \(target\); use kernel='hmc', or pass Conditionals\(\.\.\.\)"
     ):
         sample_chain(correlated, "gibbs", start=3)
-    with pytest.raises(UserValueError, match="adapt 'yes'"):
+    with pytest.raises(UserValueError, match=r"adapt must be .* got 'yes'"):
         sample_chain(correlated, start=3, adapt="yes")
     saved = sample_chain(correlated, "metropolis", start=3, draws=1, burn_in=1).save()
     with pytest.raises(UserValueError, match="MetropolisHastings"):

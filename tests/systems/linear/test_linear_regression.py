@@ -337,7 +337,7 @@ def test_chunks_go_on_from_a_fit_and_not_from_a_loaded_model(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"l1": 0.1}, "L1 has no closed form"), ({"l1": 0.1, "solver": "gradient"}, "plain gradient steps"),
+    [({"l1": 0.1}, 'solver must be "gradient"'), ({"l1": 0.1, "solver": "gradient"}, "optimizer must be plain"),
      ({"l1": 0.1, "solver": "gradient", "optimizer": gnomon.training.optimizers.SGD(momentum=0.5)}, "plain"),
      ({"l2": -1.0}, "l2"), ({"solver": "lstsq"}, "solver")],
 )  # fmt: skip

@@ -317,7 +317,7 @@ def test_default_unit_pairs_of_lists_and_refusals():
     assert fitted.translate(["one"] * 9, method="sample", random_state=0) == fitted.translate(
         ["one"] * 9, method="sample", random_state=0
     )
-    with pytest.raises(UserValueError, match="choose from beam, greedy, sample"):
+    with pytest.raises(UserValueError, match="method must be one of beam, greedy, sample"):
         fitted.translate(["one"], method="best")
     with pytest.raises(UserValueError, match="weights"):
         gnomon.Seq2Seq().fit(pairs, sample_weight=np.ones(16))

@@ -66,7 +66,7 @@ def annealing_schedule(n: int, kind: Literal["linear", "sigmoid"] = "linear") ->
     if kind == "linear":
         return etas
     if kind != "sigmoid":
-        raise UserValueError(f"schedule {kind!r} is unknown", "kind", "use linear or sigmoid")
+        raise UserValueError.must("kind", "be linear or sigmoid", kind)
     curve = 1 / (1 + np.exp(-_SHARPNESS * (2 * etas - 1)))
     etas = (curve - curve[0]) / (curve[-1] - curve[0])
     etas[0], etas[-1] = 0.0, 1.0

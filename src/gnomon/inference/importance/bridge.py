@@ -154,7 +154,7 @@ def estimate_log_ratio(
         log_r, n_iter, converged = _iterate(w0, w1, sizes, begin, tol, max_iter)
         terms = _optimal(w0, w1, sizes, log_r)
     else:
-        raise UserValueError(f"bridge {bridge!r} is unknown", "bridge", "use optimal, geometric or a log density")
+        raise UserValueError.must("bridge", "be optimal, geometric or a log density", bridge)
     overlap = _overlap(w0, w1, sizes, log_r)
     shared = overlap * min(sizes)
     if shared < 1:

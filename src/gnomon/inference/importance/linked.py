@@ -117,9 +117,7 @@ def _join(bridge: str | Join) -> Join:
     if callable(bridge):
         return lambda lower, upper: answers(bridge(lower, upper), lower.shape, "bridge")
     if bridge != "geometric":
-        raise UserValueError(
-            f"bridge {bridge!r} is unknown", "bridge", "use geometric or a function of two log densities"
-        )
+        raise UserValueError.must("bridge", "be geometric or a function of two log densities", bridge)
     return lambda lower, upper: 0.5 * (lower + upper)
 
 

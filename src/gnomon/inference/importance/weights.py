@@ -230,7 +230,7 @@ class WeightedSample:
             raise UserValueError.must("n", "be at least 1", n)
         affordable(n, "n", "take fewer draws")
         if method not in ("systematic", "multinomial"):
-            raise UserValueError(f"method {method!r} is unknown", "method", "use systematic or multinomial")
+            raise UserValueError.must("method", "be systematic or multinomial", method)
         like = np.empty(0)
         if method == "systematic":
             points = (np.arange(n) + noise.uniform((1,), draw, like=like)) / n

@@ -110,7 +110,7 @@ class Adaptation:
 
     def __post_init__(self) -> None:
         if self.covariance not in ("variances", "full", None):
-            raise UserValueError(f"covariance {self.covariance!r} is unknown", "covariance", "use variances or full")
+            raise UserValueError.must("covariance", "be variances or full", self.covariance)
 
     def init(self, kernel: Any, state: ChainState) -> dict[str, Floats]:
         """The state at the beginning of burn-in."""

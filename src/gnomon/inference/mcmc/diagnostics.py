@@ -121,7 +121,7 @@ def ess(draws: Array, kind: str = "bulk") -> Floats | float:
         "mean": lambda x: _plain_ess(_split(x)),
     }
     if kind not in kinds:
-        raise UserValueError(f"kind {kind!r} is unknown", "kind", "use " + ", ".join(kinds))
+        raise UserValueError.must("kind", f"be one of {', '.join(kinds)}", kind)
     if np.shape(draws)[1:2] < (8,):
         raise UserValueError.must("draws", "have 8 or more per chain", draws)
     return _by_columns(draws, kinds[kind])

@@ -57,7 +57,7 @@ def ladder(n: int, kind: Literal["geometric", "linear"] = "geometric", hottest: 
     """
     doable(n, "n", least=2)
     if kind not in ("geometric", "linear"):
-        raise UserValueError(f"ladder {kind!r} is unknown", "kind", "use geometric or linear")
+        raise UserValueError.must("kind", "be geometric or linear", kind)
     if not (0 < hottest < 1 or (kind == "linear" and hottest == 0)):
         raise UserValueError.must("hottest", "be in (0, 1), or 0 with kind='linear'", hottest)
     betas = np.linspace(1.0, hottest, n) if kind == "linear" else hottest ** (np.arange(n) / (n - 1))

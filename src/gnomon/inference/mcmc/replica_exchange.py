@@ -83,7 +83,7 @@ class ParallelTempering:
         betas = check_falling(ladder(int(self.betas)) if whole else self.betas)
         object.__setattr__(self, "betas", tuple(betas.tolist()))
         if self.keep not in ("cold", "all"):
-            raise UserValueError(f"keep {self.keep!r} is unknown", "keep", "use cold or all")
+            raise UserValueError.must("keep", "be cold or all", self.keep)
         if self.step_sizes is not None and len(self.step_sizes) != len(betas):
             raise UserValueError(
                 f"step_sizes must be {len(betas)}, one per level, got {len(self.step_sizes)}", "step_sizes"

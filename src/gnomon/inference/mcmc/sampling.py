@@ -295,7 +295,7 @@ def _collect(
 def _kernel(kernel: str | Kernel, target: Any) -> Any:
     if isinstance(kernel, str):
         if kernel not in KERNELS:
-            raise UserValueError(f"kernel {kernel!r} is unknown", "kernel", "use " + ", ".join(KERNELS))
+            raise UserValueError.must("kernel", f"be one of {', '.join(KERNELS)}", kernel)
         kernel = KERNELS[kernel]()
     if isinstance(kernel, Gibbs) and not hasattr(target, "conditional"):
         raise UserTypeError(
@@ -308,7 +308,7 @@ def _adaptation(adapt: Any, kernel: Any, burn_in: int) -> Adaptation | None:
     if adapt is None or hasattr(adapt, "update"):
         return cast("Adaptation | None", adapt)
     if adapt != "auto":
-        raise UserValueError(f"adapt {adapt!r} is unknown", "adapt", "use 'auto', None or an Adaptation")
+        raise UserValueError.must("adapt", "be 'auto', None or an Adaptation", adapt)
     if hasattr(kernel, "adaptation"):
         return cast(Adaptation, kernel.adaptation()) if burn_in > 0 else None
     tunable = getattr(kernel, "step_size", None) is not None

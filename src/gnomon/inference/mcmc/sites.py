@@ -180,7 +180,7 @@ class SingleSite:
 
     def __post_init__(self) -> None:
         if self.scan not in _REVERSED:
-            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use " + ", ".join(_REVERSED))
+            raise UserValueError.must("scan", f"be one of {', '.join(_REVERSED)}", self.scan)
         if not self.values[0] < self.values[1]:
             raise UserValueError.must("values", "be two numbers, the smaller first", self.values)
 

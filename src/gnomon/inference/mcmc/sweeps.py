@@ -83,7 +83,7 @@ class Gibbs:
 
     def __post_init__(self) -> None:
         if self.scan not in _SCANS:
-            raise UserValueError(f"scan {self.scan!r} is unknown", "scan", "use " + ", ".join(_SCANS))
+            raise UserValueError.must("scan", f"be one of {', '.join(_SCANS)}", self.scan)
 
     def init(self, position: Mapping[str, Array], target: Any) -> ChainState:
         """Chains at the position, an array (chains, ...) for every block; see `Kernel`."""

@@ -65,7 +65,7 @@ class MeanError:
             Floats, or arrays of the shape of the mean.
         """
         if kind not in ("normal", "student"):
-            raise UserValueError(f"interval {kind!r} is unknown", "kind", "use normal or student")
+            raise UserValueError.must("kind", "be normal or student", kind)
         z = _quantile(level)
         if kind == "student":
             z = stdtrit(np.asarray(self.effective) - 1.0, (1 + level) / 2)

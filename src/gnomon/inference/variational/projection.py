@@ -113,7 +113,7 @@ def project(
     if direction == "forward":
         return _forward(log_target, support)
     if direction != "reverse":
-        raise UserValueError(f"unknown direction {direction!r}", "direction", 'choose "forward" or "reverse"')
+        raise UserValueError.must("direction", 'be "forward" or "reverse"', direction)
     return _reverse(log_target, start)
 
 

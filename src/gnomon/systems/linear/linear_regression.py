@@ -128,9 +128,10 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         if not self.l1:
             return
         if self.solver == "closed":
-            raise UserValueError("L1 has no closed form", "l1", 'use solver="gradient" and optimizer="sgd"')
+            what = 'solver must be "gradient" where l1 is above 0, got "closed"'
+            raise UserValueError(what, "solver", 'use solver="gradient" and optimizer="sgd"')
         if self.recipe("optimizer") != SGD():
-            what = "L1 needs plain gradient steps"
+            what = 'optimizer must be plain "sgd" where l1 is above 0'
             raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
 
     def make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:

@@ -244,7 +244,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         list of str
         """
         if method not in ("beam", "greedy", "sample"):
-            raise UserValueError(f"unknown method {method!r}", "method", "choose from beam, greedy, sample")
+            raise UserValueError.must("method", "be one of beam, greedy, sample", method)
         sources = self._sources(X)
         most = None if max_length is None else how_many(max_length, "max_length")
         noise = Noise(seed_of(random_state), "sample")

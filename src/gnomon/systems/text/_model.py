@@ -79,7 +79,7 @@ class NGramModel:
                 f"n must be at least 1, got {n}", "n", "use 1 for single tokens, 3 for two tokens of context"
             )
         if start not in ("pad", "lower_order"):
-            raise UserValueError(f"start {start!r} is unknown", "start", "use 'pad' or 'lower_order'")
+            raise UserValueError.must("start", "be 'pad' or 'lower_order'", start)
         self.n, self.vocabulary_size, self.sentence_start, self.unknown = n, vocabulary_size, start, unknown
         recipe = resolve(smoothing, Smoothing, "smoothing")
         check_parameters(recipe, recipe.get_params())
