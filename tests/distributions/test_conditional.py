@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gnomon.distributions.conditional import ConditionalTable
+from gnomon.distributions.conditional import ConditionalTable, draw_codes, running_sums
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
@@ -36,6 +36,13 @@ def test_draws_by_bisection_have_the_shares_of_their_row(k):
             assert abs(share - p[a, b]).max() <= 1.01 / m and (share[p[a, b] == 0] == 0).all()
             edge = distribution.sample(Scripted(uniform=np.resize([1 - 2.0**-53, 1e-300], m)))
             assert (p[a, b][edge] > 0).all()
+
+
+@pytest.mark.spec("INF-11")
+def test_a_number_on_an_edge_belongs_to_the_value_above():
+    """So 0 never draws a first value of probability 0."""
+    running = running_sums(np.array([0.0, 0.5, 0.0, 0.5, 0.0]))
+    assert draw_codes(running, (), np.array([0.0, 0.25, 0.5, 0.75, 1 - 2.0**-53])).tolist() == [1, 1, 3, 3, 3]
 
 
 @pytest.mark.spec("INF-11")

@@ -12,9 +12,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from gnomon.distributions import bounded, counts, positive, real, vectors
+from gnomon.distributions.implicit import log_gamma_slope
 from gnomon.distributions.latents import DiagonalGaussian
 from gnomon.errors import UserError, UserTypeError
 from gnomon.numeric.noise import Noise
@@ -190,6 +191,23 @@ def test_the_slope_of_an_angle_is_the_integral_over_the_circle():
         for angle, slope in zip(y.tolist(), found["concentration"].tolist(), strict=True):
             mass = integral(lambda t, p=density, m=mean: (math.cos(t) - m) * p(t), angle)
             assert slope == pytest.approx(-mass / density(angle), rel=1e-6)
+
+
+@pytest.mark.spec("GEN-068")
+@pytest.mark.parametrize(("a", "x"), [(0.4, 0.01), (0.4, 0.5), (3.0, 2.0), (3.0, 8.0), (30.0, 25.0), (30.0, 45.0)])
+def test_the_slope_of_a_gamma_number_is_an_integral_to_ten_digits(a, x):
+    """dP(x; a)/da is the integral over log t of t^a e^-t (log t - psi(a)) / Gamma(a) up to log x."""
+
+    def mass(s):
+        return math.exp(a * s - math.exp(s) - special.gammaln(a)) * (s - special.digamma(a))
+
+    edges = [-45 / min(a, 1.0), -10.0, -3.0, 0.0, 2.0, 3.0, math.log(x)]
+    total = math.fsum(
+        integrate.quad(mass, low, min(high, math.log(x)), epsabs=1e-14)[0]
+        for low, high in itertools.pairwise(edges) if low < math.log(x)
+    )  # fmt: skip
+    density = math.exp(a * math.log(x) - x - special.gammaln(a))
+    assert float(log_gamma_slope(np.array(a), np.log(x))) == pytest.approx(-total / density, rel=1e-10)
 
 
 @pytest.mark.spec("GEN-068")
