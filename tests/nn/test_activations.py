@@ -400,6 +400,7 @@ def test_a_threshold_passes_a_gradient_only_straight_through():
     x = (-1.5, -0.5, 0.5, 1.5)
     assert slope(Threshold(), *x).tolist() == [0, 0, 0, 0]
     assert slope(Threshold(True), *x).tolist() == [0, 1, 1, 0]
+    assert slope(Threshold(True), -1.001, -1.0, 1.0, 1.001).tolist() == [0, 1, 1, 0]
     assert not Threshold().trainable and Threshold(True).trainable and ReLU().trainable
 
 

@@ -5,8 +5,10 @@ import pytest
 
 import gnomon
 from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.nn.encoders import DenseDecoder, DenseEncoder
+from gnomon.numeric.noise import recording
 from gnomon.training.optimizers import SGD
-from gnomon.training.schedules import Cosine
+from gnomon.training.schedules import Constant, Cosine
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 2))
@@ -126,3 +128,85 @@ def test_predicting_in_the_middle_changes_nothing_and_a_saved_stream_answers_the
     loaded.partial_fit(X, BASE)
     assert loaded.n_steps_ > quiet.n_steps_
     assert np.array_equal(quiet.fit(X, BASE).predict(X), gnomon.MLP(**quiet.get_params()).fit(X, BASE).predict(X))
+
+
+def begun(**more):
+    given = {"hidden": (6,), "batch_size": 30, "random_state": 0, "dtype": "float64", "learning_rate": 0.05}
+    return gnomon.MLP(**given | more).partial_fit(X, BASE)
+
+
+def test_no_chunk_draws_the_numbers_of_another():
+    """The order of the rows and the masks of dropout."""
+    system = begun(dropout=0.5)
+    with recording():
+        for _ in range(3):
+            system.partial_fit(X, BASE)
+    fresh = gnomon.VAE(n_latent=2, encoder=DenseEncoder((4,)), decoder=DenseDecoder((4,)), random_state=0)
+    with recording():
+        for _ in range(3):
+            fresh.partial_fit(X)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_rows_without_weight_are_none(kind):
+    """All rows in one step: those of weight 0 change neither the scales nor the gradient, weight 2 is two rows."""
+    weight = np.resize([1.0, 0.0, 2.0], len(X))
+    kept = np.repeat(np.arange(len(X)), weight.astype(int))
+    make, target = {"classes": (gnomon.MLP, BASE), "numbers": (gnomon.MLPRegression, Y)}[kind]
+    one, other = (make(hidden=(6,), batch_size=None, random_state=0, dtype="float64") for _ in range(2))
+    for _ in range(2):
+        one.partial_fit(X, target, sample_weight=weight)
+        other.partial_fit(X[kept], target[kept])
+    assert same(state_of(one), state_of(other), 1e-10)
+    vae = gnomon.VAE(n_latent=1, encoder=DenseEncoder(()), decoder=DenseDecoder(()), dtype="float64", random_state=0)
+    vae.partial_fit(X, sample_weight=weight)
+    assert np.allclose(vae.model_.shift, X[kept].mean(0)) and np.allclose(vae.model_.scale, X[kept].std(0))
+
+
+@pytest.mark.parametrize("turn", ["another optimizer", "another fit"])
+def test_the_optimizers_memory_ends_with_what_it_belongs_to(turn, tmp_path):
+    """Adam begins anew, as it does in a model that was loaded, when the optimizer or the model is another one."""
+    system = begun()
+    if turn == "another optimizer":
+        system.set_params(optimizer=SGD(momentum=0.5))
+    else:
+        system.set_params(epochs=2).fit(X, BASE)
+    loaded = gnomon.load(system.save(tmp_path / "model"))
+    for one in (system, loaded):
+        one.partial_fit(X, BASE)
+    assert same(state_of(system), state_of(loaded), 0.0)
+    going_on = begun()
+    loaded = gnomon.load(going_on.save(tmp_path / "other"))
+    for one in (going_on, loaded):
+        one.partial_fit(X, BASE)
+    assert not same(state_of(going_on), state_of(loaded), 1e-6)  # else nothing was seen above
+
+
+@pytest.mark.parametrize("optimizer", ["adam", SGD(momentum=0.9)])
+def test_a_chunk_that_diverged_leaves_the_optimizers_memory_as_it_was(optimizer):
+    system, untouched = begun(optimizer=optimizer), begun(optimizer=optimizer)
+    system.set_params(learning_rate=1e300)
+    with pytest.raises(Diverged):
+        system.partial_fit(X, BASE)
+    system.set_params(learning_rate=0.05)
+    for one in (system, untouched):
+        one.partial_fit(X, BASE)
+    assert same(state_of(system), state_of(untouched), 0.0)
+
+
+def test_a_model_is_finished_after_every_chunk():
+    calls = []
+
+    class Told(gnomon.MLP):
+        def finish(self, model):
+            calls.append(model)
+
+    system = Told(hidden=(4,), random_state=0)
+    for _ in range(2):
+        system.partial_fit(X, BASE)
+    assert len(calls) == 2 and calls[1] is system.model_
+
+
+def test_a_rate_that_warms_up_counts_steps_that_a_stream_does_not_have():
+    with pytest.raises(UserValueError, match="schedule"):
+        gnomon.MLP(schedule=Constant(warmup=2)).partial_fit(X, BASE)

@@ -15,7 +15,7 @@ import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
-from gnomon.training.context import context, current
+from gnomon.training.context import context, current, limited
 
 X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)
 
@@ -32,6 +32,28 @@ def test_threads_are_limited_inside_the_fit_and_given_back():
         gnomon.RBM(n_hidden=2, epochs=2, random_state=0).fit(X)
     assert seen == [(1, 1)] * 2
     assert torch.get_num_threads() == before
+
+
+def test_threads_come_back_however_the_block_ends():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        for threads, alone, inside in ((2, False, 2), (None, False, 3), (2, True, 1), (None, True, 1)):
+            with pytest.raises(KeyError), limited(threads, torch_alone=alone):
+                assert torch.get_num_threads() == inside
+                raise KeyError
+            assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_an_inner_context_keeps_what_it_does_not_change():
+    before = current()
+    with context(threads=2, checkpoint_every=5):
+        with context(checkpoint_every=7) as inner:
+            assert (inner.threads, inner.checkpoint_every) == (2, 7) and current() is inner
+        assert (current().threads, current().checkpoint_every) == (2, 5)
+    assert current() == before
 
 
 def test_options_that_do_not_exist():

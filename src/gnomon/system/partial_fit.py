@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -46,13 +47,15 @@ class _Online(System):
         self._refuse_clocks(examples)
         if not hasattr(self, "model_"):
             self._begin(examples)
-        before = self.model_.state()
-        kept = {name: np.array(value) for name, value in before.items()}
+        kept = {name: np.array(value) for name, value in self.model_.state().items()}
+        optimizers = {} if self._stream is None else self._stream[1]
+        memory = deepcopy({phase: one.state_dict() for phase, one in optimizers.items()})
         try:
             return self._pass(examples)
-        except BaseException:
+        except BaseException:  # both move in place
             self.model_.load(kept)
-            self._stream = None
+            for phase, one in optimizers.items():
+                one.load_state_dict(memory[phase])
             raise
 
     def _refuse_clocks(self, examples: Examples) -> None:

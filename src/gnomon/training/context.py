@@ -146,9 +146,9 @@ def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
-    torch.set_num_threads(1 if torch_alone else threads or before)
     try:
         with threadpool_limits(threads) if threads else contextlib.nullcontext():
+            torch.set_num_threads(1 if torch_alone else threads or before)  # after the limits, which reach its pool too
             yield
     finally:
         torch.set_num_threads(before)
