@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "nearest", "shown", "unknown"]
+__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "counted", "nearest", "shown", "unknown"]
 
 
 class UserError(Exception):
@@ -70,6 +70,17 @@ class Diverged(UserError, ArithmeticError):
     """Training met a number that is not finite; the last finite checkpoint is kept."""
 
     exit_code = 1
+
+
+def counted(n: int, what: str) -> str:
+    """So many of a thing, in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def shown(value: Any, width: int = 60) -> str:

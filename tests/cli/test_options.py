@@ -54,7 +54,7 @@ def test_texts_become_values(given: Parameter, text: str, value: Any) -> None:
         (parameter(INT), "none", "must be a whole number"),
         (parameter(RATE), "nan", "a number in (0, 1)"),
         (parameter(RATE), "inf", "a number in (0, 1)"),
-        (parameter(SIZES), "64x0", "whole number in [1, inf)"),
+        (parameter(SIZES), "64x0", "whole numbers in [1, inf) as in 1x2x3"),
         (parameter(SIZES), "64x", "must be"),
         (parameter(Kind("choice", choices=("pad", "cut"))), "pda", "did you mean pad?"),
         (parameter(Kind("bool")), "maybe", "must be true or false"),

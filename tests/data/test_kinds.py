@@ -269,10 +269,10 @@ def test_long_ids_stay_what_they_are(write):
         ("user,item,rating\n1,2,3\n,2,3\n", {}, ("line 3", "'user'", "missing")),
         ("user,item,rating\n1,2,x\n", {}, ("line 2", "'rating'", "'x'")),
         ("user,item,rating\n1,2,\n", {}, ("line 2", "'rating'", "missing")),
-        ("user,thing\n1,2\n", {}, ("no column is called 'item'", "item=")),
+        ("user,thing\n1,2\n", {}, ("no column is called 'item'", "item=", "--columns USER,ITEM")),
         ("user,thing\n1,2\n", {"item": "ting"}, ("no column 'ting'", "'thing'")),
         ("user,item\n1,2\n", {"item": "user"}, ("'user' must be named once, got twice",)),
-        ("1\n2\n", {}, ("the table has 1 columns and none for item",)),
+        ("1\n2\n", {}, ("the table has 1 column and none for item",)),
         ("user,item\n", {}, ("no rows",)),
     ],
 )

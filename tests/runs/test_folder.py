@@ -184,3 +184,52 @@ def test_checkpoint_and_model(tmp_path: Path) -> None:
     assert run.finished
     run.discard()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "rule"),
+    [
+        ("kind", "fitt", "kind must be fit, model or chains, got 'fitt'"),
+        ("seed", "7", "seed must be a whole number, got '7'"),
+        ("seed", True, "seed must be a whole number, got True"),
+        ("devices", 0, "devices must be a whole number of at least 1, got 0"),
+        ("device", 5, "device must be text, got 5"),
+        ("precision", "int8", "precision must be float32 or bfloat16, got 'int8'"),
+        ("checkpoint_every", -3, "checkpoint_every must be a whole number of at least 1, got -3"),
+        ("versions", "1", "versions must be an object, got '1'"),
+        ("data.source", "web", "data.source must be 'name or file' or 'arrays', got 'web'"),
+        ("data.name", None, "data.name must be text, got None"),
+        ("data.target", 1.5, "data.target must be text, a whole number or null, got 1.5"),
+        ("data.columns", 5, "data.columns must be a list of names or null, got 5"),
+        ("data.features", "abc", "data.features must be a list of names or null, got 'abc'"),
+        ("data.holdout", 7, "data.holdout must be a number in [0, 1), got 7"),
+        ("data.holdout", True, "data.holdout must be a number in [0, 1), got True"),
+        ("data.split", 5, "data.split must be text, got 5"),
+    ],
+)
+def test_facts_that_no_run_has_are_refused(tmp_path: Path, fact: str, value: Any, rule: str) -> None:
+    *inside, name = fact.split(".")
+    data = {"source": "name or file", "name": "digits", "target": None, "columns": None, "holdout": 0.2}
+    config: dict[str, Any] = {**CONFIG, "data": data}
+    (data if inside else config)[name] = value
+    run = RunFolder.create(tmp_path / "run", config)
+    assert refused(run.path).startswith(f"{rule} ({run.path / 'config.json'}); put back")
+
+
+def test_a_format_before_the_first_is_no_format(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", CONFIG)
+    run.update(format=0)
+    assert "names no format" in refused(run.path)
+
+
+def test_a_model_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    import gnomon
+
+    gnomon.PPCA(n_components=1).fit(np.eye(4)).save(tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
+    found = run.read_model()
+    assert found is not None
+    arrays, facts = found
+    run.write_model({**arrays, "mean": np.full_like(arrays["mean"], np.nan)}, facts)
+    with pytest.raises(UserValueError, match=r"holds numbers that are not finite \(mean\)"):
+        gnomon.load(run.path)

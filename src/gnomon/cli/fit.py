@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
-from gnomon.cli.options import flag, plain, resolve_values, values
+from gnomon.cli.options import default, flag, plain, resolve_values, values
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
@@ -94,9 +95,9 @@ def parameter_options(about: Card) -> list[click.Option]:
     """An option for each parameter, and for each field of the recipes of a slot."""
     options, help_texts = [], _field_texts(about)
     for p in about.parameters:
-        default = "required" if p.default is REQUIRED else f"default {'none' if p.default is None else p.default}"
+        first = "required" if p.default is REQUIRED else f"default {default(p)}"
         takes = " | ".join(about.recipes[p.name]) if p.slot else values(p)
-        options.append(_option(flag(p.name), p.name, p.description, takes, default))
+        options.append(_option(flag(p.name), p.name, p.description, takes, first))
         for address in (one for one in help_texts if one.startswith(f"{p.name}.")):
             name = address.replace(".", "__")
             options.append(click.Option([flag(address), name], metavar="VALUE", help=" ".join(help_texts[address])))
@@ -107,17 +108,16 @@ def _field_texts(about: Card) -> dict[str, list[str]]:
     """What the fields of recipes mean, by address; recipes in which one means the same are named together."""
     found: dict[str, dict[str, list[str]]] = {}
     for address, recipe, p in about.fields():
-        first = "none" if p.default is None else p.default
         takes = " | ".join(recipe.recipes[p.name]) if p.slot else values(p)
-        shorts = found.setdefault(address, {}).setdefault(f"{plain(p.description)} [{takes}; default {first}]", [])
+        shorts = found.setdefault(address, {}).setdefault(f"{plain(p.description)} [{takes}; default {default(p)}]", [])
         shorts += [recipe.short] if recipe.short not in shorts else []
     return {
         address: [f"{', '.join(shorts)}: {text}" for text, shorts in texts.items()] for address, texts in found.items()
     }
 
 
-def _option(name: str, destination: str, text: str, takes: str, default: str) -> click.Option:
-    facts = "; ".join(part for part in (takes, default) if part)
+def _option(name: str, destination: str, text: str, takes: str, first: str) -> click.Option:
+    facts = "; ".join(part for part in (takes, first) if part)
     return click.Option([name, destination], metavar="VALUE", help=f"{plain(text)} [{facts}]")
 
 
@@ -152,12 +152,21 @@ def data_options(function: Any) -> Any:
 
 def column_name(text: str | None) -> str | int | None:
     """A column by name, or by place where the text is a whole number."""
-    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def column_names(text: str | None) -> list[str] | None:
-    """Names separated by commas."""
-    return None if text is None else [column.strip() for column in text.split(",")]
+    """Names separated by commas.
+
+    Raises
+    ------
+    UserValueError
+        Nothing between two commas.
+    """
+    names = [] if text is None else [column.strip() for column in text.split(",")]
+    if not all(names):
+        raise UserValueError(f"--columns must be names set apart by single commas, got {text!r}", "--columns", "")
+    return names or None
 
 
 def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options: Any) -> None:

@@ -13,7 +13,7 @@ from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
 from gnomon.catalog.parts import find as find_parts
 from gnomon.cli import output
 from gnomon.cli.list import facts
-from gnomon.cli.options import flag, plain, values
+from gnomon.cli.options import default, flag, plain, values
 from gnomon.errors import UserValueError
 
 __all__ = ["command"]
@@ -64,13 +64,13 @@ def _recipe_facts(recipe: RecipeCard) -> dict[str, Any]:
 
 
 def _parameter(p: Parameter) -> dict[str, Any]:
-    default = None if p.default is REQUIRED else p.default
-    if isinstance(default, Preset):
-        default = {"recipe": default.short, "fields": default.fields}
+    first = None if p.default is REQUIRED else p.default
+    if isinstance(first, Preset):
+        first = {"recipe": first.short, "fields": first.fields}
     return {
         "name": p.name,
         "values": values(p),
-        "default": default,
+        "default": first,
         "required": p.default is REQUIRED,
         "help": plain(p.description),
     }
@@ -101,9 +101,9 @@ def _recipe(slot: str, recipe: RecipeCard, columns: int) -> list[str]:
 
 
 def _lines(name: str, p: Parameter, columns: int, indent: str) -> list[str]:
-    default = "required" if p.default is REQUIRED else f"default {p.default}"
+    first = "required" if p.default is REQUIRED else f"default {default(p)}"
     allowed = values(p)
-    head = f"{indent}{name}  {allowed}, {default}" if allowed else f"{indent}{name}  {default}"
+    head = f"{indent}{name}  {allowed}, {first}" if allowed else f"{indent}{name}  {first}"
     return [head, *([_wrap(f"{indent}    {plain(p.description)}", columns, f"{indent}    ")] if p.description else [])]
 
 

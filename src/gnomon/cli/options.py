@@ -11,9 +11,10 @@ from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter, RecipeCard
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.parameters import in_interval
 
-__all__ = ["convert", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
+__all__ = ["convert", "default", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
 
 TRUE, FALSE = ("true", "yes"), ("false", "no")
+MANY = {"int": "whole numbers", "float": "numbers", "str": "texts"}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "object": "a value"}
 ORDER = ("bool", "int", "float", "choice", "tuple", "recipe", "str", "object")
 """The narrow kinds first: a text that is a whole number is one, whatever else it might be."""
@@ -47,8 +48,36 @@ def _words(kind: Kind) -> str:
     if kind.name == "choice":
         return " | ".join(kind.choices)
     if kind.name == "tuple":
-        return "x".join(_words(item) for item in kind.items) + ("x..." if kind.many else "")
+        return _tuple_words(kind)
     return WORDS[kind.name] + (f" in {kind.interval}" if kind.interval else "")
+
+
+def _tuple_words(kind: Kind) -> str:
+    """What a tuple takes, with its notation.
+
+    Examples
+    --------
+    >>> _tuple_words(Kind("tuple", items=(Kind("int", "[1, inf)"),), many=True))
+    'whole numbers in [1, inf) as in 1x2x3'
+    """
+    n, one = len(kind.items), kind.items[0]
+    what = MANY.get(one.name, "values") + (f" in {one.interval}" if one.interval else "")
+    return f"{what} as in 1x2x3" if kind.many else f"{n} {what} as in {'x'.join(map(str, range(1, n + 1)))}"
+
+
+def default(p: Parameter) -> str:
+    """The default of a parameter as the command line takes it.
+
+    Examples
+    --------
+    >>> default(Parameter("hidden", (), False, (128, 64), "")), default(Parameter("k", (), True, None, ""))
+    ('128x64', 'none')
+    """
+    if p.default is None:
+        return "none"
+    if isinstance(p.default, tuple) and p.default:
+        return "x".join(map(str, p.default))
+    return str(p.default)
 
 
 def convert(p: Parameter, text: str, where: str = "") -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnomon.data.columns import columns_of, place_of
 from gnomon.data.relations import Ratings, Triples
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, counted
 
 __all__ = ["Ratings", "Triples", "columns_of", "ratings", "triples"]
 
@@ -174,12 +174,13 @@ def _column(
             return str(columns[place])
         if needed:
             raise UserValueError(
-                f"the table has {len(columns)} columns and none for {parameter}",
+                f"the table has {counted(len(columns), 'column')} and none for {parameter}",
                 table.name,
                 "give a header or more columns",
             )
         return None
     if needed:
-        remedy = f"name it: {parameter}=..., one of {', '.join(map(repr, columns[:6]))}"
+        option = " (--columns USER,ITEM on the command line)" if parameter in ("user", "item") else ""
+        remedy = f"name it: {parameter}=...{option}, one of {', '.join(map(repr, columns[:6]))}"
         raise UserValueError(f"no column is called {names[0]!r}", table.name, remedy)
     return None

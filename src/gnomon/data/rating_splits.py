@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.relations import Ratings
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import UserValueError, counted, nearest
 
 __all__ = ["Mode", "split_ratings"]
 
@@ -56,15 +56,15 @@ def split_ratings(
         raise UserValueError(f"n_test must be at least 1, got {n_test}", "n_test", "")
     if mode == "time":
         if log.times is None:
-            raise UserValueError("a split by time needs times", log.name, "name their column, or split by user")
+            remedy = "name their column (--columns USER,ITEM,TIME), or split by user"
+            raise UserValueError("a split by time needs times", log.name, remedy)
         order = log.times
     else:
         order = _shuffled(len(log), seed)
     test_rows = _last_of_each(log.users, order, n_test)
     if not test_rows.any():
-        raise UserValueError(
-            f"no user has more than {n_test} row(s)", log.name, "keep fewer rows of each out, or split at random"
-        )
+        what = f"no user has more than {counted(n_test, 'row')}"
+        raise UserValueError(what, log.name, "keep fewer rows of each out, or split at random")
     return np.flatnonzero(~test_rows), np.flatnonzero(test_rows)
 
 

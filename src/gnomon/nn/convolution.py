@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, counted
 from gnomon.nn.layers import quiet
 
 __all__ = [
@@ -307,7 +307,7 @@ class _LastConv(nn.Module):
     def _each(self, value: Any, name: str, least: int = 1) -> tuple[int, ...]:
         values = (value,) * self.axes if isinstance(value, int) else tuple(value)
         if len(values) != self.axes or min(values) < least:
-            raise UserValueError.must(name, f"be {self.axes} whole number(s) >= {least}", value)
+            raise UserValueError.must(name, f"be {counted(self.axes, 'whole number')} >= {least}", value)
         return values
 
     def _paddings(self, padding: Any) -> list[tuple[int, int]]:

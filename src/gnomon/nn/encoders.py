@@ -231,8 +231,11 @@ class DenseNetwork:
     hidden : tuple of int in [1, inf), default (256, 256)
         Units of the hidden layers.
     activation : str or recipe, default "relu"
+        Of the hidden layers.
     batch_norm : bool, default False
+        Whether the output of each hidden layer is standardized over the batch.
     dropout : float in [0, 1), default 0
+        Probability to drop an output of a hidden layer during training.
     """
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation}
@@ -290,7 +293,9 @@ class ConvNetwork:
     Parameters
     ----------
     batch_norm : bool, default True
+        Whether the output of each hidden layer is standardized over the batch.
     dropout : float in [0, 1), default 0
+        Probability to drop an output of a hidden layer during training.
     """
 
     batch_norm: bool = True
@@ -347,6 +352,7 @@ class ConvDecoder(ConvNetwork, DecoderNetwork):
     upsampling : {"transposed", "unpool"}, default "transposed"
         Transposed convolutions of stride 2, or unpooling and a convolution of 3 x 3 (Dosovitskiy et al. 2015).
     activation : str or recipe, default "relu"
+        Of the hidden layers.
     """
 
     short: ClassVar[str] = "conv"

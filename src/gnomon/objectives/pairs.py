@@ -100,6 +100,7 @@ class TripletMargin(PairLoss):
     Parameters
     ----------
     margin : float in (0, inf), default 1
+        How much farther than the positive the negative must be for a loss of 0.
     p : float in [1, inf), default 2
         Of the norm.
     swap : bool, default False

@@ -5,11 +5,12 @@ Standard library only: the command line writes it before anything heavy is impor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, shown
 
 __all__ = ["ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "DataSpec", "RunConfig"]
 
@@ -19,6 +20,48 @@ FIT, MODEL, CHAINS = "fit", "model", "chains"
 """Kinds of runs: a fit, a saved model, draws of Markov chains."""
 NEEDED = {"system": str, "where": str, "parameters": dict}
 NEEDED_BY_CHAINS = {"kernel": dict, "sampling": dict, "seed": int}
+Rule = tuple[str, Callable[[Any], bool]]
+
+
+def _is_whole(value: Any, least: float = -math.inf) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(one, str | int) for one in value))
+
+
+def _is_fraction(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1
+
+
+RULES: Mapping[str, Rule] = {
+    "kind": (f"be {FIT}, {MODEL} or {CHAINS}", lambda value: value in (FIT, MODEL, CHAINS)),
+    "seed": ("be a whole number", _is_whole),
+    "versions": ("be an object", lambda value: isinstance(value, dict)),
+    "devices": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
+    "checkpoint_every": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
+    "device": ("be text", _is_text),
+    "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
+}
+"""What the facts of a run must be, where they are there."""
+
+DATA_RULES: Mapping[str, Rule] = {
+    "source": (f"be {NAMED!r} or {ARRAYS!r}", lambda value: value in (NAMED, ARRAYS)),
+    "name": ("be text", _is_text),
+    "target": ("be text, a whole number or null", lambda value: value is None or _is_text(value) or _is_whole(value)),
+    "columns": ("be a list of names or null", _are_names),
+    "holdout": ("be a number in [0, 1)", _is_fraction),
+    "features": ("be a list of names or null", _are_names),
+    "whole": ("be text", _is_text),
+    "fingerprint": ("be text", _is_text),
+    "split": ("be text", _is_text),
+}
+"""What the facts of a run's data must be, where they are there."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +190,31 @@ class RunConfig:
         if not isinstance(config.get("data", {}), dict):
             missing.append("data")
         return missing[0] if missing else None
+
+    @staticmethod
+    def check(config: Mapping[str, Any], where: str) -> None:
+        """Refuse facts that no run has, which somebody wrote into its config.json.
+
+        Parameters
+        ----------
+        config : mapping
+            Whole, by `lacks`.
+        where : str
+            The file, for messages.
+
+        Raises
+        ------
+        UserValueError
+            The first such fact: what it must be, and what it is.
+
+        Examples
+        --------
+        >>> RunConfig.check({"kind": "fit", "devices": 2}, "config.json")  # says nothing: all is well
+        """
+        facts = {name: (config[name], rule) for name, rule in RULES.items() if name in config}
+        data = config.get("data", {})
+        facts |= {f"data.{name}": (data[name], rule) for name, rule in DATA_RULES.items() if name in data}
+        for name, (value, (rule, holds)) in facts.items():
+            if not holds(value):
+                remedy = "put back what gnomon wrote, or fit again"
+                raise UserValueError(f"{name} must {rule}, got {shown(value)}", where, remedy)

@@ -119,7 +119,7 @@ class RunFolder:
             config = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise UserValueError(f"{file} cannot be read", str(error).splitlines()[0], "fit again") from None
-        if not isinstance(config, dict) or type(config.get("format")) is not int:
+        if not isinstance(config, dict) or type(config.get("format")) is not int or config["format"] < 1:
             raise UserValueError(
                 f"{folder} is not a run of gnomon", f"its {CONFIG} names no format", "name another folder"
             )
@@ -139,6 +139,7 @@ class RunFolder:
             raise UserValueError(
                 f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing}", "name another folder"
             )
+        RunConfig.check(config, str(file))
         return cls(folder, config)
 
     @property

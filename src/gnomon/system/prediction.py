@@ -17,7 +17,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Labels, Real
 from gnomon.distributions.targets import Target
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, counted
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
@@ -166,7 +166,9 @@ def _unknown(y: Any, known: np.ndarray[Any, Any]) -> str:
     if known.all():
         return ""
     label, row = _first_label(y, known)
-    return f"{int((~known).sum())} row(s) of a class unknown to the fit, first {label!r} in row {row}, count as wrong"
+    n = int((~known).sum())
+    verb = "counts" if n == 1 else "count"
+    return f"{counted(n, 'row')} of a class unknown to the fit, first {label!r} in row {row}, {verb} as wrong"
 
 
 def _first_label(y: Any, known: np.ndarray[Any, Any]) -> tuple[Any, int]:

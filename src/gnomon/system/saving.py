@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.recipes.recipe import Unsaved
 from gnomon.runs.codecs import decode
@@ -108,12 +110,19 @@ def _give(system: System, callables: dict[str, Any]) -> None:
 def _restore(
     system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder, inside: dict[str, Any] | None = None
 ) -> System:
+    broken = next((name for name, value in arrays.items() if not _is_finite(value)), None)
+    if broken is not None:
+        raise UserValueError(f"{run.path} holds numbers that are not finite", broken, "the file is damaged: fit again")
     try:
         return system.restore(arrays, facts, **(inside or {}))
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # arrays of another model: names or shapes differ
         raise unfit(run, error) from None
+
+
+def _is_finite(array: Any) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def unfit(run: RunFolder, error: Exception) -> UserValueError:

@@ -136,8 +136,8 @@ class Task:
             One of `splits`.
         """
         if how not in self.splits:
-            known = ", ".join(self.splits)
-            raise UserValueError(f"a split must be one of {known} for {self.name}, got {how!r}", "split", "")
+            what = f"split must be {' or '.join(self.splits)} for the task {self.name}, got {how!r}"
+            raise UserValueError(what, "--split", "")
         train, held = split_data(data, test=test, seed=seed)
         return train, held
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,7 +56,8 @@ class Recommend(Task):
         if name in BUILTIN:
             return load(name, target=target, columns=columns)
         if columns is not None and len(columns) not in (2, 3):
-            raise UserValueError(f"columns must be user, item (and time), got {len(columns)}", "columns", "name these")
+            what = f"columns must be those of users and items, and of times if there are any, got {len(columns)}"
+            raise UserValueError(what, "--columns", "give 2 or 3")
         places = dict(zip(("user", "item", "time"), columns or (), strict=False))
         log = ratings(name, value=target, **places)
         return Dataset(log.name, ratings=log, source={"name": str(name)})
@@ -68,9 +70,10 @@ class Recommend(Task):
 
     def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
         """A fraction of all pairs at random, or some rows of each user: ``user:3`` at random, ``time:3`` the latest."""
+        if not re.fullmatch(r"random|(?:user|time)(?::[1-9][0-9]{0,8})?", how):
+            what = f"split must be random, user or time, or such as time:3, got {how!r}"
+            raise UserValueError(what, "--split", "the number says how many rows of each user are kept out, 1 or more")
         mode, _, count = how.partition(":")
-        if count and not (count.isdigit() and mode != "random"):
-            raise UserValueError(f"a split must be like time or time:3, got {how!r}", "split", "give a whole number")
         log: Ratings = data.view("ratings")
         train, held = split_ratings(log, mode, test=test, n_test=int(count or 1), seed=seed)  # type: ignore[arg-type]
         facts = {"test": test, "split_seed": seed, "split": how}

@@ -85,11 +85,21 @@ def _check_device(device: str) -> None:
     import torch
 
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0][:100]
-        what = f"device {device!r} is not available: {reason}"
-        raise UserValueError(what, "device", 'use "cpu", or a torch built for it') from None
+        there = torch.empty(0, device=device).device.type != "meta"  # whose arrays hold nothing
+    except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError):
+        there = False
+    if not there:
+        what = f"be {' or '.join(_devices())}"
+        raise UserValueError.must("device", what, device, remedy="torch finds no other device here")
+
+
+def _devices() -> list[str]:
+    """Devices that torch can compute on here."""
+    import torch
+
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    others = [] if found is None else [f"{found.type}:{i}" for i in range(torch.accelerator.device_count())]
+    return ["cpu", *others]
 
 
 _DEFAULT = Context()

@@ -151,3 +151,11 @@ def test_posterior_draws_and_unknown_ids():
 def test_draws_that_no_memory_holds_are_refused_by_name():
     with pytest.raises(UserValueError, match=r"too large for this machine.*inference__draws"):
         PMF(inference=Gibbs(draws=10**12)).fit([(1, 2), (3, 4)], [5.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["noise_variance", "user_variance", "item_variance"])
+@pytest.mark.parametrize("value", [1e-300, 1e300, float("inf"), 0.0, -1.0])
+def test_variances_that_leave_nothing_to_infer_are_refused(name, value):
+    """Without a prior, or with nothing but it, there is no compromise left: 24 decades are enough for any ratings."""
+    with pytest.raises(UserValueError, match=rf"{name} must be a number in \[1e-12, 1e12\]"):
+        PMF(**{name: value}).fit([("a", "b"), ("a", "c")], [1.0, 2.0])

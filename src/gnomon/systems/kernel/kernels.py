@@ -77,6 +77,7 @@ class Polynomial(KernelFunction):
     Parameters
     ----------
     degree : int in [1, 32), default 3
+        Power of the sum.
     gamma : float in (0, inf) or None, default 1.0
         None: 1 / (number of columns * variance of the training table).
     offset : float in [0, inf), default 1.0
@@ -147,6 +148,7 @@ class Sigmoid(KernelFunction):
     gamma : float in (0, inf) or None, default None
         None: 1 / (number of columns * variance of the training table).
     offset : float in (-inf, inf), default 0.0
+        What is added to the product before the hyperbolic tangent.
     """
 
     short: ClassVar[str] = "sigmoid"

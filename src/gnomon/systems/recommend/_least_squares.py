@@ -109,6 +109,7 @@ class ALS(Penalized):
     Parameters
     ----------
     iterations : int in [1, inf), default 15
+        Times that the factors of all users, then of all items, are found anew.
 
     References
     ----------

@@ -105,6 +105,7 @@ class MAP(Inference):
     Parameters
     ----------
     iterations : int in [1, inf), default 20
+        Times that the factors of all users, then of all items, are found anew.
     """
 
     short: ClassVar[str] = "map"

@@ -75,9 +75,9 @@ class PMF(Recommender):
     """
 
     n_factors: Annotated[int, "[1, inf)", Doc("Factors of a user and of an item.")] = 10
-    noise_variance: Annotated[float, "(0, inf)", Doc("Variance of a rating about its expectation.")] = 0.7
-    user_variance: Annotated[float, "(0, inf)", Doc("Variance of the factors of users, before any rating.")] = 0.2
-    item_variance: Annotated[float, "(0, inf)", Doc("Variance of the factors of items, before any rating.")] = 0.2
+    noise_variance: Annotated[float, "[1e-12, 1e12]", Doc("Variance of a rating about its expectation.")] = 0.7
+    user_variance: Annotated[float, "[1e-12, 1e12]", Doc("Variance of the factors of users, before any rating.")] = 0.2
+    item_variance: Annotated[float, "[1e-12, 1e12]", Doc("Variance of the factors of items, before any rating.")] = 0.2
     center: Annotated[
         bool, Doc("Whether ratings are taken about their mean; without, their expectation is A_u B_i.")
     ] = True
