@@ -70,7 +70,7 @@ class FullNormals(Normals):
         y = reused(buffers, "y", len(rows), k * d)
         np.matmul(rows, self.upper, out=y)
         y = y.reshape(len(rows), k, d)
-        out = np.empty((len(rows), k))
+        out = reused(buffers, "squared", len(rows), k)
         kernels.squares(y, self.shift, out)
         return (rows, y), out
 
@@ -153,7 +153,7 @@ class TiedNormals(Normals):
         self.constant = constant(np.repeat(np.log(self.lower.diagonal()).sum(), k), d)
 
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
-        out = np.empty((len(rows), len(self.means)))
+        out = reused(buffers, "squared", len(rows), len(self.means))
         kernels.distances(np.matmul(rows, self.upper), self.center, self.precision, out)
         return rows, out
 
@@ -181,10 +181,12 @@ class DiagNormals(Normals):
     """Independent columns, each component with variances of its own.
 
     Squared distances are taken apart, x^2 p - 2 x m p + m^2 p, and so are the moments: one matrix product each with
-    [x, x^2, 1]. Where the summands are so large that their difference would lose digits, a loop subtracts first.
+    [x, x^2, 1], or with [x, |x|^2, 1] where one variance serves all columns. Where the summands are so large that their
+    difference would lose digits, a loop subtracts first.
     """
 
     form: ClassVar[str] = "diag"
+    _with_powers: ClassVar[Any] = staticmethod(kernels.with_squares)
 
     @staticmethod
     def shape(k: int, d: int) -> tuple[int, ...]:
@@ -207,8 +209,16 @@ class DiagNormals(Normals):
     def _variances(self) -> Floats:
         return self.covariances
 
+    def _width(self) -> int:
+        """Squares kept of a row: of its columns, or one for all."""
+        return self.means.shape[1]
+
+    def _pooled(self, by_column: Floats) -> Floats:
+        """Squares by column, shape (k, d), as they are kept, (k, width)."""
+        return by_column
+
     def _numbers_per_row(self) -> int:
-        return 8 * self.means.shape[1]  # blocks of half a megabyte: they are gone over four times
+        return 4 * self.means.shape[1]  # blocks of a megabyte: they are gone over four times
 
     def _prepare(self) -> None:
         variances = self._variances()
@@ -217,47 +227,50 @@ class DiagNormals(Normals):
         self.center = self.means - self.pivot
         self.precision = 1 / variances
         self.offset = (self.center**2 * self.precision).sum(1)
-        self.factors = np.hstack([-2 * self.center * self.precision, self.precision, self.offset[:, None]]).T
+        self.scale = self.precision[:, : self._width()]
+        self.factors = np.hstack([-2 * self.center * self.precision, self.scale, self.offset[:, None]]).T
         self.constant = constant(0.5 * np.log(variances).sum(1), self.means.shape[1])
 
     def _shifted(self, rows: Array, buffers: Buffers) -> Floats:
         n, d = rows.shape
-        kernels.with_squares(
-            rows, self.pivot, reused(buffers, "powers", n, 2 * d + 1), reused(buffers, "largest", 1, d)[0]
+        width = self._width()
+        self._with_powers(
+            rows, self.pivot, reused(buffers, "powers", n, d + width + 1), reused(buffers, "largest", 1, width)[0]
         )
         return buffers["powers"][:n, :d]
 
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
         powers = buffers["powers"][: len(rows)]
-        largest = np.matmul(self.precision, buffers["largest"][0])
+        out = reused(buffers, "squared", len(rows), len(self.means))
+        largest = np.matmul(self.scale, buffers["largest"][0])
         if max(largest.max(), self.offset.max()) > SAFE:
-            out = np.empty((len(rows), len(self.means)))
             kernels.distances(rows, self.center, self.precision, out)
             return (rows, None), out
-        out = np.matmul(powers, self.factors)
-        return (rows, powers), np.maximum(out, 0.0, out=out)
+        return (rows, powers), np.matmul(powers, self.factors, out=out)
 
     def _sums(self) -> dict[str, Any]:
         k, d = self.means.shape
-        return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, d))}
+        return {"rows": np.zeros(k), "first": np.zeros((k, d)), "second": np.zeros((k, self._width()))}
 
     def _collect(self, coordinates: Any, part: Floats, sums: dict[str, Any], buffers: Buffers) -> None:
         rows, powers = coordinates
         if powers is None:
-            kernels.second_moments(rows, self.center, part, sums["first"], sums["second"])
+            second = np.zeros_like(self.means)
+            kernels.second_moments(rows, self.center, part, sums["first"], second)
+            sums["second"] += self._pooled(second)
             return
         d = rows.shape[1]
-        moments = np.matmul(part.T, powers)
+        moments = np.matmul(part.T, powers, out=reused(buffers, "moments", *self.factors.T.shape))
         first, second, moved = moments[:, :d], moments[:, d:-1], moments[:, -1:] * self.center
         sums["first"] += first - moved
-        sums["second"] += second - self.center * (2 * first - moved)
+        sums["second"] += second - self._pooled(self.center * (2 * first - moved))
 
     def _moments(self, sums: dict[str, Any]) -> tuple[NDArray[np.bool_], Floats]:
-        """Move the means; which components are alive, and their new variances."""
+        """Move the means; which components are alive, and their new variances, of the columns or pooled."""
         alive = self._alive(sums)
         rows = sums["rows"][alive, None]
         step = sums["first"][alive] / rows
-        variances = sums["second"][alive] / rows - step * step
+        variances = sums["second"][alive] / rows - self._pooled(step * step)
         self.means[alive] += step
         return alive, variances
 
@@ -273,6 +286,7 @@ class SphericalNormals(DiagNormals):
     """Every component has one variance in all directions."""
 
     form: ClassVar[str] = "spherical"
+    _with_powers: ClassVar[Any] = staticmethod(kernels.with_norms)
 
     @staticmethod
     def shape(k: int, d: int) -> tuple[int, ...]:
@@ -291,9 +305,15 @@ class SphericalNormals(DiagNormals):
     def _variances(self) -> Floats:
         return np.repeat(self.covariances[:, None], self.means.shape[1], axis=1)
 
+    def _width(self) -> int:
+        return 1
+
+    def _pooled(self, by_column: Floats) -> Floats:
+        return np.asarray(by_column.sum(1, keepdims=True))
+
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
-        alive, variances = self._moments(sums)
-        self.covariances[alive] = np.maximum(variances.mean(1), floor.mean())
+        alive, pooled = self._moments(sums)
+        self.covariances[alive] = np.maximum(pooled[:, 0] / self.means.shape[1], floor.mean())
 
 
 FORMS: dict[str, type[Normals]] = {

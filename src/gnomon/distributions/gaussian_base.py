@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.distributions import gaussian_kernels as kernels
 from gnomon.errors import UserValueError
+from gnomon.numeric.threads import in_threads, one_thread_each
 
 __all__ = ["Buffers", "Floats", "Normals", "constant", "reused"]
 
@@ -21,6 +24,12 @@ Buffers = dict[str, Floats]
 
 BLOCK_NUMBERS = 1 << 18
 """Numbers that a block of rows takes in each of its arrays: 2 MB, which stay in the second-level cache."""
+
+LANES, LANE_ROWS, LANE_NUMBERS = 8, 2048, 1 << 18
+"""Parts of the rows whose sums are taken side by side at most, rows of each at least, and numbers of its sums at most.
+
+They do not depend on the number of threads, so neither do the bits of a sum.
+"""
 
 ALIVE = 1e-12
 """A component that holds a smaller part of all rows keeps its parameters."""
@@ -90,7 +99,7 @@ class Normals:
         raise NotImplementedError
 
     def _coordinates(self, rows: Floats, buffers: Buffers) -> tuple[Any, Floats]:
-        """Rows minus the pivot: their coordinates, and squared Mahalanobis distances (n, k)."""
+        """Rows minus the pivot: their coordinates, and squared Mahalanobis distances (n, k), 0 up to rounding."""
         raise NotImplementedError
 
     def _sums(self) -> dict[str, Any]:
@@ -120,7 +129,8 @@ class Normals:
         x = np.asarray(x)
         out, buffers = np.empty((len(x), len(self.means))), Buffers()
         for start, rows in self._blocks(x, buffers):
-            out[start : start + len(rows)] = self.constant - 0.5 * self._coordinates(rows, buffers)[1]
+            squared = np.maximum(self._coordinates(rows, buffers)[1], 0.0)
+            out[start : start + len(rows)] = self.constant - 0.5 * squared
         return out
 
     def expect(self, x: Array, log_weights: Array, weight: Array) -> dict[str, Any]:
@@ -134,29 +144,34 @@ class Normals:
         weight : array of shape (n,)
             Weights of the rows.
         """
-        sums, likelihood, buffers = self._sums(), 0.0, Buffers()
         x, weight = np.asarray(x), np.asarray(weight, dtype=np.float64)
         constant = self.constant + log_weights
-        for start, rows in self._blocks(x, buffers):
-            coordinates, part = self._coordinates(rows, buffers)
-            part *= -0.5
-            part += constant
-            w, total = weight[start : start + len(rows)], np.empty(len(rows))
-            kernels.responsibilities(part, w, total)
-            sums["rows"] += part.sum(0)
-            likelihood += float(np.matmul(w, total))
-            self._collect(coordinates, part, sums, buffers)
-        return self._close(sums) | {"log_likelihood": np.float64(likelihood), "weight": weight.sum()}
+
+        def expected(lane: slice) -> dict[str, Any]:
+            sums, likelihood, buffers = self._sums(), 0.0, Buffers()
+            for start, rows in self._blocks(x[lane], buffers):
+                coordinates, part = self._coordinates(rows, buffers)
+                w, total = weight[lane][start : start + len(rows)], reused(buffers, "total", len(rows), 1)[:, 0]
+                kernels.responsibilities(part, constant, w, total, sums["rows"])
+                likelihood += float(np.matmul(w, total))
+                self._collect(coordinates, part, sums, buffers)
+            return sums | {"log_likelihood": np.float64(likelihood)}
+
+        return self._close(self._over_lanes(expected, len(x))) | {"weight": weight.sum()}
 
     def collect(self, x: Array, part: Array) -> dict[str, Any]:
         """Sums for `maximize` over rows of which component c has the given part, shape (n, k)."""
-        sums, buffers = self._sums(), Buffers()
-        part = np.ascontiguousarray(part, dtype=np.float64)
-        for start, rows in self._blocks(np.asarray(x), buffers):
-            block = part[start : start + len(rows)]
-            sums["rows"] += block.sum(0)
-            self._collect(self._coordinates(rows, buffers)[0], block, sums, buffers)
-        return self._close(sums)
+        x, part = np.asarray(x), np.ascontiguousarray(part, dtype=np.float64)
+
+        def collected(lane: slice) -> dict[str, Any]:
+            sums, buffers = self._sums(), Buffers()
+            for start, rows in self._blocks(x[lane], buffers):
+                block = part[lane][start : start + len(rows)]
+                sums["rows"] += block.sum(0)
+                self._collect(self._coordinates(rows, buffers)[0], block, sums, buffers)
+            return sums
+
+        return self._close(self._over_lanes(collected, len(x)))
 
     def maximize(self, sums: dict[str, Any], floor: Array | float = 0.0) -> None:
         """The most likely means and covariances, among those with no variance below the floor.
@@ -188,6 +203,18 @@ class Normals:
         """Rows are taken relative to this point, so that a common offset costs no digits."""
         center: Floats = self.means.mean(0)
         return center
+
+    def _over_lanes(self, sums_of: Callable[[slice], dict[str, Any]], n: int) -> dict[str, Any]:
+        """The sums over all rows, taken in lanes and added in their order."""
+        small = sum(array.size for array in self._sums().values()) <= LANE_NUMBERS
+        lanes = max(1, min(LANES, n // LANE_ROWS)) if small else 1
+        cuts = [n * i // lanes for i in range(lanes + 1)]
+        with one_thread_each() if lanes > 1 else nullcontext():
+            first, *others = in_threads(sums_of, [slice(*ends) for ends in pairwise(cuts)])
+        for other in others:
+            for name, value in other.items():
+                first[name] += value
+        return first
 
     def _blocks(self, x: Array, buffers: Buffers) -> Iterator[tuple[int, Floats]]:
         size = min(max(BLOCK_NUMBERS // self._numbers_per_row(), 256), 4096)

@@ -9,14 +9,14 @@ from gnomon.numeric.fast import exp64, log64
 
 __all__ = [
     "NEGLIGIBLE", "add", "distances", "gather", "responsibilities", "scale", "second_moments", "squares",
-    "with_squares",
+    "with_norms", "with_squares",
 ]  # fmt: skip
 
 NEGLIGIBLE = 1e-24
 """A row of which a component has a smaller part is left out of its moments, whose sums would round it away."""
 
-kernel = numba.njit(cache=True, error_model="numpy")
-summing = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy")
+summing = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 """Sums may be reordered into vector registers; the order depends on the length alone, so the bits repeat."""
 
 
@@ -40,13 +40,29 @@ def with_squares(x, pivot, out, largest):  # type: ignore[no-untyped-def]
     n, d = x.shape
     largest[:] = 0.0
     for i in range(n):
+        row, gaps, squared = x[i], out[i, :d], out[i, d : 2 * d]
         for j in range(d):
-            gap = x[i, j] - pivot[j]
-            square = gap * gap
-            out[i, j] = gap
-            out[i, d + j] = square
-            largest[j] = max(largest[j], square)
+            gap = row[j] - pivot[j]
+            gaps[j] = gap
+            squared[j] = gap * gap
+        for j in range(d):  # a loop of its own: two that write become vector instructions, one does not
+            largest[j] = max(largest[j], squared[j])
         out[i, 2 * d] = 1.0
+
+
+@summing
+def with_norms(x, pivot, out, largest):  # type: ignore[no-untyped-def]
+    """out[i] = [gap, |gap|^2, 1] with gap = x[i] - pivot; largest[0] = max over i of |gap|^2."""
+    n, d = x.shape
+    largest[0] = 0.0
+    for i in range(n):
+        row, gaps, norm = x[i], out[i, :d], 0.0
+        for j in range(d):
+            gap = row[j] - pivot[j]
+            gaps[j] = gap
+            norm += gap * gap
+        out[i, d], out[i, d + 1] = norm, 1.0
+        largest[0] = max(largest[0], norm)
 
 
 @summing
@@ -62,23 +78,46 @@ def distances(x, center, precision, out):  # type: ignore[no-untyped-def]
             out[i, c] = total
 
 
+@summing
+def _sums(rows, out):  # type: ignore[no-untyped-def]
+    """out[i] = sum_c rows[i, c]."""
+    for i in range(len(rows)):
+        total = 0.0
+        for c in range(rows.shape[1]):
+            total += rows[i, c]
+        out[i] = total
+
+
 @kernel
-def responsibilities(field, weight, total):  # type: ignore[no-untyped-def]
-    """In place from log p(x_i, c) to weight[i] p(c | x_i); total[i] = log p(x_i)."""
+def responsibilities(field, constant, weight, total, rows):  # type: ignore[no-untyped-def]
+    """In place from squared distances to weight[i] p(c | x_i); total[i] = log p(x_i), rows[c] += sum_i of the result.
+
+    constant[c] is the log density at the mean plus the log of the component's share. Steps are loops of their own:
+    those without a branch or a sum in them become vector instructions.
+    """
     n, k = field.shape
     for i in range(n):
-        top = field[i, 0]
+        row = field[i]
+        for c in range(k):
+            row[c] = constant[c] - 0.5 * max(row[c], 0.0)
+        top = row[0]
         for c in range(1, k):
-            top = max(top, field[i, c])
+            top = max(top, row[c])
+        total[i] = top
         for c in range(k):
-            field[i, c] = exp64(field[i, c] - top)
-        mass = 0.0
+            row[c] -= top
+    flat, mass = field.reshape(-1), np.empty(n)
+    for j in range(len(flat)):
+        flat[j] = exp64(flat[j])
+    _sums(field, mass)
+    for i in range(n):
+        row, factor = field[i], weight[i] / mass[i]
         for c in range(k):
-            mass += field[i, c]
-        factor = weight[i] / mass
+            row[c] *= factor
         for c in range(k):
-            field[i, c] *= factor
-        total[i] = top + log64(mass)
+            rows[c] += row[c]
+    for i in range(n):
+        total[i] += log64(mass[i])
 
 
 @kernel

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.numeric.threads import at_most, controller
 from gnomon.training.progress import compilation_shown
 
 __all__ = ["Context", "context", "current", "limited"]
@@ -25,8 +26,8 @@ class Context:
     Parameters
     ----------
     threads : int in [1, inf) or None
-        Threads of torch and of the matrix products; None leaves what the libraries chose. Sums of another number of
-        threads may differ in the last bit.
+        Threads of torch, matrix products and compiled loops; None leaves what the libraries chose. Sums of another
+        number of threads may differ in the last bit.
     verbose : bool, default False
         Progress on standard error, once a fit has taken longer than a second.
     callbacks : tuple of callables
@@ -153,11 +154,10 @@ def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]
         yield
         return
     import torch
-    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     try:
-        with threadpool_limits(threads) if threads else contextlib.nullcontext():
+        with at_most(threads), controller().limit(limits=threads) if threads else contextlib.nullcontext():
             torch.set_num_threads(1 if torch_alone else threads or before)  # after the limits, which reach its pool too
             yield
     finally:

@@ -8,7 +8,8 @@ from scipy.sparse.linalg import svds
 import gnomon
 from gnomon.data.pairs import Ratings
 from gnomon.errors import UserError
-from gnomon.systems.recommend import _fitting, _sgd
+from gnomon.numeric import threads as pools
+from gnomon.systems.recommend import _sgd
 from gnomon.systems.recommend.matrix_factorization import ALS, SGD, SVD, FactorModel, MatrixFactorization
 from gnomon.testing import arrays_of
 from oracles.ratings import PARTS, begun, random_ratings, slopes
@@ -157,7 +158,7 @@ def test_steps_go_down_the_gradient(penalty):
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
     X, y, weight = random_ratings(6, users=30, items=20)
-    monkeypatch.setattr(_fitting, "SERIAL", 0)
+    monkeypatch.setattr(pools, "SERIAL", 0)
     monkeypatch.setattr(_sgd, "BLOCK_RATINGS", len(X) // 5)
     found = []
     for learner in (SGD(epochs=3), ALS(iterations=2)):

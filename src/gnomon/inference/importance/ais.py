@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise, takewhile
@@ -14,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
 from gnomon.errors import UserTypeError, UserValueError
@@ -24,6 +21,7 @@ from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.paths import BridgePath, bridged_blocks, check_path, check_rising, row_size
 from gnomon.numeric.given import affordable, checked, doable
+from gnomon.numeric.threads import in_threads, one_thread_each
 
 __all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path"]
 
@@ -182,7 +180,7 @@ def anneal(path: Path, noise: Noise, *, chains: int = 100, progress: Progress | 
     affordable(chains * row_size(path, chains, noise), "chains", "take fewer chains")
     blocks = _blocks(path, chains, noise, progress is not None)
     # One level of parallelism: blocks of chains have threads of their own, their products one each.
-    with threadpool_limits(1, user_api="blas") if len(blocks) > 1 else nullcontext():
+    with one_thread_each() if len(blocks) > 1 else nullcontext():
         if progress is None:
             ends = _run(blocks)
         else:
@@ -224,20 +222,10 @@ def _run(blocks: Sequence[Iterator[Level]]) -> list[Level]:
     def last(block: Iterator[Level]) -> Level:
         return deque(takewhile(lambda level: not stopped.is_set(), block), maxlen=1)[-1]
 
-    if len(blocks) == 1:
-        return [last(blocks[0])]
-    with ThreadPoolExecutor(min(len(blocks), _processors())) as pool:
-        try:
-            return list(pool.map(last, blocks))
-        finally:
-            stopped.set()  # after Ctrl-C the pool would wait for the ends of the walks
-
-
-def _processors() -> int:
-    """Processors that this process may use, or fewer where OMP_NUM_THREADS says so."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(free, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else free
+    try:
+        return in_threads(last, blocks)
+    finally:
+        stopped.set()  # after Ctrl-C the pool would wait for the ends of the walks
 
 
 def _joined(parts: list[Array]) -> Array:

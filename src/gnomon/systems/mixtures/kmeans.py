@@ -18,6 +18,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.numeric.threads import in_threads, lanes, one_thread_each
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.systems.mixtures._base import distinct_rows
@@ -61,9 +62,16 @@ class KMeansModel:
         middle = self.centers.mean(axis=0, dtype=np.float64)  # differences keep their digits far from the origin
         centers = self.centers - middle
         norms, factors = np.einsum("ij,ij->i", centers, centers), np.ascontiguousarray(-2 * centers.T)
-        block = max(1, BLOCK // max(centers.shape))
-        blocks = (np.matmul(x[i : i + block] - middle, factors) + norms for i in range(0, len(x), block))
-        return np.concatenate([np.zeros(0, np.int64), *(np.argmin(scores, axis=1) for scores in blocks)])
+        block, out = max(1, BLOCK // max(centers.shape)), np.empty(len(x), np.int64)
+
+        def label(lane: slice) -> None:
+            for i in range(lane.start, lane.stop, block):
+                near = slice(i, min(i + block, lane.stop))
+                _least(np.matmul(x[near] - middle, factors), norms, out[near])
+
+        with one_thread_each():
+            in_threads(label, lanes(len(x)), size=x.size * len(centers))
+        return out
 
     def distances(self, x: Array) -> Array:
         """Distance from every center, shape (n, k)."""
@@ -100,6 +108,18 @@ def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
     sums, rows = np.zeros(centers.shape), np.zeros(len(centers))
     _add_up(X, weight, labels, sums, rows)
     return np.where(rows[:, None] > 0, sums / np.where(rows > 0, rows, 1.0)[:, None], centers).astype(X.dtype)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _least(scores: Array, norms: Array, out: Array) -> None:
+    """out[i] = argmin of scores[i] + norms, the first of equals."""
+    for i in range(len(scores)):
+        best = scores[i, 0] + norms[0]
+        out[i] = 0
+        for c in range(1, len(norms)):
+            score = scores[i, c] + norms[c]
+            if score < best:
+                best, out[i] = score, c
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
+from gnomon.numeric.threads import controller, in_threads, lanes
 
 __all__ = ["clusters", "far_apart", "representative", "squared_from"]
 
@@ -59,7 +60,8 @@ def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int
     for c in range(1, k):
         mass = weight * nearest
         candidates = draw(mass if mass.any() else weight, trials, c)
-        _nearer(x, x[candidates], nearest, gaps)
+        others = x[candidates]
+        in_threads(lambda lane: _nearer(x[lane], others, nearest[lane], gaps[:, lane]), lanes(len(x)), size=x.size)  # noqa: B023
         best = int(np.argmin(np.matmul(gaps, weight)))
         chosen, nearest = np.append(chosen, candidates[best]), gaps[best].copy()
     return chosen
@@ -78,7 +80,7 @@ def squared_from(x: Array, centers: Array, labels: NDArray[np.int64]) -> Floats:
     return out
 
 
-@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _nearer(x: Floats, candidates: Floats, nearest: Floats, gaps: Floats) -> None:
     """Squared distance of each row from each candidate or from what is nearest already, into gaps (trials, n)."""
     for i in range(len(x)):
@@ -97,11 +99,10 @@ def clusters(x: Floats, weight: Floats, seeds: Floats, sweeps: int = 20) -> NDAr
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import pairwise_distances_argmin
-    from threadpoolctl import threadpool_limits
 
     if len(x) < len(seeds):
         return np.asarray(pairwise_distances_argmin(x, seeds), dtype=np.int64)
-    with threadpool_limits(1), warnings.catch_warnings():
+    with controller().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the mixture itself tells
         found: Any = KMeans(len(seeds), init=seeds, n_init=1, max_iter=sweeps).fit(x, sample_weight=weight)
     return np.asarray(found.labels_, dtype=np.int64)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +13,6 @@ from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.recommend._model import FactorModel
-from gnomon.training.context import current as current_context
 from gnomon.training.one_process import share
 from gnomon.training.procedure import Info, Problem
 
@@ -27,17 +24,13 @@ __all__ = [
     "Penalized",
     "codes_of",
     "first_factors",
-    "in_threads",
     "loss_of",
-    "n_threads",
     "remember",
     "squares",
 ]
 
 INITIAL = 0.1
 """Standard deviation of the first factors."""
-SERIAL = 1 << 20
-"""Numbers touched in a pass up to which threads would cost more than they gain."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -182,33 +175,6 @@ class LearnsFactors(OnFirstProcess):
 def loss_of(squared: float, mass: float, penalty: float) -> dict[str, float]:
     """The record of a step: objective per weight of ratings, and the root of the mean squared error."""
     return {"loss": (squared + penalty) / mass, "rmse": float(np.sqrt(squared / mass))}
-
-
-def in_threads(work: Callable[[Any], Any], parts: list[Any], *, size: int) -> None:
-    """Do the parts side by side, in threads that Python does not hold back; one after the other where there is little.
-
-    Parameters
-    ----------
-    work : callable
-    parts : list
-    size : int
-        Numbers that the parts touch in all.
-    """
-    threads = min(len(parts), n_threads())
-    if threads < 2 or size < SERIAL:
-        for part in parts:
-            work(part)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, parts))
-
-
-def n_threads() -> int:
-    """Threads of a fit: what the context says, else one per processor."""
-    known = current_context().threads
-    if known is not None:
-        return known
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def squares(bias: Array, factors: Array) -> Floats:

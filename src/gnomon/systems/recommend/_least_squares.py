@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
+from gnomon.numeric.threads import in_threads
 from gnomon.systems.recommend._fitting import (
     Fitting,
     Learner,
     LearnsFactors,
     Penalized,
     codes_of,
-    in_threads,
     loss_of,
 )
 from gnomon.systems.recommend._kernels import solve_rows

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array
+from gnomon.numeric.threads import in_threads, n_threads
 from gnomon.systems.recommend._fitting import (
     Fitting,
     LearnsFactors,
     Penalized,
     codes_of,
-    in_threads,
     loss_of,
-    n_threads,
 )
 from gnomon.systems.recommend._kernels import sgd_blocks
 from gnomon.training.procedure import Problem
