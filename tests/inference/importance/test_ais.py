@@ -291,7 +291,7 @@ def test_gaussian_path_has_the_interpolated_precision():
     first, last = gaussian(s0), gaussian(s1)
     assert geometric_path(first, last, 0.0) is first
     assert geometric_path(first, last, 1.0) is last
-    with pytest.raises(UserValueError, match="outside"):
+    with pytest.raises(UserValueError, match="must be in"):
         geometric_path(first, last, 1.2)
 
 
