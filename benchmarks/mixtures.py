@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from sklearn.cluster import KMeans as PeerKMeans
@@ -116,10 +117,9 @@ def clusters(n: int, d: int, k: int, rounds: int) -> None:
     for title, options, seeds in (("10 starts", {"n_init": 10}, range(3)), ("8 iterations", short, [0])):
         own, theirs = 0.0, 0.0
         for seed in seeds:
-            both = (
-                lambda seed=seed: gnomon.KMeans(n_clusters=k, random_state=seed, **options).fit(X),
-                lambda seed=seed: PeerKMeans(k, random_state=seed, **options).fit(X),
-            )
+            both = [
+                partial(kind(n_clusters=k, random_state=seed, **options).fit, X) for kind in (gnomon.KMeans, PeerKMeans)
+            ]
             times = [[seconds(one) for one in both] for _ in range(rounds)]
             best = [min(column) for column in zip(*times, strict=True)]
             own, theirs = own + best[0], theirs + best[1]
