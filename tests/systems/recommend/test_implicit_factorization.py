@@ -13,17 +13,19 @@ from gnomon.systems.recommend.implicit_factorization import BPR, ImplicitFactori
 from oracles.ratings import PARTS, begun, random_ratings
 
 
-def stepped(recipe, X, weight, seed=1):
-    """Parameters before and after an epoch from random ones, its record, the log and the noise of the epoch."""
+def stepped(recipe, X, weight, seed=1, epochs=1):
+    """Parameters before and after epochs from random ones, the last one's record, the log and the noise of the fit."""
     system = ImplicitFactorization(n_factors=3, objective=recipe, dtype="float64", random_state=seed)
     procedure, state, examples, noise = begun(system, X, None, weight, seed=seed, parts=PARTS)
     model = state.problem.model
     if isinstance(recipe, BPR):
         model.user_bias[:] = 0
     before = [torch.tensor(getattr(model, name), requires_grad=True) for name in PARTS]
-    _, info = procedure.step(state)
+    for epoch in range(epochs):
+        state, info = procedure.step(state)
+        assert info.done == (epoch + 1 == recipe.epochs) and info.record["epoch"] == epoch + 1
     after = [torch.tensor(getattr(model, name)) for name in PARTS]
-    return before, after, info.record["loss"], Interactions.from_examples(examples), noise.at(0)
+    return before, after, info.record["loss"], Interactions.from_examples(examples), noise
 
 
 def squares(parts, users, *items):
@@ -37,19 +39,21 @@ def scores(parts, users, items):
     return bu[users] + bi[items] + (P[users] * Q[items]).sum(1)
 
 
-def ranking(parts, log, noise, l2):
+def ranking(parts, log, noise, recipe):
     """The sum that BPR minimizes over the triples of an epoch, and the weights."""
-    users, met, unmet, weight = (torch.as_tensor(part) for part in pairwise(log, noise.child("negatives")))
+    drawn = pairwise(log, noise.child("negatives"), by=recipe.negatives)
+    users, met, unmet, weight = (torch.as_tensor(part) for part in drawn)
     gap = scores(parts, users, met) - scores(parts, users, unmet)
     terms = functional.binary_cross_entropy_with_logits(gap, torch.ones_like(gap), reduction="none")
-    return (weight * (terms + l2 / 2 * squares(parts, users, met, unmet))).sum(), weight.sum()
+    return (weight * (terms + recipe.l2 / 2 * squares(parts, users, met, unmet))).sum(), weight.sum()
 
 
-def telling_apart(parts, log, noise, l2):
+def telling_apart(parts, log, noise, recipe):
     """The sum that logistic regression minimizes over the pairs of an epoch, and the weights."""
-    users, items, met, weight = (torch.as_tensor(part) for part in pointwise(log, 2, noise.child("negatives")))
+    drawn = pointwise(log, recipe.n_negatives, noise.child("negatives"), by=recipe.negatives)
+    users, items, met, weight = (torch.as_tensor(part) for part in drawn)
     terms = functional.binary_cross_entropy_with_logits(scores(parts, users, items), met.double(), reduction="none")
-    return (weight * (terms + l2 / 2 * squares(parts, users, items))).sum(), weight.sum()
+    return (weight * (terms + recipe.l2 / 2 * squares(parts, users, items))).sum(), weight.sum()
 
 
 @pytest.mark.parametrize(
@@ -57,17 +61,19 @@ def telling_apart(parts, log, noise, l2):
     [
         pytest.param(BPR(1, 1e-7, 0.3), ranking, marks=pytest.mark.spec("DLN-240", "DLN-244"), id="bpr"),
         pytest.param(
-            PointwiseLogistic(1, 1e-7, 0.3, n_negatives=2),
+            PointwiseLogistic(1, 1e-7, 0.3, n_negatives=3),
             telling_apart,
             marks=pytest.mark.spec("DLN-240"),
             id="logistic",
         ),
+        pytest.param(BPR(1, 1e-7, 0.3, "popularity"), ranking, id="bpr by popularity"),
+        pytest.param(PointwiseLogistic(1, 1e-7, 0.3, "popularity", 1), telling_apart, id="logistic by popularity"),
     ],
 )
 def test_an_epoch_of_small_steps_is_a_step_down_the_gradient_of_the_objective(recipe, objective):
     X, _, weight = random_ratings()
     before, after, loss, log, noise = stepped(recipe, X, weight)
-    total, mass = objective(before, log, noise, recipe.l2)
+    total, mass = objective(before, log, noise.at(0), recipe)
     assert loss == pytest.approx((total / mass).item(), rel=1e-5)
     for name, old, new, slope in zip(PARTS, before, after, torch.autograd.grad(total, before), strict=True):
         if name == "user_bias" and isinstance(recipe, BPR):
@@ -77,22 +83,39 @@ def test_an_epoch_of_small_steps_is_a_step_down_the_gradient_of_the_objective(re
 
 
 def test_steps_follow_one_another():
-    """Each step starts from where the last one ended: the textbook's loop over triples."""
+    """Each starts where the last one ended, with items drawn anew and a lower rate in the second of two epochs."""
     X, _, weight = random_ratings(3)
-    recipe = BPR(1, 0.2, 0.05)
-    before, after, _, log, noise = stepped(recipe, X, weight)
+    before, after, _, log, noise = stepped(BPR(2, 0.2, 0.05), X, weight, epochs=2)
     _, bi, P, Q = (part.detach().numpy().copy() for part in before)
-    users, met, unmet, mass = pairwise(log, noise.child("negatives"))
-    for r in noise.child("order").order(len(users)):
-        u, i, j, step = users[r], met[r], unmet[r], 0.2 * mass[r]
-        pull = 1 / (1 + np.exp(bi[i] - bi[j] + P[u] @ (Q[i] - Q[j])))
-        p, q, o = P[u].copy(), Q[i].copy(), Q[j].copy()
-        bi[i] += step * (pull - 0.05 * bi[i])
-        bi[j] += step * (-pull - 0.05 * bi[j])
-        P[u] += step * (pull * (q - o) - 0.05 * p)
-        Q[i] += step * (pull * p - 0.05 * q)
-        Q[j] += step * (-pull * p - 0.05 * o)
+    for now, rate in ((noise.at(0), 0.2), (noise.at(1), 0.1)):
+        users, met, unmet, mass = pairwise(log, now.child("negatives"))
+        for r in now.child("order").order(len(users)):
+            u, i, j, step = users[r], met[r], unmet[r], rate * mass[r]
+            pull = 1 / (1 + np.exp(bi[i] - bi[j] + P[u] @ (Q[i] - Q[j])))
+            p, q, o = P[u].copy(), Q[i].copy(), Q[j].copy()
+            bi[i] += step * (pull - 0.05 * bi[i])
+            bi[j] += step * (-pull - 0.05 * bi[j])
+            P[u] += step * (pull * (q - o) - 0.05 * p)
+            Q[i] += step * (pull * p - 0.05 * q)
+            Q[j] += step * (-pull * p - 0.05 * o)
     for new, wanted in zip(after[1:], (bi, P, Q), strict=True):
+        np.testing.assert_allclose(new, wanted, rtol=1e-10)
+
+
+def test_steps_of_logistic_regression_follow_one_another():
+    X, _, weight = random_ratings(3)
+    before, after, _, log, noise = stepped(PointwiseLogistic(2, 0.2, 0.05, n_negatives=1), X, weight)
+    bu, bi, P, Q = (part.detach().numpy().copy() for part in before)
+    users, items, met, mass = pointwise(log, 1, noise.at(0).child("negatives"))
+    for r in noise.at(0).child("order").order(len(users)):
+        u, i, step = users[r], items[r], 0.2 * mass[r]
+        pull = met[r] - 1 / (1 + np.exp(-bu[u] - bi[i] - P[u] @ Q[i]))
+        p, q = P[u].copy(), Q[i].copy()
+        bu[u] += step * (pull - 0.05 * bu[u])
+        bi[i] += step * (pull - 0.05 * bi[i])
+        P[u] += step * (pull * q - 0.05 * p)
+        Q[i] += step * (pull * p - 0.05 * q)
+    for new, wanted in zip(after, (bu, bi, P, Q), strict=True):
         np.testing.assert_allclose(new, wanted, rtol=1e-10)
 
 

@@ -119,7 +119,7 @@ def test_an_epoch_is_the_plain_loop(penalty, biases, n, monkeypatch):
     X, y, weight = random_ratings()
     monkeypatch.setattr(_sgd, "BLOCK_RATINGS", len(X) // n)
     recipe = SGD(epochs=2, learning_rate=0.1, l2=0.3, penalty=penalty)
-    model, before, _, state = stepped(recipe, X, y, weight, biases=biases)
+    model, before, info, state = stepped(recipe, X, y, weight, biases=biases)
     data = state.data
     assert len(data.starts) == n * n + 1
     block = {}
@@ -131,6 +131,13 @@ def test_an_epoch_is_the_plain_loop(penalty, biases, n, monkeypatch):
     assert sorted(order) == list(range(len(X)))
     mean = np.average(y, weights=weight) if biases else 0.0
     wanted = plain_epoch(before, mean, X, y, weight, order, 0.1, 0.3, penalty, biases)
+    for name, part in zip(PARTS, wanted, strict=True):
+        np.testing.assert_allclose(getattr(model, name), part, rtol=0, atol=1e-12)
+    # the second of two epochs, from where the first ended: the rate falls linearly to 0
+    assert not info.done
+    model, _, info, _ = stepped(recipe, X, y, weight, steps=2, biases=biases)
+    assert info.done and info.record["epoch"] == 2
+    wanted = plain_epoch(wanted, mean, X, y, weight, order, 0.05, 0.3, penalty, biases)
     for name, part in zip(PARTS, wanted, strict=True):
         np.testing.assert_allclose(getattr(model, name), part, rtol=0, atol=1e-12)
     # no two blocks of a round share a user or an item

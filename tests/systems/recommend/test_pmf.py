@@ -117,6 +117,46 @@ def test_draws_have_the_posterior_of_a_grid():
     assert system.log_prob(X[:1], [0.9])[0] == pytest.approx(np.log(density))
 
 
+def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
+    """Given the errors of a sweep its distribution function is uniform; false alarm 1e-4, fixed seed."""
+    X, y, _ = random_ratings(6, users=6, items=5)
+    system = PMF(n_factors=2, noise_variance=0.4, center=False, dtype="float64", inference=Gibbs(draws=1, burn_in=10**6))
+    procedure, state, *_ = begun(system, X, y)
+    shares = []
+    for _ in range(400):
+        state, _ = procedure.step(state)
+        A, B = state.data.now.user_factors, state.data.now.item_factors
+        squared = ((y - (A[X[:, 0]] * B[X[:, 1]]).sum(1)) ** 2).sum()
+        posterior = stats.gamma(1 + len(y) / 2, scale=1 / (0.4 + squared / 2))  # prior: exponential of mean 1 / 0.4
+        shares.append(posterior.cdf(1 / state.data.noise_variance))
+    assert stats.kstest(shares, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("of_users", [True, False])
+def test_factors_under_learned_priors_are_drawn_from_the_predictive_of_their_side(of_users):
+    """Where ratings say nothing, a new row is Student t about the old ones (Murphy 2007); alarm 1e-4."""
+    X, y, _ = random_ratings(7, users=6, items=5)
+    variance, k = {True: 0.3, False: 0.9}, 2
+    system = PMF(n_factors=k, user_variance=variance[True], item_variance=variance[False], center=False, dtype="float64")
+    procedure, state, *_ = begun(system, X, y)
+    chain = state.data
+    chain.noise_variance = 1e15
+    factors = chain.now.user_factors if of_users else chain.now.item_factors
+    old = np.random.default_rng(8).normal(1.0, 0.5, factors.shape)
+    drawn = np.empty((1500, k))
+    for t in range(len(drawn)):
+        factors[:] = old
+        procedure.draw_factors(chain, of_users, Noise(1, "draws").at(t))
+        drawn[t] = factors[0]
+    n, mean = len(old), old.mean(0)
+    spread = (old - mean).T @ (old - mean) + k * variance[of_users] * np.eye(k) + 2 * n / (2 + n) * np.outer(mean, mean)
+    df = n + 1  # k + n - k + 1
+    for column in range(k):
+        scale = np.sqrt(spread[column, column] * (n + 3) / ((n + 2) * df))
+        wanted = stats.t(df, n * mean[column] / (n + 2), scale)
+        assert stats.kstest(drawn[:, column], wanted.cdf).pvalue > 1e-4
+
+
 def test_learned_priors_find_what_the_ratings_were_drawn_from():
     random = np.random.default_rng(4)
     A, B = random.normal(0, 1, (80, 2)), random.normal(0, 1, (60, 2))
