@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from gnomon.errors import UserValueError
+from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
+from gnomon.numeric.noise import Noise
 from oracles.next_token import Told, every_sequence, random_model
 
 START, A, B, C, END = 9, 0, 1, 2, 3
@@ -111,6 +113,21 @@ def _plainest(model, prompt, width, length, end, alpha):
     return sorted(done or cut, key=lambda one: -one[1])
 
 
+def test_every_prompt_may_have_a_greatest_length_of_its_own():
+    model, prompts, limits = random_model(4, 2), [[START], [START, A], [B, C], [A, A, A]], np.array([5, 0, 2, 3])
+    draw = {"vocabulary_size": 4, "end": END}
+    tokens, log_prob = greedy(model, prompts, max_length=limits, end=END)
+    drawn = ancestral(model, prompts, Noise(0, "s"), max_length=limits, **draw)
+    found = beam_search(model, prompts, 3, max_length=limits, end=END, n_best=2)
+    for i, (prompt, limit) in enumerate(zip(prompts, limits.tolist(), strict=True)):
+        alone, total = greedy(model, [prompt], max_length=limit, end=END)
+        assert tokens[i][tokens[i] >= 0].tolist() == alone[0].tolist() and log_prob[i] == pytest.approx(total[0])
+        (row,) = ancestral(model, [prompt], Noise(0, "s").part(i, i + 1), max_length=limit, **draw)
+        assert drawn[i][drawn[i] >= 0].tolist() == row.tolist()
+        assert found[i] == beam_search(model, [prompt], 3, max_length=limit, end=END, n_best=2)[0]
+    assert beam_search(model, prompts, 3, max_length=np.zeros(4, int), end=END) == [[]] * 4
+
+
 def test_the_search_stops_when_nothing_can_overtake():
     sure = Told(lambda history: (0.01, 0.01, 0.01, 0.97))
     beam_search(sure, [[START]], 3, max_length=1000, end=END, alpha=0.0)
@@ -123,6 +140,9 @@ def test_the_search_stops_when_nothing_can_overtake():
 def test_what_has_no_mass_and_what_is_no_width():
     dead = Told(lambda history: (0.0, 0.0, 1.0, 0.0) if len(history) < 3 else (0.0,) * 4)
     assert greedy(dead, [[START]], max_length=9, end=END)[0].tolist() == [[C, C]]
+    (stuck,) = beam_search(dead, [[START]], 2, max_length=9, end=END)[0]
+    assert (stuck.tokens, stuck.log_prob, stuck.finished) == ((C, C), 0.0, False)
+    assert beam_search(dead, [[START, A, B]], 2, max_length=9, end=END)[0][0].tokens == ()
     assert beam_search(table(), [], 2, max_length=4, end=END) == []
     assert beam_search(table(), [[START]], 2, max_length=0, end=END) == [[]]
     for options in ({"width": 0}, {"width": 2, "n_best": 0}):

@@ -120,7 +120,9 @@ def test_draws_have_the_posterior_of_a_grid():
 def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
     """Given the errors of a sweep its distribution function is uniform; false alarm 1e-4, fixed seed."""
     X, y, _ = random_ratings(6, users=6, items=5)
-    system = PMF(n_factors=2, noise_variance=0.4, center=False, dtype="float64", inference=Gibbs(draws=1, burn_in=10**6))
+    system = PMF(
+        n_factors=2, noise_variance=0.4, center=False, dtype="float64", inference=Gibbs(draws=1, burn_in=10**6)
+    )
     procedure, state, *_ = begun(system, X, y)
     shares = []
     for _ in range(400):
@@ -137,7 +139,9 @@ def test_factors_under_learned_priors_are_drawn_from_the_predictive_of_their_sid
     """Where ratings say nothing, a new row is Student t about the old ones (Murphy 2007); alarm 1e-4."""
     X, y, _ = random_ratings(7, users=6, items=5)
     variance, k = {True: 0.3, False: 0.9}, 2
-    system = PMF(n_factors=k, user_variance=variance[True], item_variance=variance[False], center=False, dtype="float64")
+    system = PMF(
+        n_factors=k, user_variance=variance[True], item_variance=variance[False], center=False, dtype="float64"
+    )
     procedure, state, *_ = begun(system, X, y)
     chain = state.data
     chain.noise_variance = 1e15

@@ -308,6 +308,22 @@ def test_a_reversed_copy_aligns_from_the_end_and_longer_ones_suffer_less_with_at
         fits["none"].alignment(short[:1])
 
 
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+def test_a_translation_does_not_depend_on_what_else_is_translated(method):
+    """Its greatest length is twice its own source's and 10, which a decoder that never ends reaches."""
+    pairs = [("ab", "ba"), ("abcdefgh" * 3, "a"), ("c", "c")] * 4
+    fitted = gnomon.Seq2Seq(n_hidden=8, n_embedding=4, epochs=1, dtype="float64", random_state=0).fit(pairs)
+    with torch.no_grad():
+        fitted.model_.head.bias[:EOS] = -torch.inf  # neither the end nor <unk>
+    sources = [source for source, _ in pairs]
+    together = fitted.translate(sources, method=method, random_state=0)
+    assert [len(one) for one in together[:3]] == [14, 58, 12]
+    assert together[0] == fitted.translate(sources[0], method=method, random_state=0)[0]
+    if method != "sample":
+        assert together == [fitted.translate(one, method=method)[0] for one in sources]
+    assert {len(one) for one in fitted.translate(sources, method=method, max_length=3)} == {3}
+
+
 def test_default_unit_pairs_of_lists_and_refusals():
     pairs = [(["one", "two"], ["two", "one"]), (["two"], ["two"])] * 8
     fitted = gnomon.Seq2Seq(unit="word", n_hidden=8, n_embedding=4, epochs=2, random_state=0).fit(pairs)

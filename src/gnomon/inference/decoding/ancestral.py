@@ -43,7 +43,7 @@ def ancestral(
     prompts: Sequence[Sequence[int]],
     noise: Noise,
     *,
-    max_length: int,
+    max_length: int | NDArray[np.int64],
     vocabulary_size: int,
     end: int | None,
     temperature: float = 1.0,
@@ -59,7 +59,7 @@ def ancestral(
         What stands before each; usually begins with the symbol of a sentence's beginning.
     noise : Noise
         Sequence i uses position i, its token t the update t: more sequences or more tokens change none of the first.
-    max_length : int, at least 0
+    max_length : int or int array of shape (prompts,), at least 0
         Most tokens to draw for each.
     vocabulary_size : int
         Width of the model's rows; bounds the memory.
@@ -74,20 +74,23 @@ def ancestral(
         Drawn tokens, -1 after the end. A sequence also ends where the model gives nothing any mass.
     """
     check_filters(temperature, top_k, top_p)
-    drawn = np.full((len(prompts), max_length), -1, np.int64)
+    limits = np.broadcast_to(np.asarray(max_length, np.int64), (len(prompts),))
+    longest = int(limits.max(initial=0))
+    drawn = np.full((len(prompts), longest), -1, np.int64)
     batch = max(1, _CELLS // max(vocabulary_size, 1))
     for begin in range(0, len(prompts), batch):
-        rows = np.arange(begin, min(begin + batch, len(prompts)))
         some = prompts[begin : begin + batch]
-        state = model.start([prompt[:-1] for prompt in some])
-        tokens = np.array([prompt[-1] for prompt in some], np.int64)
-        for t in range(max_length):
+        going = np.flatnonzero(limits[begin : begin + batch] > 0)
+        state = model.select(model.start([prompt[:-1] for prompt in some]), going)
+        rows, tokens = begin + going, np.array([prompt[-1] for prompt in some], np.int64)[going]
+        for t in range(longest if rows.size else 0):
             log_probs, state = model.step(tokens, state)
             values = filtered(np.asarray(log_probs), temperature=temperature, top_k=top_k, top_p=top_p)
             u = noise.take(rows).at(t).uniform((rows.size,), like=np.zeros(1))
             tokens = categorical(values, u)
             drawn[rows, t] = tokens
-            goes_on = np.flatnonzero((tokens >= 0) & (tokens != (-1 if end is None else end)))
+            ends = (tokens < 0) | (tokens == (-1 if end is None else end)) | (t + 1 >= limits[rows])
+            goes_on = np.flatnonzero(~ends)
             if not goes_on.size:
                 break
             rows, tokens, state = rows[goes_on], tokens[goes_on], model.select(state, goes_on)

@@ -45,6 +45,7 @@ class _Beam:
     """Live hypotheses of the prompts that are still searched: rows of one prompt stand together, `width` to each."""
 
     prompts: Ints  # (m,) numbers of the prompts
+    limits: Ints  # (m,) their greatest lengths
     totals: Floats  # (m, width), -inf where there is no hypothesis
     tokens: Ints  # (m, width, t)
     state: State  # of m * width sequences
@@ -55,7 +56,7 @@ def beam_search(
     prompts: Sequence[Sequence[int]],
     width: int,
     *,
-    max_length: int,
+    max_length: int | NDArray[np.int64],
     end: int | None,
     alpha: float = 0.75,
     n_best: int = 1,
@@ -73,8 +74,8 @@ def beam_search(
         What stands before; searched together.
     width : int, at least 1
         1 is greedy search. With V**(max_length - 1) or more nothing is ever dropped: the search is exhaustive.
-    max_length : int, at least 0
-        Most tokens to add to a prompt.
+    max_length : int or int array of shape (prompts,), at least 0
+        Most tokens to add to each prompt.
     end : int or None
         The token that ends a sequence. None: sequences all grow to `max_length`.
     alpha : float, default 0.75
@@ -108,21 +109,26 @@ def beam_search(
         if value < 1:
             raise UserValueError.must(name, "be at least 1", value)
     done: list[list[Hypothesis]] = [[] for _ in prompts]
-    if not len(prompts) or max_length < 1:
+    limits = np.broadcast_to(np.asarray(max_length, np.int64), (len(prompts),))
+    some = np.flatnonzero(limits > 0)
+    if not some.size:
         return done
     beam = _Beam(
-        np.arange(len(prompts)), np.zeros((len(prompts), 1)), np.zeros((len(prompts), 1, 0), np.int64),
-        model.start([prompt[:-1] for prompt in prompts]),
+        some, limits[some], np.zeros((some.size, 1)), np.zeros((some.size, 1, 0), np.int64),
+        model.select(model.start([prompt[:-1] for prompt in prompts]), some),
     )  # fmt: skip
-    last = np.array([prompt[-1] for prompt in prompts], np.int64)
-    for t in range(1, max_length + 1):
+    last = np.array([prompt[-1] for prompt in prompts], np.int64)[some]
+    for t in range(1, int(limits.max()) + 1):
         log_probs, beam.state = model.step(last, beam.state)
-        parents = _grow(beam, np.asarray(log_probs, np.float64), width)
-        _set_aside(beam, done, t, alpha, end, cut=t == max_length)
-        going = np.flatnonzero(_can_win(beam, done, t, max_length, alpha, n_best))
-        if t == max_length or not going.size:
+        known = np.asarray(log_probs, np.float64)
+        _set_stuck_aside(beam, done, alpha, known)
+        parents = _grow(beam, known, width)
+        _set_aside(beam, done, alpha, end)
+        going = np.flatnonzero((t < beam.limits) & _can_win(beam, done, t, alpha, n_best))
+        if not going.size:
             break
-        beam.prompts, beam.totals, beam.tokens = beam.prompts[going], beam.totals[going], beam.tokens[going]
+        beam.prompts, beam.limits = beam.prompts[going], beam.limits[going]
+        beam.totals, beam.tokens = beam.totals[going], beam.tokens[going]
         beam.state = model.select(beam.state, parents[going].ravel())
         last = beam.tokens[:, :, -1].ravel()
     return [_ranked(found, n_best) for found in done]
@@ -142,22 +148,33 @@ def _grow(beam: _Beam, log_probs: Floats, width: int) -> Ints:
     return np.asarray(np.arange(m)[:, None] * old + parent, np.int64)
 
 
-def _set_aside(beam: _Beam, done: list[list[Hypothesis]], t: int, alpha: float, end: int | None, *, cut: bool) -> None:
-    """Take the finished hypotheses out of the beam; at the greatest length all the others too."""
+def _set_aside(beam: _Beam, done: list[list[Hypothesis]], alpha: float, end: int | None) -> None:
+    """Take the finished hypotheses out of the beam; at the greatest length of a prompt all the others too."""
     alive = beam.totals > -np.inf
     ends = alive & (beam.tokens[:, :, -1] == (-1 if end is None else end))
-    for i, j in np.argwhere(alive if cut else ends):
-        total = float(beam.totals[i, j])
-        tokens = tuple(beam.tokens[i, j].tolist())
-        done[beam.prompts[i]].append(Hypothesis(tokens, total, total / t**alpha, bool(ends[i, j])))
+    _keep(beam, done, alpha, ends, finished=True)
+    _keep(beam, done, alpha, alive & ~ends & (beam.tokens.shape[2] == beam.limits)[:, None], finished=False)
     beam.totals = np.where(ends, -np.inf, beam.totals)
 
 
-def _can_win(
-    beam: _Beam, done: list[list[Hypothesis]], t: int, max_length: int, alpha: float, n_best: int
-) -> NDArray[np.bool_]:
+def _set_stuck_aside(beam: _Beam, done: list[list[Hypothesis]], alpha: float, log_probs: Floats) -> None:
+    """Keep, as cut, the hypotheses after which the model gives no token any mass."""
+    stuck = log_probs.max(axis=1).reshape(beam.totals.shape) == -np.inf
+    _keep(beam, done, alpha, stuck & (beam.totals > -np.inf), finished=False)
+
+
+def _keep(
+    beam: _Beam, done: list[list[Hypothesis]], alpha: float, chosen: NDArray[np.bool_], *, finished: bool
+) -> None:
+    length = max(1, beam.tokens.shape[2])
+    for i, j in np.argwhere(chosen):
+        total, tokens = float(beam.totals[i, j]), tuple(beam.tokens[i, j].tolist())
+        done[beam.prompts[i]].append(Hypothesis(tokens, total, total / length**alpha, finished))
+
+
+def _can_win(beam: _Beam, done: list[list[Hypothesis]], t: int, alpha: float, n_best: int) -> NDArray[np.bool_]:
     """Whether a live hypothesis of each prompt may still come among the best."""
-    longest = float(max_length if alpha > 0 else t + 1)
+    longest = beam.limits.astype(np.float64) if alpha > 0 else np.full(len(beam.limits), t + 1.0)
     reach = beam.totals.max(axis=1) / longest**alpha
     result = reach > -np.inf
     for i, prompt in enumerate(beam.prompts):

@@ -13,7 +13,7 @@ __all__ = ["greedy"]
 
 
 def greedy(
-    model: NextToken, prompts: Sequence[Sequence[int]], *, max_length: int, end: int | None
+    model: NextToken, prompts: Sequence[Sequence[int]], *, max_length: int | NDArray[np.int64], end: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The most probable next token after each prompt, over and over; it may miss the most probable sequence.
 
@@ -22,7 +22,7 @@ def greedy(
     model : NextToken
     prompts : sequence of sequences of at least one id
         What stands before, each usually beginning with the symbol of a sentence's beginning.
-    max_length : int, at least 0
+    max_length : int or int array of shape (prompts,), at least 0
         Most tokens to add to each.
     end : int or None
         A token that ends its sequence; it is kept.
@@ -40,12 +40,14 @@ def greedy(
     Finished sequences leave the batch, so that a step costs what is still going on.
     """
     n = len(prompts)
-    tokens, log_prob = np.full((n, max_length), -1, np.int64), np.zeros(n)
-    rows, last = np.arange(n), np.array([prompt[-1] for prompt in prompts], np.int64)
-    if not n:
+    limits = np.broadcast_to(np.asarray(max_length, np.int64), (n,))
+    longest = int(limits.max(initial=0))
+    tokens, log_prob = np.full((n, longest), -1, np.int64), np.zeros(n)
+    rows, last = np.flatnonzero(limits > 0), np.array([prompt[-1] for prompt in prompts], np.int64)
+    if not rows.size:
         return tokens[:, :0], log_prob
-    state = model.start([prompt[:-1] for prompt in prompts])
-    for t in range(max_length):
+    last, state = last[rows], model.select(model.start([prompt[:-1] for prompt in prompts]), rows)
+    for t in range(longest):
         log_probs, state = model.step(last, state)
         values = np.asarray(log_probs)
         last = values.argmax(axis=1)
@@ -53,7 +55,7 @@ def greedy(
         possible = gain > -np.inf
         tokens[rows[possible], t] = last[possible]
         log_prob[rows[possible]] += gain[possible]
-        goes_on = np.flatnonzero(possible & (last != (-1 if end is None else end)))
+        goes_on = np.flatnonzero(possible & (last != (-1 if end is None else end)) & (t + 1 < limits[rows]))
         if not goes_on.size:
             break
         if goes_on.size < rows.size:

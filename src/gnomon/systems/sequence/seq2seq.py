@@ -251,25 +251,26 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         texts: list[str] = []
         for begin in range(0, len(sources), ROWS):
             some = sources.take(slice(begin, begin + ROWS))
-            longest = int(2 * some.lengths.max() + 10) if most is None else most
+            # of each its own: a translation does not depend on what else is translated
+            limits = 2 * some.lengths + 10 if most is None else np.full(len(some), most)
             ids = self._search(
-                some, method, how_many(width, "width"), length_penalty, longest, noise.part(begin, begin + len(some))
+                some, method, how_many(width, "width"), length_penalty, limits, noise.part(begin, begin + len(some))
             )
             texts += [detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit) for row in ids]
         return texts
 
     def _search(
-        self, sources: Ragged, method: str, width: int, alpha: float, longest: int, noise: Any
+        self, sources: Ragged, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
     ) -> list[NDArray[np.int64]]:
         model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
         if method == "beam":
-            found = beam_search(model, prompts, width, max_length=longest, end=EOS, alpha=alpha)
+            found = beam_search(model, prompts, width, max_length=limits, end=EOS, alpha=alpha)
             return [np.array(best[0].tokens if best else (), np.int64) for best in found]
         if method == "greedy":
-            rows, _ = greedy(model, prompts, max_length=longest, end=EOS)
+            rows, _ = greedy(model, prompts, max_length=limits, end=EOS)
         else:
             # the whole batch is drawn together: its memory is one with the decoder's
-            rows = ancestral(model, prompts, noise, max_length=longest, vocabulary_size=1, end=EOS)
+            rows = ancestral(model, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
         return [row[row >= 0] for row in rows]
 
     def alignment(self, X: Any) -> list[NDArray[np.float64]]:
