@@ -205,7 +205,7 @@ def test_adams_first_step_has_the_size_of_the_rate() -> None:
 
 @pytest.mark.parametrize("recipe", [Adagrad(), RMSprop(), Adadelta(decay=0.7), Adam(), AdamW(), SGD(momentum=0.9)])
 def test_the_defaults_are_torchs_formulas(recipe: Optimizer) -> None:
-    """Against torch's own optimizer, made by hand, to the bit."""
+    """Against torch's own optimizer, made by hand; to the bit, but for Adam's, which gnomon takes in one kernel."""
     options: dict[type, Any] = {
         Adagrad: lambda p: torch.optim.Adagrad(p, 0.1),
         RMSprop: lambda p: torch.optim.RMSprop(p, 0.1, alpha=0.9),
@@ -219,7 +219,8 @@ def test_the_defaults_are_torchs_formulas(recipe: Optimizer) -> None:
     for g, seen in zip(GRADIENTS, run(recipe, given, START, 0.1, 12), strict=True):
         parameter.grad = torch.from_numpy(g.copy())
         peer.step()
-        assert np.array_equal(parameter.detach().numpy(), seen)
+        apart = 1e-13 if isinstance(recipe, Adam | AdamW) else 0.0
+        np.testing.assert_allclose(parameter.detach().numpy(), seen, rtol=apart, atol=apart)
 
 
 @pytest.mark.spec("LIN-22", "LIN-04")
