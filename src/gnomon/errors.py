@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["Diverged", "UserError", "UserTypeError", "UserValueError", "counted", "nearest", "shown", "unknown"]
+__all__ = [
+    "Diverged", "NoColumn", "UserError", "UserTypeError", "UserValueError", "counted", "nearest", "shown", "unknown",
+]  # fmt: skip
 
 
 class UserError(Exception):
@@ -60,6 +62,10 @@ class UserError(Exception):
 
 class UserValueError(UserError, ValueError):
     """A value that cannot be used."""
+
+
+class NoColumn(UserValueError):
+    """A column that the data does not have."""
 
 
 class UserTypeError(UserError, TypeError):

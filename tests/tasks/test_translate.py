@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,31 @@ def test_files_of_two_columns(tmp_path):
     file.write_text("one two\tzwei\nthree\n", "utf-8")
     with pytest.raises(UserValueError, match=r"must have 2 columns, got 1 \(pairs.tsv, line 2\)"):
         task("translate").read(file)
+
+
+@pytest.mark.parametrize("header", ["source\ttarget", "SRC\t tgt", "question\tanswer"])
+def test_a_header_is_no_pair(tmp_path, header):
+    file = tmp_path / "pairs.tsv"
+    file.write_text(f"\n{header}\none\tzwei\nsource\ttarget\n", "utf-8")
+    assert task("translate").read(file).pairs == (("one", "zwei"), ("source", "target"))
+
+
+def test_files_that_hold_no_pairs(tmp_path):
+    """A pipe would be waited for; a separator of lines within a text ends no pair."""
+    (tmp_path / "u.tsv").write_text("a\u2028b\tc\x0cd\n", "utf-16")
+    assert task("translate").read(tmp_path / "u.tsv").pairs == (("a\u2028b", "c\x0cd"),)
+    os.mkfifo(tmp_path / "pipe.tsv")
+    (tmp_path / "header.tsv").write_text("source\ttarget\n")
+    (tmp_path / "blank.tsv").write_text("\n\n")
+    for name, said in [
+        ("pipe.tsv", "must be a regular file"), ("header.tsv", "at least 1 pair, got 0"), ("", "this is a folder"),
+        ("blank.tsv", "at least 1 pair, got 0"), ("none.tsv", "file not found"),
+    ]:  # fmt: skip
+        with pytest.raises(UserValueError, match=said):
+            task("translate").read(tmp_path / name)
+    for name in ("", "daets"):
+        with pytest.raises(UserValueError, match=f"no data set and no file '{name}'"):
+            task("translate").read(name)
 
 
 def test_the_baseline_says_the_most_frequent_target():

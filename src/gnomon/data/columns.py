@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gnomon.errors import UserValueError, nearest
+from gnomon.errors import NoColumn, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
@@ -96,10 +96,10 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
     except ValueError:
         close = nearest(str(column), list(columns)) or list(columns[:6])
         remedy = f"did you mean {', '.join(map(repr, close))}?"
-        raise UserValueError(f"no column {column!r}", f"{name}, {parameter}", remedy) from None
+        raise NoColumn(f"no column {column!r}", f"{name}, {parameter}", remedy) from None
     if not -len(columns) <= place < len(columns):
         remedy = f"choose from 0 ... {len(columns) - 1}"
-        raise UserValueError(f"no column number {place}", f"{name}, {parameter}", remedy)
+        raise NoColumn(f"no column number {place}", f"{name}, {parameter}", remedy)
     return place % len(columns)
 
 

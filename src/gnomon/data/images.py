@@ -88,7 +88,8 @@ def _files(folder: Path) -> tuple[list[Path], NDArray[np.int64] | None, tuple[st
     inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     folders = [path for path in inside if path.is_dir()]
     if not inside:
-        raise UserValueError("the folder is empty", str(folder), "put one folder of images for each class into it")
+        remedy = "name a file, or put one folder of images for each class into it"
+        raise UserValueError("the folder is empty", str(folder), remedy)
     if not folders:
         return _images(folder, folder), None, None
     other = next((path for path in inside if not path.is_dir()), None)

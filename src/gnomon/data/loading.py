@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.names import BUILTIN
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import NoColumn, UserTypeError, UserValueError, nearest
 
-__all__ = ["load"]
+__all__ = ["load", "located"]
 
 
 def load(
@@ -48,22 +48,33 @@ def load(
             raise UserValueError(f"{name_or_file} has its own target", "target", "leave target out")
         data = builtin(name_or_file)
         return data if columns is None else _choose(data, columns)
+    from gnomon.data.readers import read
+
+    return read(located(name_or_file), target=target, columns=columns)
+
+
+def located(name_or_file: str | os.PathLike[str]) -> Path:
+    """The file that is meant where no built-in set is.
+
+    Raises
+    ------
+    UserError
+        What is neither, with the nearest name of a set.
+    """
     try:
         path = Path(name_or_file)
     except TypeError:
         what = f"data must be a name or a file, got a {type(name_or_file).__name__}"
         raise UserTypeError(what, "data", "give a name or a path; arrays go to a system's fit as they are") from None
     try:
-        there = path.exists()
+        there = str(name_or_file) != "" and path.exists()  # "" is no name of the folder that one is in
     except OSError as error:
         raise UserValueError(f"no file has this name ({error.strerror})", f"{path.name[:40]}...", "check it") from None
     if not there and path.name == str(name_or_file) and not path.suffix:
         close = nearest(path.name, list(BUILTIN))
         remedy = f"did you mean {close[0]!r}?" if close else f"built in are {', '.join(BUILTIN)}"
         raise UserValueError(f"no data set and no file {path.name!r}", "", remedy)
-    from gnomon.data.readers import read
-
-    return read(path, target=target, columns=columns)
+    return path
 
 
 def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
@@ -71,11 +82,11 @@ def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
     from dataclasses import replace
 
     if data.X is None:
-        raise UserValueError("the data is not a table and has no columns", data.name, "leave columns out")
+        raise NoColumn("the data is not a table and has no columns", data.name, "leave columns out")
     for column in columns:
         if column not in data.columns:
             close = nearest(column, data.columns) or list(data.columns[:6])
-            raise UserValueError(f"no column {column!r}", data.name, f"did you mean {', '.join(map(repr, close))}?")
+            raise NoColumn(f"no column {column!r}", data.name, f"did you mean {', '.join(map(repr, close))}?")
     places = [data.columns.index(column) for column in columns]
     source = {**data.source, "columns": list(columns)}
     return replace(data, X=data.X[:, places], columns=tuple(columns), images=None, levels=data.levels, source=source)

@@ -16,7 +16,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import NoColumn, UserTypeError, UserValueError
 
 __all__ = ["choose", "open_table", "read"]
 
@@ -129,7 +129,7 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
         Either of them is given.
     """
     if source["target"] is not None or source["columns"] is not None:
-        raise UserValueError(f"{what} has no columns", name, "leave target and columns out")
+        raise NoColumn(f"{what} has no columns", name, "leave target and columns out")
 
 
 def _read_images(folder: Path, source: dict[str, Any]) -> Dataset:

@@ -112,6 +112,8 @@ class Pairs(Domain):
         What strings are cut into.
     source, target : Vocabulary, optional
         Ids of the tokens on each side; `learn` finds them.
+    longest : int, optional
+        Tokens that a side may have; any number where left out.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Pairs(Domain):
     unit: Unit = "word"
     source: Vocabulary | None = field(default=None, compare=False)
     target: Vocabulary | None = field(default=None, compare=False)
+    longest: int | None = field(default=None, compare=False)
     is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "pairs of texts"
     view: ClassVar[str] = "pairs"
@@ -150,7 +153,21 @@ class Pairs(Domain):
                     f"a pair must be (source, target), got {pair!r:.60}", f"pair {place}", "give two texts"
                 )
         sides = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        return sentences(sides[0], self.unit), sentences(sides[1], self.unit)
+        sources, targets = sentences(sides[0], self.unit), sentences(sides[1], self.unit)
+        self._refuse_long(sources, "source")
+        self._refuse_long(targets, "target")
+        return sources, targets
+
+    def _refuse_long(self, side: Text, name: str) -> None:
+        """Refuse a text that would be read for minutes without a sign of life."""
+        limit = np.inf if self.longest is None else self.longest
+        place = next((place for place, one in enumerate(side) if len(one) > limit), None)
+        if place is not None:
+            n = len(side[place])
+            raise UserValueError(
+                f"a {name} must have at most {self.longest} {self.unit}s, got {n}", f"pair {place}",
+                f"cut it, or allow longest={n}: time and memory grow with the longest text",
+            )  # fmt: skip
 
     def learn(self, X: Any, min_count: int = 1) -> Self:
         """The domain with the vocabularies of both sides."""
@@ -168,7 +185,9 @@ class Pairs(Domain):
         """Ids of sources alone, as a fitted system is asked about them."""
         if self.source is None:
             raise TypeError("ids need vocabularies: use learn(X) first")
-        return encode(sentences(X, self.unit), self.source)
+        found = sentences(X, self.unit)
+        self._refuse_long(found, "source")
+        return encode(found, self.source)
 
     def columns(self, X: Any, field: Any) -> Any:
         """Texts have no columns."""

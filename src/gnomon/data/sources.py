@@ -62,7 +62,8 @@ def check_file(file: Path, *, limit: int | None = None) -> None:
     packed = file.suffix.lower() == ".gz"
     if kind(file) not in (PACKABLE if packed else READABLE):
         ending = "".join(file.suffixes[-2:]) if packed else file.suffix
-        raise UserValueError(f"files of kind {ending or 'without an ending'} cannot be read", str(file), kinds)
+        what = f"files of kind {ending}" if ending else "files without an ending"
+        raise UserValueError(f"{what} cannot be read", str(file), kinds)
     if not file.is_file():
         raise UserValueError("the path must be a regular file", str(file), "copy its content into a file")
     size = file.stat().st_size

@@ -47,7 +47,7 @@ def _pair(X: ArrayLike, Y: ArrayLike, least: int = 2) -> tuple[Floats, Floats]:
         raise UserValueError(f"Y must have {x.shape[1]} columns, got {y.shape[1]}", "Y", "give samples of one kind")
     for rows, name in ((x, "X"), (y, "Y")):
         if len(rows) < least:
-            raise UserValueError(f"{name} must have at least {least} rows, got {len(rows)}", name)
+            raise UserValueError(f"{name} must have at least {least} rows, got {len(rows)}", name, "give more")
         if not np.isfinite(rows).all():
             raise UserValueError(f"{name} must be finite, got {rows[~np.isfinite(rows)][0]}", name, "drop such rows")
     return x, y

@@ -14,7 +14,7 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
-from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
@@ -63,9 +63,15 @@ def other_data(
     recipe: Mapping[str, Any], name: str, goal: Task, *, target: str | int | None, columns: Sequence[str] | None
 ) -> Dataset:
     """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
-    if columns is None:
-        columns = recipe.get("features")
-    return goal.read(name, target=target, columns=columns)
+    if columns is not None:
+        return goal.read(name, target=target, columns=columns)
+    fitted = recipe.get("features")
+    try:
+        return goal.read(name, target=target, columns=fitted)
+    except NoColumn as error:
+        listed = ", ".join(map(repr, (fitted or [])[:6])) + (", ..." if len(fitted or []) > 6 else "")
+        remedy = f"the fit needs {listed}" + ("" if target is None else f", and the target {target!r}")
+        raise NoColumn(error.what, error.where.removesuffix(", columns"), remedy) from None
 
 
 def parts(spec: DataSpec, system: System) -> tuple[Dataset, Dataset | None]:

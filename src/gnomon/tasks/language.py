@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon.data.dataset import Dataset
+from gnomon.data.loading import located
+from gnomon.data.names import BUILTIN
+from gnomon.data.sources import kind
+from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
 
@@ -12,6 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Language"]
+
+NO_TEXT = (".csv", ".tsv", ".tab", ".parquet", ".npy", ".npz")
+"""Endings of tables."""
 
 
 class Language(Task):
@@ -23,6 +32,19 @@ class Language(Task):
     primary: ClassVar[str] = "log_likelihood"
     verbs: ClassVar[tuple[str, ...]] = ("log_prob", "perplexity", "generate", "sample")
     example_data: ClassVar[str] = "python-reference"
+
+    def read(
+        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    ) -> Dataset:
+        """A text by name, or from a .txt file or the texts of a .jsonl file."""
+        if name not in BUILTIN:
+            file = located(name)
+            if file.is_dir() or kind(file) in NO_TEXT:
+                what = "a folder" if file.is_dir() else f"a {kind(file)} file"
+                raise UserValueError(
+                    f"a text must be a .txt or .jsonl file, got {what}", str(name), "write a sentence on each line"
+                )
+        return super().read(name, target=target, columns=columns)
 
     def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
         """That it is a text; the reader has said all that can be wrong with its lines."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gnomon.data import sources
 from gnomon.data.dataset import Dataset
-from gnomon.data.loading import load
+from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
 from gnomon.data.text import Unit, detokenize
 from gnomon.errors import UserValueError
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Commonest", "Translate"]
+
+HEADERS = {
+    ("source", "target"), ("src", "tgt"), ("src", "trg"), ("source_text", "target_text"), ("input", "output"),
+    ("input", "target"), ("source", "translation"), ("original", "translation"), ("question", "answer"), ("x", "y"),
+}  # fmt: skip
+"""First lines that name the columns of a file of pairs, in lower case."""
 
 
 class Commonest:
@@ -71,7 +78,9 @@ class Translate(Task):
     def read(
         self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
     ) -> Dataset:
-        """Pairs by name, or from a file with two columns set apart by a tab: source and target, no header.
+        """Pairs by name, or from a file with two columns set apart by a tab: source and target.
+
+        A first line that names the columns (source and target, src and tgt, input and output ...) is no pair.
 
         Parameters
         ----------
@@ -83,7 +92,8 @@ class Translate(Task):
             return load(name, target=target, columns=columns)
         if target is not None or columns is not None:
             raise UserValueError("pairs have no target column to name", str(name), "give two columns: source, target")
-        return Dataset(Path(name).name, pairs=_pairs(Path(name)), source={"name": str(name)})
+        file = located(name)
+        return Dataset(file.name, pairs=_pairs(file), source={"name": str(name)})
 
     def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
         """Pairs of texts."""
@@ -103,17 +113,24 @@ class Translate(Task):
 
 
 def _pairs(file: Path) -> tuple[tuple[str, str], ...]:
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserValueError(f"cannot read {file}", " ".join(str(error).split())[:80], "give a text in UTF-8") from None
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        parts = line.split("\t")
-        if len(parts) != 2:
-            where = f"{file.name}, line {number}"
-            raise UserValueError(f"a line must have 2 columns, got {len(parts)}", where, "set them apart by one tab")
-        rows.append((parts[0], parts[1]))
+    """The pairs of a file; every line that is not blank is one, but for a header."""
+    sources.check_file(file)
+    rows: list[tuple[str, str]] = []
+    for first, block in sources.blocks(file):
+        for number, line in enumerate(block.decode().split("\n"), first):
+            if not line.strip():
+                continue
+            parts = line.split("\t")
+            if len(parts) != 2:
+                where = f"{file.name}, line {number}"
+                what = f"a line must have 2 columns, got {len(parts)}"
+                raise UserValueError(what, where, "set them apart by one tab")
+            if rows or not _is_header(*parts):
+                rows.append((parts[0], parts[1]))
+    if not rows:
+        raise UserValueError("there must be at least 1 pair, got 0", file.name, "give a source, a tab and its target")
     return tuple(rows)
+
+
+def _is_header(left: str, right: str) -> bool:
+    return (left.strip().casefold(), right.strip().casefold()) in HEADERS

@@ -337,3 +337,17 @@ def test_default_unit_pairs_of_lists_and_refusals():
         fitted.translate(["one"], method="best")
     with pytest.raises(UserValueError, match="weights"):
         gnomon.Seq2Seq().fit(pairs, sample_weight=np.ones(16))
+
+
+def test_texts_that_would_take_minutes_are_refused():
+    pairs = [("ab", "ba"), ("a", "a"), ("abb", "bba"), ("b", "b")]
+    fitted = gnomon.Seq2Seq(n_hidden=4, n_embedding=2, epochs=1, longest=3, random_state=0).fit(pairs)
+    for call in (fitted.translate, fitted.predict):
+        with pytest.raises(UserValueError, match=r"a source must have at most 3 chars, got 4 \(pair 1\); cut it, or"):
+            call(["abb", "abba"])
+    with pytest.raises(UserValueError, match=r"a target must have at most 3 chars, got 5 \(pair 0\)"):
+        fitted.log_prob([("a", "babab")])
+    for data in ({"X": [*pairs, ("a" * 1001, "b")]}, {"X": pairs, "validation": [("b", "a" * 1001)]}):
+        with pytest.raises(UserValueError, match="must have at most 1000 chars, got 1001"):
+            gnomon.Seq2Seq(n_hidden=4, n_embedding=2, epochs=1).fit(**data)
+    assert gnomon.Seq2Seq(longest=None).domain.check([("a" * 5000, "b")])

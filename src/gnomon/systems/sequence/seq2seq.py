@@ -109,6 +109,9 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
 
     unit: Annotated[Literal["word", "char", "byte"], Doc("What strings are cut into.")] = "char"
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
+    longest: Annotated[
+        int | None, "[1, inf)", Doc("Tokens that a source or a target may have; None takes any, at any cost.")
+    ] = 1000
     attention: Annotated[str | Recipe, Doc("What the decoder sees of the source; see `gnomon.nn.attention`.")] = (
         "additive"
     )
@@ -132,10 +135,10 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
     @property
     def domain(self) -> Pairs:
         """Pairs of texts cut into tokens by `unit`."""
-        return Pairs(self.unit)
+        return Pairs(self.unit, longest=self.longest)
 
     def known_domain(self) -> Pairs:
-        return Pairs(self.unit, self.source_vocabulary_, self.target_vocabulary_)
+        return Pairs(self.unit, self.source_vocabulary_, self.target_vocabulary_, self.longest)
 
     @property
     def source_vocabulary_(self) -> Vocabulary:
@@ -159,7 +162,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         return Examples(domain.ingest(X), shared={"source": domain.source, "target": domain.target})
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
-        domain = Pairs(self.unit, examples.shared["source"], examples.shared["target"])
+        domain = Pairs(self.unit, examples.shared["source"], examples.shared["target"], self.longest)
         return Examples(domain.ingest(validation), shared=examples.shared)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
