@@ -84,6 +84,8 @@ def test_the_gradient_goes_to_the_first_of_equal_places_and_indices_invert():
     x = torch.zeros(1, 1, 4, 4, requires_grad=True)
     MaxPooling().build(2)(x).sum().backward()
     assert x.grad[0, 0].tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
+    (slope,) = torch.autograd.grad(GlobalPool("max")(x).sum(), x)
+    assert slope.flatten().tolist() == [1.0, *[0.0] * 15]
     y = torch.from_numpy(random.permutation(np.arange(1.0, 17)).reshape(1, 1, 4, 4))
     pooled, index = nn.MaxPool2d(2, return_indices=True)(y)
     back = nn.MaxUnpool2d(2)(pooled, index)

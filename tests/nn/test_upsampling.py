@@ -76,6 +76,8 @@ def test_unpooling_to_an_odd_size():
     out = Unpool2d(2)(x, (7, 5))
     assert out.shape == (1, 1, 7, 5) and torch.equal(functional.max_pool2d(out, 2), x)
     assert not out[..., 6, :].any() and not out[..., :, 4].any()
+    for size in ((7, 4), (6, 5)):  # a rest on one axis alone
+        assert torch.equal(Unpool2d(2)(x, size), out[..., : size[0], : size[1]])
     with pytest.raises(UserValueError, match="size must pool to 3 x 2, got 9 x 5"):
         Unpool2d(2)(x, (9, 5))
 

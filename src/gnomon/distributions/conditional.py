@@ -126,8 +126,6 @@ def running_sums(p: Floats) -> Floats:
     total = np.cumsum(p, -1)
     with np.errstate(invalid="ignore"):
         total /= total[..., -1:].copy()
-    last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)
-    total[np.arange(p.shape[-1]) >= last[..., None]] = 1.0
     return total
 
 
