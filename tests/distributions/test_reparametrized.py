@@ -211,6 +211,19 @@ def test_the_slope_of_a_gamma_number_is_an_integral_to_ten_digits(a, x):
 
 
 @pytest.mark.spec("GEN-068")
+def test_the_slope_of_a_gamma_number_below_the_least_double():
+    """There P is x^a / Gamma(a + 1), so at held mass u log x = (log u + log Gamma(a + 1)) / a."""
+    for a, log_u in ((0.01, -4.0), (0.02, -9.0)):
+
+        def log_x(a, log_u=log_u):
+            return (log_u + math.lgamma(a + 1)) / a
+
+        difference = (log_x(a + 1e-7) - log_x(a - 1e-7)) / 2e-7
+        assert log_x(a) < -300
+        assert float(log_gamma_slope(np.array(a), np.array(log_x(a)))) == pytest.approx(difference, rel=1e-7)
+
+
+@pytest.mark.spec("GEN-068")
 def test_dirichlet_vectors_have_torchs_gradient_in_mean():
     """A vector has several right derivatives; their mean over draws is that of the expectation, in closed form."""
     a, cost = torch.tensor([0.4, 1.5, 3.0], dtype=F64), torch.tensor([1.0, -2.0, 0.5], dtype=F64)

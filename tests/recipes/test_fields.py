@@ -16,8 +16,10 @@ from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc, Fields, declarations, type_words
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
+from gnomon.recipes.source import SourceModule
 from gnomon.system.fields import HasDtype, Seeded, TrainedByGradient
-from gnomon.training.optimizers import Adam
+from gnomon.training.optimizers import Adam, Optimizer
+from gnomon.training.schedules import Schedule
 
 
 class Machine(TrainedByGradient, HasDtype, Seeded, BaseEstimator):
@@ -118,6 +120,34 @@ def test_a_recipe_as_default_is_documented_by_what_is_not_at_its_own_defaults():
 def test_a_constructor_that_is_written_stays():
     assert Written(width=2).width == 2 and Below(width=3).width == 3
     assert Below.__doc__ == "Has it from its base."
+
+
+class Said(Fields):
+    """What a class says of its fields."""
+
+    slots: ClassVar[Any] = {"part": Optimizer, "other": Optimizer}
+    acts_with: ClassVar[Any] = {"a": {"b": 1}, "c": {"b": 2}}
+    inert_fields: ClassVar[Any] = {"d": "for one reason"}
+
+
+class SaidAgain(Said):
+    """What it says anew."""
+
+    slots: ClassVar[Any] = {"part": Schedule}
+    acts_with: ClassVar[Any] = {"a": {"b": 3}}
+    inert_fields: ClassVar[Any] = {"d": "for another"}
+
+
+def test_what_a_class_says_again_replaces_what_its_bases_say(tmp_path):
+    assert SaidAgain.slots == {"part": Schedule, "other": Optimizer}
+    assert SaidAgain.acts_with == {"a": {"b": 3}, "c": {"b": 2}}
+    assert SaidAgain.inert_fields == {"d": "for another"} and Said.inert_fields == {"d": "for one reason"}
+    # and what is read of the source agrees
+    head = "".join(f"from {one.__module__} import {one.__name__}\n" for one in (Fields, Optimizer, Schedule))
+    (tmp_path / "said.py").write_text(head + inspect.getsource(Said) + inspect.getsource(SaidAgain))
+    module = SourceModule("said", tmp_path / "said.py")
+    places = {"part": "gnomon.training.schedules:Schedule", "other": "gnomon.training.optimizers:Optimizer"}
+    assert module.mapping(module.own["SaidAgain"], "slots") == places
 
 
 @pytest.mark.parametrize(
