@@ -140,6 +140,25 @@ def test_the_mean_weight_is_unbiased_and_the_bound_is_that_of_the_enumeration():
         assert abs(many.value[i] - exact) < 4.5 * many.stderr[i]
 
 
+class Coin:
+    """One bit z of chance 0.3, q a fair one; x changes nothing: the weights are 0.6 and 1.4."""
+
+    def log_joint(self, x, z):
+        return np.log(np.where(z == 1, 0.3, 0.7))
+
+    def infer(self, x, noise):
+        return noise.bernoulli_logits(np.zeros(len(x))), np.full(len(x), math.log(0.5))
+
+
+def test_the_bias_is_that_of_the_enumeration():
+    """log p(x) = 0; E log mean w over the binomial number of ones among 40 draws, to the order of 1 / K^2."""
+    ones = np.arange(41)
+    gap = stats.binom.pmf(ones, 40, 0.5) @ np.log((0.6 * ones + 1.4 * (40 - ones)) / 40)
+    found = latent_log_prob(Coin(), Coin(), np.zeros((2000, 1)), 40, Noise(0, "iw"))
+    assert -0.16 / 80 * 1.1 < gap < -0.16 / 80  # half the squared coefficient of variation by K, by hand
+    assert found.bias.mean() == pytest.approx(gap, rel=0.05)
+
+
 @pytest.mark.spec("INF-10")
 def test_the_errors_and_the_gap_it_reports():
     """500 estimates with K = 50: their scatter is the reported error, their mean lies below by the reported bias."""
