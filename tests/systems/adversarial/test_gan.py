@@ -193,6 +193,21 @@ def test_every_payoff_moves_the_generator(objective):
     assert np.isfinite(made).all() and maximum_mean_discrepancy(ring(300, seed=1), made) < 0.3
 
 
+def test_rows_without_weight_set_no_scale():
+    X = np.array([[0.0, 2.0], [1.0, 4.0], [3.0, 10.0], [-500.0, 900.0]])
+    used, weight = X[:3], np.array([1.0, 1.0, 2.0, 0.0])
+    wide, plain = (
+        GAN(n_latent=1, scaling=scaling, max_updates=1, dtype="float64", random_state=0).fit(X, sample_weight=weight)
+        for scaling in ("range", "standard")
+    )
+    assert (wide.model_.shift == 5).all() and (wide.model_.scale == 5).all()  # 0 to 10, of all columns
+    mean = np.average(used, axis=0, weights=weight[:3])
+    deviation = np.sqrt(np.average((used - mean) ** 2, axis=0, weights=weight[:3]))
+    assert np.allclose(plain.model_.shift, mean) and np.allclose(plain.model_.scale, deviation)
+    scaled = plain.model_.scaled(torch.from_numpy(used))
+    assert np.allclose(scaled, (used - mean) / deviation) and np.allclose(plain.model_.rows(scaled), used)
+
+
 def test_a_network_of_ones_own():
     def network(inputs, outputs, shape, dtype):
         return nn.Sequential(nn.Linear(inputs, 8, dtype=dtype), nn.Tanh(), nn.Linear(8, outputs, dtype=dtype))
