@@ -75,6 +75,9 @@ def test_other_columns_are_refused_in_one_line(name):
     verb = next(getattr(fitted, one) for one in ("predict", "transform", "score") if hasattr(fitted, one))
     with pytest.raises(UserValueError, match=r"unseen at fit time: - z.*give the columns of the fit$"):
         verb(frame.rename(columns={"a": "z"}))
+    with pytest.raises(UserError, match="must all be text or all be something else, got int and str") as caught:
+        verb(frame.set_axis(["a", 1, 2, 3, 4], axis=1))
+    assert len(str(caught.value)) < 200
     with pytest.raises(UserValueError, match="expecting 5 features"):
         case(name).fitted.score(X[:, :2], y)
 

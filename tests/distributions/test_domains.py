@@ -202,6 +202,10 @@ def test_labels_of_every_kind(y, classes):
         (np.array(["a", 1], object), ["must be all text or all numbers", "row 1"]),
         ([[1, 2], [3, 4]], ["1d array", "one label per row"]),
         ([1, 2], ["2 labels for 3 rows"]),
+        ([[1], [1, 2], [3]], ["y is ragged", "one label per row"]),
+        (sparse.csr_matrix([[1], [2], [3]]), ["y must be dense"]),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), ["contains NaN", "row 1"]),
+        (np.ma.array(["a", "b", "c"], mask=[0, 0, 1]), ["contains NaN or None", "row 2"]),
     ],
 )
 def test_labels_that_cannot_be_used(y, parts):
@@ -225,6 +229,8 @@ def test_what_lies_under_a_mask_is_no_data():
         with pytest.raises(UserValueError, match=r"NaN.*row 0, column 1"):
             Real().check(given)
     assert masked.data[0, 1] == 9
+    with pytest.raises(UserValueError, match="'a' in X is text"):
+        Real(allow_missing=True).check(np.ma.array([["a", "b"]], mask=[[0, 1]]))
     assert np.array_equal(Real().check(np.ma.masked_array([[1.0, 9.0]])), [[1, 9]])
 
 
@@ -256,6 +262,9 @@ def test_labels_that_pandas_and_complex_numbers_make_hard():
         ([0.0, 0.0, 0.0], ["non-zero"]),
         ([1e300, 1.0, 1.0], ["inf in float32", "scale"]),
         ([1e-44, 0.0, 0.0], ["in float32", "scale"]),
+        ([1e20, 0.0, 0.0], ["from 1e-19 to 1e+19", "in float32", "scale"]),
+        ([[1], [1, 2], [3]], ["ragged"]),
+        (np.ma.array([1.0, 1.0, 1.0], mask=[0, 1, 0]), ["nan", "row 1"]),
     ],
 )
 def test_weights_that_cannot_be_used(given, parts):

@@ -199,3 +199,10 @@ def test_text():
     assert "nan" in str(Score.from_pointwise([2.0]))
     assert "pointwise" not in repr(Score.from_pointwise([1.0, 2.0]))
     assert Score.from_pointwise([1.0, 2.0]) == Score.from_pointwise([1.0, 2.0])
+
+
+def test_the_error_of_large_values_is_that_of_small_ones_times_their_unit(rng):
+    values = rng.normal(size=50)
+    small, large, least = (Score.from_pointwise(values * unit) for unit in (1.0, 2.0**700, 2.0**-700))
+    assert large.stderr == small.stderr * 2.0**700
+    assert least.stderr == small.stderr * 2.0**-700

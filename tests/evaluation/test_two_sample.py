@@ -143,3 +143,8 @@ def test_scores_of_samples_are_the_tests_with_the_errors_of_new_rows():
 def test_what_cannot_be_compared(make, told):
     with pytest.raises(UserValueError, match=told):
         make()
+
+
+def test_rows_beyond_single_precision_are_told_apart():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    assert classifier_test(x, x * 1e90, Noise(0, "test")).statistic > 0.9

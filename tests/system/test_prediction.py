@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.dummy import DummyRegressor
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
@@ -50,6 +51,13 @@ def test_whole_numbers_are_numbers(y):
         ([[1, 2], [3, 4], [5, 6]], "one number per row"),
         ([1, 2], "2 targets for 3 rows"),
         (None, "y to be passed"),
+        ("abc", "value 'abc' in y is text"),
+        (np.arange(3).astype("m8[s]"), "row 0"),
+        (np.array([1, np.timedelta64(3, "s"), 2], object), "argument must be numbers.*row 1"),
+        ([[1], [1, 2], [3]], "y is ragged"),
+        (sparse.csr_matrix([[1.0], [2.0], [3.0]]), "y must be dense"),
+        (np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]), r"contains NaN \(row 1\)"),
+        (np.ma.array([1, 2, 3], mask=[0, 0, 1]), r"contains NaN \(row 2\)"),
     ],
 )
 def test_what_is_no_target_is_refused_in_one_line_with_its_row(y, words):

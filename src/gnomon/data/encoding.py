@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.contracts import Group, State
 from gnomon.data.steps import PreprocessingStep
-from gnomon.distributions.arrays import Floats, row_weights
+from gnomon.distributions.arrays import Floats, plain, row_weights
 from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["Indicators"]
@@ -166,7 +166,7 @@ def _columns(X: Any) -> list[Column]:
     """Columns of numbers as float64, of text as text."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise UserTypeError("Sparse data was passed for X, but dense data is required", "X", "use X.toarray()")
-    array = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    array = plain(X, "X", "give every row the same columns")
     if array.ndim != 2 or not array.shape[1]:
         what = f"Expected 2D array, got shape {array.shape}"
         raise UserValueError(what, "X", "Reshape your data: one row per example, one column per variable")

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from gnomon.data.interactions import Ids
 from gnomon.data.relations import Ratings
-from gnomon.distributions.arrays import column_names
+from gnomon.distributions.arrays import column_names, plain
 from gnomon.distributions.domains import Domain
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense
 
 __all__ = ["MetItems", "UserItems", "ids_of"]
@@ -266,7 +266,12 @@ def _from_objects(ids: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
     try:
-        array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values, dtype=np.float64)
+        array = plain(values, name, "give one number per record")
+        if array.dtype.kind in "cmM":
+            raise TypeError
+        array = array.astype(np.float64)
+    except UserError:
+        raise
     except (TypeError, ValueError):
         raise UserTypeError(f"ratings in {name} must be numbers", name, "give one number per record") from None
     if array.shape != (n,):

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["column_names", "first_cell", "place", "is_empty", "row_weights", "table"]
+__all__ = ["column_names", "first_cell", "is_empty", "place", "plain", "row_weights", "table"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -19,6 +19,8 @@ _COMPLEX = "use real and imaginary parts as columns"
 _NUMBERS = "convert the values to numbers, or leave them out"
 _SPARSE = "use '.toarray()' to convert to a dense array"
 _PLAIN_NUMBERS = (bool, int, float, np.number, np.bool_)
+_NO_NUMBERS = (np.complexfloating, np.timedelta64)
+"""What NumPy counts among its numbers all the same."""
 
 
 def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
@@ -80,6 +82,35 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
         return np.array(array, dtype=target, order="C", subok=False)
 
 
+def plain(values: Any, name: str, remedy: str = "give one value per row") -> np.ndarray[Any, Any]:
+    """A column (or a few of them) as an array; what it holds is left to the caller's checks.
+
+    Parameters
+    ----------
+    values : array-like, series, frame, tensor or masked array
+        What lies under a mask is no data: NaN there, None where it is no number.
+    name : str
+        What error messages call it.
+    remedy : str
+        What to do about values that are no column.
+
+    Raises
+    ------
+    UserValueError, UserTypeError
+        Rows of different lengths, a sparse matrix.
+    """
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise UserTypeError(f"{name} must be dense, got a sparse {type(values).__name__}", name, remedy)
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    if isinstance(values, np.ma.MaskedArray):
+        return _unmasked(values)
+    try:
+        return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    except ValueError:
+        raise UserValueError(f"{name} is ragged: its rows have different lengths", name, remedy) from None
+
+
 def is_empty(X: Any) -> bool:
     """Whether this is something of length 0; what has no length is left to the checks of tables."""
     return hasattr(X, "__len__") and np.ndim(X) > 0 and len(X) == 0
@@ -103,7 +134,8 @@ def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") 
     Raises
     ------
     UserValueError
-        Another length, a weight that is negative or no number, with its row, or a sum that is 0 or leaves the dtype.
+        Another length, a weight that is negative or no number, with its row, or a sum that is 0 or whose square leaves
+        the dtype.
 
     Examples
     --------
@@ -112,7 +144,7 @@ def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") 
     """
     if given is None:
         return np.ones(n, dtype)
-    values = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+    values = plain(given, name, "give one number per row")
     try:
         weight = np.array(values, np.float64) if values.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
@@ -132,10 +164,10 @@ def row_weights(given: Any, n: int, dtype: Any, *, name: str = "sample_weight") 
     with np.errstate(over="ignore"):
         weight = weight.astype(dtype)
         total = weight.sum()
-    if not np.finfo(dtype).tiny <= total < np.inf:
-        raise UserValueError(
-            f"{name} must have a finite positive sum, got {total} in {weight.dtype}", name, "scale them to about 1"
-        )
+    low, high = (10 ** (math.log10(float(end)) // 2) for end in (np.finfo(dtype).tiny, np.finfo(dtype).max))
+    if not low <= total <= high:  # squares of weights are summed too
+        what = f"{name} must have a sum from {low:.0e} to {high:.0e}, got {total} in {weight.dtype}"
+        raise UserValueError(what, name, "scale them to about 1")
     return weight
 
 
@@ -200,16 +232,18 @@ def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What lies under a mask is no data: NaN there, where there is a mask."""
+    """What lies under a mask is no data: NaN there, where there is a mask, and None among what is no number."""
     if not np.ma.is_masked(X):
         return np.asarray(X)
+    if X.dtype.kind not in "biufcO":
+        return np.where(np.ma.getmaskarray(X), None, np.ma.getdata(X).astype(object))
     kept = X.dtype if X.dtype.kind in "fcO" else np.float64
     return np.where(np.ma.getmaskarray(X), np.nan, np.ma.getdata(X)).astype(kept)
 
 
 def _from_objects(array: np.ndarray[Any, Any], name: str, names: list[str] | None) -> Floats:
     kinds = {type(cell) for cell in array.flat}
-    if all(issubclass(kind, _PLAIN_NUMBERS) and not issubclass(kind, np.complexfloating) for kind in kinds):
+    if all(issubclass(kind, _PLAIN_NUMBERS) and not issubclass(kind, _NO_NUMBERS) for kind in kinds):
         try:
             return array.astype(np.float64)
         except OverflowError:

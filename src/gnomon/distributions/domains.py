@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.distributions.arrays import Floats, column_names, first_cell, place, table
+from gnomon.distributions.arrays import Floats, column_names, first_cell, place, plain, table
 from gnomon.distributions.independent import BernoulliColumns, GaussianColumns, IndependentColumns
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense, Field
@@ -378,7 +378,7 @@ class Labels:
         if y is None:
             what = "this system requires y to be passed, but the target y is None"
             raise UserValueError(what, name, "give one label per row")
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = plain(y, name, "give one label per row")
         if labels.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
             labels = np.array(y, dtype=object)  # NumPy has made text of numbers
         if labels.dtype.kind == "c":

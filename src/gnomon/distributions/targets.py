@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.distributions.arrays import Floats
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.distributions.arrays import Floats, plain
+from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 
 __all__ = ["Target"]
 
@@ -63,7 +63,7 @@ class Target:
         if y is None:
             what = "this system requires y to be passed, but the target y is None"
             raise UserValueError(what, name, "give one number per row")
-        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        array = plain(y, name, "give one number per row")
         if array.dtype.kind in "USOmMV":
             array = self._numbers(array, name)
         if array.dtype.kind == "c":
@@ -101,23 +101,25 @@ class Target:
         for place, cell in np.ndenumerate(array):
             if cell is None or type(cell).__name__ == "NAType":
                 result[place] = math.nan
-            elif isinstance(cell, bool | int | float | np.bool_ | np.integer | np.floating):
+            elif _is_number(cell):
                 result[place] = _float(cell)
             else:
                 raise self._no_number(array, place, name)
         return result
 
     def _no_number(self, array: np.ndarray[Any, Any], place: tuple[int, ...], name: str) -> UserError:
-        cell = array[place]
-        if isinstance(cell, str | bytes | np.bytes_):
-            place = next((p for p, text in np.ndenumerate(array) if not _reads_as_number(text)), place)
+        cell, text = array[place], isinstance(array[place], str | bytes | np.bytes_)
+        if text:  # the first that does not even read as a number
+            place = next((p for p, one in np.ndenumerate(array) if not _reads_as_number(one)), place)
+        where = f"row {place[0]}" if place else name
+        if text:
             what = f"value {_plain_text(array[place])!r} in {name} is text, not a number"
-            return UserValueError(what, f"row {place[0]}", "name a column of numbers, or choose a classifier")
+            return UserValueError(what, where, "name a column of numbers, or choose a classifier")
         if isinstance(cell, complex | np.complexfloating):
-            return UserValueError(f"Complex data not supported: value {cell!r}", f"row {place[0]} of {name}")
+            return UserValueError(f"Complex data not supported: value {cell!r} in {name}", where, "use real parts")
         # the words "argument must be ... string ... number" are what scikit-learn's check_estimator looks for
-        what = f"argument must be numbers: {cell!r:.60} in {name} is neither a string nor a number"
-        return UserTypeError(what, f"row {place[0]}" if place else name, "give one number per row")
+        what = f"argument must be numbers: {shown(cell)} in {name} is neither a string nor a number"
+        return UserTypeError(what, where, "give one number per row")
 
     def _limited(self, y: Floats, limit: float, name: str) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -134,6 +136,12 @@ class Target:
         raise UserValueError(
             what, row, "choose a larger unit for the target" + ("" if limit > 1e15 else ", or float64")
         )
+
+
+def _is_number(cell: Any) -> bool:
+    """NumPy counts spans of time among its whole numbers."""
+    real = isinstance(cell, bool | int | float | np.bool_ | np.integer | np.floating)
+    return real and not isinstance(cell, np.timedelta64)
 
 
 def _float(number: Any) -> float:

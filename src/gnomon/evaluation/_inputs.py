@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import plain, row_weights
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserValueError, shown
 
-__all__ = ["Array", "Floats", "codes_of", "hits", "numbers", "pair", "probabilities", "weights"]
+__all__ = ["Array", "Floats", "codes_of", "hits", "numbers", "pair", "power_of_two", "probabilities", "weights"]
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ def pair(y: Any, predicted: Any) -> tuple[Array, NDArray[np.int64], NDArray[np.i
 
 def _plain(y: Any) -> NDArray[np.int64] | None:
     """Whole numbers and truth values as int64; None for what takes the long way."""
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    array = plain(y, "y", "give one label per row")
     return array.astype(np.int64) if array.ndim == 1 and array.dtype.kind in "bi" and array.size else None
 
 
@@ -117,7 +118,7 @@ def numbers(values: Any, name: str, *, n: int | None = None) -> Floats:
     UserValueError
         Another shape or length, text, or the first row that is not finite.
     """
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    array = plain(values, name, "give one number per row")
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise UserValueError(f"{name} must be one number per row, got {array.dtype} of shape {array.shape}", name)
     if n is not None and len(array) != n:
@@ -165,3 +166,9 @@ def hits(y: Any, predicted: Any) -> NDArray[np.bool_]:
     """Whether each prediction is right."""
     _, codes, others = pair(y, predicted)
     return codes == others
+
+
+def power_of_two(x: Floats) -> float:
+    """A power of two about as large as the largest absolute value, by which division is exact; 1 where all are 0."""
+    largest = float(np.abs(x).max(initial=0.0))
+    return 2.0 ** max(math.frexp(largest)[1] - 1, -1000) if 0 < largest < math.inf else 1.0

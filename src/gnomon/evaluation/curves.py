@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.distributions.arrays import plain
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import Floats
 from gnomon.evaluation.ranking import Ranking
@@ -68,7 +69,7 @@ def flags(y: Any, positive: Any = None) -> NDArray[np.bool_]:
     UserValueError
         Other labels without `positive`, an empty column.
     """
-    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    labels = plain(y, "y", "give one label per row")
     if labels.ndim != 1 or not labels.size:
         raise UserValueError.must("y", "be one label per row", labels)
     if positive is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
+from gnomon.evaluation._inputs import power_of_two
 
 __all__ = ["Kind", "Score", "Verdict"]
 
@@ -237,8 +238,9 @@ def _mean(x: NDArray[np.float64], w: NDArray[np.float64] | None) -> tuple[float,
     value = math.fsum(x) / x.size if w is None else math.fsum(w * x) / math.fsum(w)
     if x.size == 1:
         return value, math.nan
-    spread = math.sqrt(math.fsum((share * (x - value)) ** 2) * x.size / (x.size - 1))
-    return value, spread
+    part = share * (x - value)
+    unit = power_of_two(part)  # squares of large numbers overflow
+    return value, unit * math.sqrt(math.fsum((part / unit) ** 2) * x.size / (x.size - 1))
 
 
 def _difference(a: Score, b: Score, level: float) -> tuple[float, float]:

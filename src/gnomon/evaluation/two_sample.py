@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
+from gnomon.evaluation._inputs import power_of_two
 from gnomon.evaluation.score import Score
 
 __all__ = [
@@ -24,6 +25,9 @@ Floats = NDArray[np.float64]
 
 BLOCK = 1 << 22
 """Distances held at a time."""
+
+LARGE = 1e30
+"""Values from here on are scaled down before they are looked at in single precision."""
 
 
 class TwoSampleTest(NamedTuple):
@@ -186,6 +190,8 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     train = np.concatenate([one[:half] for one in halves])
     test = np.concatenate([one[half:] for one in halves])
     codes = np.repeat([0, 1], half)
+    if (unit := power_of_two(np.concatenate([train, test]))) > LARGE:  # the forest looks at float32
+        train, test = train / unit, test / unit
     seed = int(noise.child("forest").integers(1 << 31, (1,))[0])
     found = (judge or RandomForestClassifier(200, random_state=seed)).fit(train, codes).predict(test)
     right = int((found == codes).sum())

@@ -336,6 +336,11 @@ class System(Seeded, BaseEstimator):
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
         except (TypeError, ValueError) as error:
+            names = getattr(X, "columns", None)
+            if isinstance(error, TypeError) and names is not None:
+                kinds = " and ".join(sorted({type(name).__name__ for name in names}))
+                what = f"names of columns must all be text or all be something else, got {kinds}"
+                raise UserTypeError(what, "X", "make them text: X.columns = X.columns.astype(str)") from None
             kind = UserTypeError if isinstance(error, TypeError) else UserValueError
             remedy = "" if reset else "give the columns of the fit"
             raise kind(" ".join(str(error).split()).rstrip("."), "X", remedy) from None

@@ -14,10 +14,11 @@ from sklearn.utils import Tags
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import plain, row_weights
 from gnomon.distributions.domains import Labels, Real
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserTypeError, UserValueError, counted
+from gnomon.evaluation._inputs import power_of_two
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
@@ -174,7 +175,7 @@ def _unknown(y: Any, known: np.ndarray[Any, Any]) -> str:
 def _first_label(y: Any, known: np.ndarray[Any, Any]) -> tuple[Any, int]:
     """The first label that is not known, and its row."""
     row = int(known.argmin())
-    return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y).ravel()[row : row + 1].tolist()[0], row
+    return plain(y, "y").ravel()[row : row + 1].tolist()[0], row
 
 
 class Regressor(RegressorMixin, System):
@@ -347,4 +348,5 @@ def _r2(y: Floats, residual: Floats, space: str) -> Score:
         return Score(math.nan, math.nan, note="R^2 is undefined: the target does not vary", **facts)
     lost = (residual**2).mean(0) / total
     spread = ((residual**2 - lost * squares) / total).mean(1)
-    return Score(float(1 - lost.mean()), float(spread.std(ddof=1) / math.sqrt(n)), **facts)
+    unit = power_of_two(spread)
+    return Score(float(1 - lost.mean()), float(unit * (spread / unit).std(ddof=1) / math.sqrt(n)), **facts)

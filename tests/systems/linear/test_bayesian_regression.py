@@ -262,3 +262,9 @@ def test_what_is_refused():
     assert gnomon.make("bayesian-regression", weight_prior="normal", weight_prior__variance=2.0).weight_prior == (
         NormalWeights(variance=2.0)
     )
+
+
+def test_weights_whose_squares_overflow_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(UserValueError, match=r"a sum from 1e-154 to 1e\+154, got 3.*e\+301 in float64"):
+        BayesianRegression().fit(X, X[:, 0], sample_weight=np.full(30, 1e300))

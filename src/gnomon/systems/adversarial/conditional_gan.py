@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
+from gnomon.distributions.arrays import plain
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.two_sample import sample_scores
@@ -106,7 +107,7 @@ class ConditionalGAN(Labeled, Adversarial):
 
     def _places(self, y: Any, n: int) -> np.ndarray[Any, Any]:
         """Places among the classes of n labels, or of one that all have."""
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = plain(y, "y", "give one label per row")
         if labels.ndim == 0:
             labels = np.repeat(labels[None], n)
         if len(labels) != n:
