@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, Self
@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.text import Unit, Vocabulary, sentences
+from gnomon.data.text import Unit, Vocabulary, listed, sentences
 from gnomon.distributions.domains import Domain
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Ragged
 
 __all__ = ["Pairs", "Tokens", "encode"]
@@ -140,17 +140,13 @@ class Pairs(Domain):
         UserError
             No pair, something that is no pair of texts, with its place, or a side without any token.
         """
-        if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
-            raise UserTypeError(
-                f"{name} must be a list of pairs, got {type(X).__name__}", name, "give (source, target)"
-            )
-        pairs = list(X)
+        pairs = listed(X, name, "a list of pairs", "give (source, target)")
         if not pairs:
             raise UserValueError(f"{name} must have at least 1 pair, got 0", name, "give (source, target) pairs")
         for place, pair in enumerate(pairs):
             if isinstance(pair, str | bytes | Mapping) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
                 raise UserTypeError(
-                    f"a pair must be (source, target), got {pair!r:.60}", f"pair {place}", "give two texts"
+                    f"a pair must be (source, target), got {shown(pair)}", f"pair {place}", "give two texts"
                 )
         sides = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
         sources, targets = sentences(sides[0], self.unit), sentences(sides[1], self.unit)

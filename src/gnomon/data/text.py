@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, shown
 
-__all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "sentences", "tokenize"]
+__all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "listed", "sentences", "tokenize", "tokens_of"]
 
 Unit = Literal["word", "char", "byte"]
 UNITS = ("word", "char", "byte")
@@ -144,6 +144,39 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     return result
 
 
+def listed(X: Any, name: str, what: str, remedy: str) -> list[Any]:
+    """What holds several things one after the other, as a list.
+
+    Raises
+    ------
+    UserTypeError
+        One string, bytes, a mapping, a sparse matrix, what cannot be gone through.
+    """
+    several = isinstance(X, Iterable) and not isinstance(X, str | bytes | bytearray | Mapping)
+    if not several or hasattr(X, "tocoo") or not getattr(X, "shape", True):
+        raise UserTypeError(f"{name} must be {what}, got {type(X).__name__}", name, remedy)
+    return X if isinstance(X, list) else list(X)
+
+
+def tokens_of(X: Any, unit: Unit, name: str) -> list[str]:
+    """Tokens of the beginning of a sentence, from a string or a list of tokens; there may be none.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Something else, with its place.
+
+    Examples
+    --------
+    >>> tokens_of("a b", "word", "prompt") == tokens_of(["a", "b"], "word", "prompt")
+    True
+    """
+    if isinstance(X, str):
+        return _sentence(X, 0, unit)
+    tokens = listed(X, name, "text or a list of tokens", "give a string, or a list of strings")
+    return [_token(token, f"{name}, token {i}") for i, token in enumerate(tokens)]
+
+
 def _sentences(X: Any, unit: Unit) -> list[list[str]]:
     if isinstance(X, str):
         return [tokenize(line, unit) for line in lines(X)]
@@ -151,9 +184,7 @@ def _sentences(X: Any, unit: Unit) -> list[list[str]]:
         raise UserTypeError("the text is bytes", "", 'decode it first: data.decode("utf-8")')
     if hasattr(X, "view") and hasattr(X, "text"):
         X = X.view("text")
-    if isinstance(X, Mapping) or not isinstance(X, Iterable):
-        raise UserTypeError(f"X must be text, got {type(X).__name__}", "", "give a string, or a list of sentences")
-    X = X if isinstance(X, list) else list(X)
+    X = listed(X, "X", "text", "give a string, or a list of sentences")
     if set(map(type, X)) == {list} and set(map(type, chain.from_iterable(X))) <= {str}:
         return X  # the common case, without a step of Python per sentence
     return [_sentence(sentence, place, unit) for place, sentence in enumerate(X)]
@@ -168,7 +199,7 @@ def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
     if type(sentence) is not list and (isinstance(sentence, bytes | Mapping) or not isinstance(sentence, Iterable)):
         remedy = "a sentence is a string or a list of tokens"
         raise UserTypeError(
-            f"a sentence must be text or a list of tokens, got {sentence!r}", f"sentence {place}", remedy
+            f"a sentence must be text or a list of tokens, got {shown(sentence)}", f"sentence {place}", remedy
         )
     tokens = list(sentence)
     if set(map(type, tokens)) - {str}:
@@ -178,7 +209,7 @@ def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
 
 def _token(token: Any, where: str) -> str:
     if not isinstance(token, str):
-        raise UserTypeError(f"a token must be a string, got {token!r}", where, "write str(token) for numbers")
+        raise UserTypeError(f"a token must be a string, got {shown(token)}", where, "write str(token) for numbers")
     return str(token)
 
 

@@ -12,7 +12,7 @@ from gnomon.data.interactions import Ids
 from gnomon.data.relations import Ratings
 from gnomon.distributions.arrays import column_names, plain
 from gnomon.distributions.domains import Domain
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Dense
 
 __all__ = ["MetItems", "UserItems", "ids_of"]
@@ -68,6 +68,8 @@ class UserItems(Domain):
             No records, another number of columns, an id that is missing, a value that is no finite number.
         """
         log = getattr(X, "ratings", X)
+        if X is None or (isinstance(X, np.ndarray) and not X.ndim):
+            raise UserTypeError.must(name, "be records (user, item)", X, remedy="give (user, item) rows")
         if log is None:
             raise UserTypeError(f"{name} is the data set {X.name}, which holds no ratings", name, "choose ratings")
         if isinstance(X, list | tuple | np.ndarray) and not len(X):
@@ -189,9 +191,11 @@ def _columns(X: Any, name: str) -> list[Any]:
         if len({len(row) for row in X}) != 1:
             raise UserValueError(f"{name} has rows of different lengths", name, "give (user, item, value) rows")
         return [list(column) for column in zip(*X, strict=True)]
+    if isinstance(X, np.ma.MaskedArray) or hasattr(X, "detach"):
+        X = plain(X, name, "give (user, item) rows")
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return list(X.T)
-    given = f"an array of shape {X.shape}" if isinstance(X, np.ndarray) else f"{X!r:.60}"
+    given = shown(X)
     raise UserTypeError(f"{name} must be records (user, item), got {given}", name, "give (user, item) rows")
 
 
@@ -223,6 +227,7 @@ def ids_of(column: Any, name: str) -> NDArray[Any]:
     if ids.dtype.kind == "O":
         ids = _from_objects(ids, name)
     if ids.dtype.kind == "f":
+        ids = ids.astype(np.float64)
         bad = np.flatnonzero(~(np.isfinite(ids) & (ids == np.rint(ids))))
         if bad.size:
             raise UserValueError(f"{name} must be whole numbers or text, got {ids[bad[0]]}", f"row {bad[0]}", "drop it")

@@ -236,7 +236,9 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
     if not np.ma.is_masked(X):
         return np.asarray(X)
     if X.dtype.kind not in "biufcO":
-        return np.where(np.ma.getmaskarray(X), None, np.ma.getdata(X).astype(object))
+        cells = np.ma.getdata(X).astype(object)
+        cells[np.ma.getmaskarray(X)] = None
+        return cells
     kept = X.dtype if X.dtype.kind in "fcO" else np.float64
     return np.where(np.ma.getmaskarray(X), np.nan, np.ma.getdata(X)).astype(kept)
 

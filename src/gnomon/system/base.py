@@ -369,6 +369,8 @@ class System(Seeded, BaseEstimator):
     @verb
     def bits_per_dim(self, X: Any) -> Score:
         """Mean of -log2 p(x) per column, lower is better; of a density it depends on the columns' units."""
+        if not self.domain.is_table:
+            raise UserTypeError(f"{self.name} takes {self.domain.noun}, which have no columns", "X", "use evaluate")
         values = np.asarray(self.log_prob(X), dtype=np.float64) / (-np.log(2) * self.n_features_in_)
         space = self.outcomes.space(self.n_features_in_)
         return Score.from_pointwise(

@@ -14,7 +14,7 @@ from gnomon import contracts
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens
-from gnomon.data.text import Vocabulary, detokenize, tokenize
+from gnomon.data.text import Vocabulary, detokenize, tokens_of
 from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
@@ -22,6 +22,7 @@ from gnomon.evaluation.text_scores import byte_lengths, text_scores
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
+from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -98,6 +99,7 @@ class LanguageModel(System):
         values, sentence = self.model_.token_log_prob(text)
         return np.bincount(sentence, weights=values, minlength=len(text)).astype(np.float64, copy=False)
 
+    @checked
     def perplexity(self, X: Any, *, unknown: Literal["count", "skip"] = "count") -> float:
         """exp of the mean negative log probability per token, sentence ends included where they are predicted.
 
@@ -113,7 +115,7 @@ class LanguageModel(System):
             A token of probability 0, which makes the perplexity inf.
         """
         if unknown not in ("count", "skip"):
-            raise UserValueError(f"unknown must be 'count' or 'skip', got {unknown!r}", "perplexity")
+            raise UserValueError.must("unknown", "be 'count' or 'skip'", unknown, "perplexity")
         text = self._encoded(X)
         values, _ = self.model_.token_log_prob(text)
         kept = None if unknown == "count" else self._known(text)
@@ -176,6 +178,7 @@ class LanguageModel(System):
         """
         return self.generate("", n, random_state=random_state, max_length=max_length)
 
+    @checked
     def generate(
         self,
         prompt: str | Sequence[str],
@@ -231,7 +234,7 @@ class LanguageModel(System):
             rows = self._searched(context, n, method, width, max_length, length_penalty, end)
         else:
             raise UserValueError.must("method", "be one of sample, greedy, beam", method)
-        begin = tokenize(prompt, self.unit) if isinstance(prompt, str) else list(prompt)
+        begin = tokens_of(prompt, self.unit, "prompt")
         texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in rows]
         return [detokenize([*begin, *tokens], self.unit) for tokens in texts]
 
@@ -245,5 +248,4 @@ class LanguageModel(System):
 
     def _ids(self, context: str | Sequence[str]) -> list[int]:
         check_is_fitted(self)
-        tokens = tokenize(context, self.unit) if isinstance(context, str) else list(context)
-        return [int(i) for i in self.vocabulary_.encode(tokens)]
+        return [int(i) for i in self.vocabulary_.encode(tokens_of(context, self.unit, "context"))]

@@ -21,6 +21,7 @@ from gnomon.errors import UserTypeError, UserValueError, counted
 from gnomon.evaluation._inputs import power_of_two
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
 from gnomon.evaluation.score import Score
+from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
@@ -267,6 +268,7 @@ class DensityRegressor(Regressor):
         found: Floats = self.target_distribution(rows).sample(noise.child("target"))
         return found
 
+    @checked
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected y of each row, shape (n,) or (n, t); with `return_std` also its standard deviation, noise included.
 

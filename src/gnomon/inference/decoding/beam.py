@@ -17,6 +17,9 @@ __all__ = ["Hypothesis", "beam_search"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+STEEPEST = 100
+"""Of the exponents of a length, the largest whose powers of any length are numbers."""
+
 
 @dataclass(frozen=True, order=False)
 class Hypothesis:
@@ -108,6 +111,8 @@ def beam_search(
     for name, value in (("width", width), ("n_best", n_best)):
         if value < 1:
             raise UserValueError.must(name, "be at least 1", value)
+    if not -STEEPEST <= alpha <= STEEPEST:
+        raise UserValueError.must("alpha", f"be from {-STEEPEST} to {STEEPEST}", alpha, "length_penalty")
     done: list[list[Hypothesis]] = [[] for _ in prompts]
     limits = np.broadcast_to(np.asarray(max_length, np.int64), (len(prompts),))
     some = np.flatnonzero(limits > 0)

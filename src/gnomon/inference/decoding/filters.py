@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import checked
 
 __all__ = ["best", "check_filters", "filtered"]
 
 Floats = NDArray[np.floating]
 
+HOTTEST = 1e30
+"""Temperatures lie between its inverse and it."""
 
+
+@checked
 def check_filters(temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Refuse what `filtered` has no meaning for.
 
     Raises
     ------
     UserValueError
-        A temperature that is not positive, a `top_k` below 1, a `top_p` outside (0, 1].
+        A temperature that is not positive or leaves single precision, a `top_k` below 1, a `top_p` outside (0, 1].
     """
-    if not (temperature > 0 and math.isfinite(temperature)):
+    if not 1 / HOTTEST <= temperature <= HOTTEST:
         remedy = "choose 1 for the model's own distribution; greedy search is the limit of 0"
-        raise UserValueError(f"temperature must be positive and finite, got {temperature}", "temperature", remedy)
+        rule = f"be from {1 / HOTTEST:g} to {HOTTEST:g}"
+        raise UserValueError.must("temperature", rule, temperature, remedy=remedy)
     if top_k is not None and top_k < 1:
         raise UserValueError(f"top_k must be at least 1, got {top_k}", "top_k", "choose None to keep all tokens")
     if top_p is not None and not 0 < top_p <= 1:

@@ -16,10 +16,11 @@ from gnomon.contracts import Array, Group, Noise
 from gnomon.data.examples import Examples
 from gnomon.data.interactions import Interactions
 from gnomon.data.user_items import UserItems, ids_of
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import plain, row_weights
 from gnomon.errors import UserValueError
 from gnomon.evaluation.recommendation import rmse
 from gnomon.evaluation.score import Score
+from gnomon.numeric.given import checked
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.system.base import System
@@ -83,6 +84,7 @@ class FactorRecommender(HasDtype, System):
         return fields["user"].values, fields["item"].values
 
     @verb
+    @checked
     def recommend(self, users: Any, k: int = 10, *, exclude_seen: bool = True) -> Recommendations:
         """The k items with the highest score for each user, best first; equal ones in order of ids.
 
@@ -113,7 +115,7 @@ class FactorRecommender(HasDtype, System):
         codes = self.model_.items.codes(given)
         if (codes < 0).any():
             unknown = given[codes < 0].tolist()[0]
-            raise UserValueError(f"items must have a rating in the fit, got {unknown!r}", "items", "drop it")
+            raise UserValueError.must("items", "have a rating in the fit", unknown, remedy="drop it")
         found, cosines = self.model_.similar(codes, self._count(k))
         return Recommendations(self.items_[found], cosines)
 
@@ -229,7 +231,9 @@ def weighted_mean(examples: Examples) -> float:
 
 def _several(ids: Any) -> Any:
     """One id as a list of one."""
-    return [ids] if np.ndim(ids) == 0 and not hasattr(ids, "to_numpy") else ids
+    if isinstance(ids, str | bytes | int | float | np.generic) or ids is None:
+        return [ids]
+    return ids if isinstance(ids, list) else plain(ids, "ids", "give one id, or a list of them")
 
 
 def _precision(values: Any) -> str:

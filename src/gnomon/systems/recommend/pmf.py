@@ -15,6 +15,7 @@ from gnomon.contracts import Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.numeric.given import checked
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -111,6 +112,7 @@ class PMF(Recommender):
         check_is_fitted(self)
         return self.model_.by_draw(*self._codes(X))
 
+    @checked
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected rating of each pair (user, item), shape (n,); with `return_std` also its standard deviation.
 

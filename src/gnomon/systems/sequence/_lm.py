@@ -13,11 +13,13 @@ from gnomon.data.counting import BOS, UNKNOWN, TokenStream
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Lanes, Layout
 from gnomon.data.windows import Windows
+from gnomon.errors import UserValueError
 from gnomon.nn.bptt import log_gradient_norms
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
@@ -178,6 +180,8 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
         float64 array of shape (length,)
             log of the norm of the gradient of each token's loss in the state after the first.
         """
+        if how_many(length, "length") < 1:
+            raise UserValueError.must("length", "be at least 1", length)
         text = bordered(self._encoded(X), len(self.vocabulary_)).values[: length + 1]
         ids, model = torch.from_numpy(text), self.model_
         targets = outcome(ids[1:])[None].clamp(min=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs
-from gnomon.data.text import Vocabulary, detokenize
+from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
@@ -23,6 +23,7 @@ from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AttentionRecipe
+from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ragged import Ragged
 from gnomon.objectives.base import Loss, Objective, Term
@@ -157,7 +158,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("pairs have no weights here", "sample_weight", "repeat a pair instead")
-        X = list(X) if isinstance(X, Iterable) and not isinstance(X, str | bytes | Mapping) else X
+        X = listed(X, "X", "a list of pairs", "give (source, target)")
         domain = self.domain.learn(X, self.min_count)
         return Examples(domain.ingest(X), shared={"source": domain.source, "target": domain.target})
 
@@ -198,7 +199,8 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
 
         Standard errors are over pairs. Translations are those of `predict`.
         """
-        pairs = list(X)
+        pairs = listed(X, "X", "a list of pairs", "give (source, target)")
+        self.domain.check(pairs)
         targets = [one if isinstance(one, str) else detokenize(one, self.unit) for _, one in pairs]
         translated = self.translate([(source,) for source, _ in pairs])
         return {"log_likelihood": self._likelihood(pairs)} | translation_scores(translated, targets, self.unit)
@@ -218,6 +220,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         """Targets of sources, or of the sources of pairs, by a beam search of width 5."""
         return np.array(self.translate(X), np.str_)
 
+    @checked
     def translate(
         self,
         X: Any,
@@ -299,5 +302,5 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        rows: Sequence[Any] = [X] if isinstance(X, str) else list(X)
-        return self.known_domain().sources([one[0] if isinstance(one, tuple) else one for one in rows])
+        rows = [X] if isinstance(X, str) else listed(X, "X", "a list of sources", "give strings or lists of tokens")
+        return self.known_domain().sources([one[0] if isinstance(one, tuple) and one else one for one in rows])
