@@ -10,6 +10,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names, data_options
+from gnomon.cli.write import new_path
 from gnomon.errors import UserValueError
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
@@ -34,8 +35,8 @@ def command(
     recipe = folder.config.get("data", {})
     if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
-    if figures is not None and Path(figures).exists() and (not Path(figures).is_dir() or any(Path(figures).iterdir())):
-        raise UserValueError(f"{figures} exists and is not empty", "--figures", "choose another folder")
+    if figures is not None:
+        new_path(figures, "--figures")
     from gnomon.data.names import BUILTIN
     from gnomon.system.saving import load
     from gnomon.tasks.fitting import other_data, parts, task_of

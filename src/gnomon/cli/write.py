@@ -8,10 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.cli import output
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, shown
 from gnomon.runs.folder import write_atomically
 
-__all__ = ["write_rows"]
+__all__ = ["new_path", "write_rows"]
+
+
+def new_path(name: str, option: str) -> Path:
+    """Where something is to be written: nothing is there, or an empty folder.
+
+    Raises
+    ------
+    UserValueError
+        Something is there, or no file system takes the name.
+    """
+    path = Path(name)
+    if "\0" in name:  # for which exists() is false
+        raise UserValueError(f"{shown(name)} cannot be written: it has a NUL character", option, "choose another")
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise UserValueError(f"{shown(name)} cannot be written: {error.strerror}", option, "choose another") from None
+    if taken:
+        what = f"{name} exists and is not empty" if path.is_dir() else f"{name} exists"
+        raise UserValueError(what, option, "choose another name")
+    return path
 
 
 def write_rows(out: str | None, rows: Any, header: list[str]) -> None:
@@ -29,8 +50,7 @@ def write_rows(out: str | None, rows: Any, header: list[str]) -> None:
     kinds = (".csv", ".npy") if header else (".txt",)
     if path.suffix.lower() not in kinds:
         raise UserValueError(f"the file must end in {' or '.join(kinds)}, got {out}", "--out")
-    if path.exists():
-        raise UserValueError(f"{out} exists", "--out", "choose another name")
+    new_path(out, "--out")
     if path.suffix.lower() == ".npy":
         write_atomically(path, as_array(rows))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -194,7 +195,7 @@ class _Board:
         if out is None:
             system.fit(train.X, train.y)
             return None
-        fresh = not out.exists()
+        fresh = not os.path.exists(out)  # unlike Path.exists, false for a name that no file system takes
         config = system._config(FIT, seed_of(system.random_state), data=self.room.spec, devices=1)
         run = RunFolder.create(free_path(out / _name(system)), config)
         try:
