@@ -38,6 +38,17 @@ def test_names_that_no_file_system_takes(
     assert len(told) == 1 and "Traceback" not in told[0]
 
 
+@pytest.mark.parametrize("option", ["--target", "--columns"])
+def test_columns_are_those_of_data(fitted: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", str(fitted / "run"), option, "a"]) == 2
+    assert f"error: {option} needs DATA; leave it out" in capsys.readouterr().err
+
+
+def test_data_by_a_name_that_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["data", LONG]) == 2
+    assert capsys.readouterr().err.startswith("gnomon: error: no file has this name")
+
+
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("kept")

@@ -35,6 +35,11 @@ def command(
     recipe = folder.config.get("data", {})
     if data is None and not (recipe.get("source") == NAMED and recipe.get("holdout")):
         raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon evaluate {run} DATA")
+    if data is None and (target is not None or columns is not None):
+        option = "--columns" if target is None else "--target"
+        raise UserValueError(
+            f"{option} needs DATA", option, f"leave it out, or name the data: gnomon evaluate {run} DATA"
+        )
     if figures is not None:
         new_path(figures, "--figures")
     from gnomon.data.names import BUILTIN

@@ -66,7 +66,7 @@ def overview(
     """
     described: dict[str, Any] = {"columns": [], "first": []}
     file = None if str(name_or_file) in BUILTIN else Path(name_or_file).expanduser()
-    table = file is not None and file.is_file() and sources.kind(file) in (*_TEXTS, ".parquet")
+    table = file is not None and os.path.isfile(file) and sources.kind(file) in (*_TEXTS, ".parquet")
     if file is not None and table:
         described = _table(file)
     problem, data = None, None
