@@ -141,15 +141,15 @@ def numbers(X: NDArray[Any], name: str, *, first: int = 0) -> NDArray[Any]:
     if X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8:
         _refuse_rounding(X, name, first)
     exact = X.dtype.kind not in "biuf" or X.dtype.str[1:] in _SMALL or (X.dtype.itemsize == 4 and X.dtype.kind == "f")
-    found = table(X, name=name, dtype=None if exact else np.float64)
-    infinite = np.isinf(found)
+    array = table(X, name=name, dtype=None if exact else np.float64)
+    infinite = np.isinf(array)
     if infinite.any():
         row, column = (int(i) for i in np.argwhere(infinite)[0])
         where = f"{name}, row {first + row}, column {column}"
         raise UserValueError(
-            f"value {found[row, column]} is not finite", where, "correct it, or use NaN if it is missing"
+            f"value {array[row, column]} is not finite", where, "correct it, or use NaN if it is missing"
         )
-    return found
+    return array
 
 
 def _refuse_rounding(X: NDArray[Any], name: str, first: int) -> None:

@@ -92,15 +92,15 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
     if isinstance(column, str) and column in columns:
         return columns.index(column)
     try:
-        place = int(column)
+        index = int(column)
     except ValueError:
         close = nearest(str(column), list(columns)) or list(columns[:6])
         remedy = f"did you mean {', '.join(map(repr, close))}?"
         raise NoColumn(f"no column {column!r}", f"{name}, {parameter}", remedy) from None
-    if not -len(columns) <= place < len(columns):
+    if not -len(columns) <= index < len(columns):
         remedy = f"choose from 0 ... {len(columns) - 1}"
-        raise NoColumn(f"no column number {place}", f"{name}, {parameter}", remedy)
-    return place % len(columns)
+        raise NoColumn(f"no column number {index}", f"{name}, {parameter}", remedy)
+    return index % len(columns)
 
 
 def features(part: Chunk, columns: Sequence[str], *, missing: bool = True) -> NDArray[np.float64]:
@@ -324,8 +324,8 @@ def columns_of(table: Any, places: Sequence[str | None], ids_of: Sequence[int]) 
     UserValueError
         A column that stands for two things, a missing id, a value that is no number.
     """
-    chosen = [place for place in places if place is not None]
-    twice = next((place for i, place in enumerate(chosen) if place in chosen[:i]), None)
+    chosen = [index for index in places if index is not None]
+    twice = next((index for i, index in enumerate(chosen) if index in chosen[:i]), None)
     if twice is not None:
         raise UserValueError(f"column {twice!r} must be named once, got twice", table.name, "name another column")
     named = [str(places[i]) for i in ids_of]

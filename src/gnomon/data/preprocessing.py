@@ -50,8 +50,8 @@ class Standardizer(Columnwise):
         """Learn from more rows."""
         rows = self._rows(X, learning=True)
         weights = None if weight is None else row_weights(weight, len(rows), np.float64)
-        for place in blocks(rows):
-            self._take(_moments(rows[place].astype(np.float64), None if weights is None else weights[place]))
+        for chosen in blocks(rows):
+            self._take(_moments(rows[chosen].astype(np.float64), None if weights is None else weights[chosen]))
         return self
 
     def merge(self, other: Self) -> Self:
@@ -64,9 +64,9 @@ class Standardizer(Columnwise):
 
     def over(self, group: Group) -> Self:
         """Merge the processes' statistics in order of rank."""
-        found = group.gather(np.stack([self.state()[name] for name in ("count", "mean", "variance")])[None])
+        gathered = group.gather(np.stack([self.state()[name] for name in ("count", "mean", "variance")])[None])
         self._moments = {}
-        for count, mean, variance in found:
+        for count, mean, variance in gathered:
             self._take({"count": count, "mean": mean, "variance": variance})
         return self
 
@@ -107,8 +107,8 @@ def standardization(X: Any, weight: Any = None) -> tuple[Floats, Floats]:
 
 def varies(deviation: Floats, mean: Floats) -> NDArray[np.bool_]:
     """Which columns vary: whose standard deviation is more than the rounding of their mean."""
-    found: NDArray[np.bool_] = deviation > 16 * _EPSILON * np.abs(mean)
-    return found
+    moving: NDArray[np.bool_] = deviation > 16 * _EPSILON * np.abs(mean)
+    return moving
 
 
 class Rescaler(Columnwise):
@@ -164,8 +164,8 @@ class Rescaler(Columnwise):
 
     def over(self, group: Group) -> Self:
         """Extremes over the processes."""
-        found = group.gather(np.stack([self._minimum, self._maximum])[None])
-        return self._take(found[:, 0].min(0), found[:, 1].max(0))
+        gathered = group.gather(np.stack([self._minimum, self._maximum])[None])
+        return self._take(gathered[:, 0].min(0), gathered[:, 1].max(0))
 
     def transform(self, X: Any) -> Floats:
         """Rows in the dtype of X."""

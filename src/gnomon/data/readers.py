@@ -253,8 +253,8 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
         X, names, y = _split_column(X, names, target, file.name)
         images = None
     if columns is not None:
-        places = [place_of(column, names, file.name, "columns") for column in columns]
-        X, names, images = X[:, places], tuple(names[i] for i in places), None
+        indices = [place_of(column, names, file.name, "columns") for column in columns]
+        X, names, images = X[:, indices], tuple(names[i] for i in indices), None
     if y is not None and y.shape[:1] != (len(X),):
         raise UserValueError(
             f"y must hold a label per row, got shape {y.shape} for {len(X)} rows", file.name, "save as many"
@@ -264,12 +264,12 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
 
 def _split_column(X: NDArray[Any], names: tuple[str, ...], target: str | int, name: str) -> tuple[Any, Any, Any]:
     """The features, their names, and the column of the target."""
-    place = place_of(target, names, name, "target")
-    y = X[:, place]
+    index = place_of(target, names, name, "target")
+    y = X[:, index]
     if np.isnan(y).any():
-        where = f"{name}, row {int(np.isnan(y).argmax())}, column {names[place]!r}"
+        where = f"{name}, row {int(np.isnan(y).argmax())}, column {names[index]!r}"
         raise UserValueError("the label is missing", where, "fill it in or drop the row")
-    rest = [i for i in range(X.shape[1]) if i != place]
+    rest = [i for i in range(X.shape[1]) if i != index]
     if not rest:
         raise UserValueError("no column is left as a feature", name, "give at least one besides the target")
     whole = (y == np.rint(y)).all() and np.abs(y).max() < 2**53

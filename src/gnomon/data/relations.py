@@ -110,12 +110,12 @@ class Ratings:
         n_pairs = int(self.pairs.max(initial=-1)) + 1
         last = np.empty(n_pairs, np.int64)
         last[self.pairs[order]] = order  # the last write of a pair stays
-        found = self.take(np.sort(last))
+        kept = self.take(np.sort(last))
         if repeats != "last":
             weight = None if repeats == "count" else self.values
             totals = np.bincount(self.pairs, weight, n_pairs).astype(np.float64)
-            found = replace(found, values=totals[self.pairs[np.sort(last)]])
-        return found, len(self) - n_pairs
+            kept = replace(kept, values=totals[self.pairs[np.sort(last)]])
+        return kept, len(self) - n_pairs
 
     def split_rows(self, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of a training and a test part, in ascending order, so that no (user, item) pair is on both sides.

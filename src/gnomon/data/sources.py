@@ -149,19 +149,19 @@ def _raw(file: Path, size: int, limit: int) -> Iterator[bytes]:
 
 def _utf8(file: Path, size: int, limit: int) -> Iterator[bytes]:
     """UTF-8 without a mark, from whatever encoding the mark says."""
-    decoder, place = None, 0
+    decoder, offset = None, 0
     for data in _raw(file, size, limit):
-        if not place:
+        if not offset:
             encoding = next((name for mark, name in _BOMS if data.startswith(mark)), "utf-8")
             if encoding == "utf-8-sig":
-                place, data = 3, data[3:]
+                offset, data = 3, data[3:]
             elif encoding != "utf-8":
                 decoder = codecs.getincrementaldecoder(encoding)()
         if decoder is not None:
             yield _translated(decoder, data, file.name)
         else:
             yield data
-        place += len(data)
+        offset += len(data)
     if decoder is not None:
         _translated(decoder, b"", file.name, final=True)
 

@@ -163,11 +163,11 @@ def blocks(rows: Floats) -> list[slice]:
 def _by_blocks(rows: Floats, change: Callable[[Floats], None]) -> Floats:
     """Change float64 rows in place, answer in the dtype of the rows, without a float64 copy of everything."""
     out = np.empty_like(rows)
-    for place in blocks(rows):
-        block = rows[place].astype(np.float64)
+    for chosen in blocks(rows):
+        block = rows[chosen].astype(np.float64)
         with np.errstate(over="ignore"):
             change(block)
-            out[place] = block
+            out[chosen] = block
     return out
 
 

@@ -40,10 +40,10 @@ def with_slopes(x: Floats, slopes: Mapping[Any, Floats]) -> Any:
     """
     import torch
 
-    found = torch.from_numpy(np.array(x))
+    draws = torch.from_numpy(np.array(x))
     for parameter, slope in slopes.items():
-        found = found + torch.from_numpy(np.asarray(slope)) * (parameter - parameter.detach())
-    return found
+        draws = draws + torch.from_numpy(np.asarray(slope)) * (parameter - parameter.detach())
+    return draws
 
 
 def _slope(lower: Callable[[Floats], Floats], upper: Callable[[Floats], Floats], at: Floats, density: Floats) -> Floats:

@@ -68,8 +68,8 @@ def _counted(
     classes = np.flatnonzero(present)
     if len(classes) == span:
         return classes + low, left, right
-    place = np.cumsum(present) - 1
-    return classes + low, place[left], place[right]
+    index = np.cumsum(present) - 1
+    return classes + low, index[left], index[right]
 
 
 def codes_of(y: Any, classes: Array, *, n: int | None = None, name: str = "y") -> NDArray[np.int64]:

@@ -219,8 +219,8 @@ class BridgeSampling:
         path = problem.path([0.0, 1.0], self.kernel)
         x1 = target_chain(path, problem.noise.child("model"), self.chains, self.draws, self.burn_in)
         x0 = path.start(self.chains * self.draws, problem.noise.child("base"))
-        found = chain_ratio(x0, x1, lambda x: path.log_prob(0, x), lambda x: path.log_prob(1, x), self.bridge)
-        return _bridged(found, path.log_z0)
+        estimate = chain_ratio(x0, x1, lambda x: path.log_prob(0, x), lambda x: path.log_prob(1, x), self.bridge)
+        return _bridged(estimate, path.log_z0)
 
 
 @dataclass(frozen=True)

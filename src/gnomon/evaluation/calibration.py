@@ -79,11 +79,11 @@ class Reliability:
             raise UserValueError.must("probabilities", "be in [0, 1]", p[row], f"row {row}")
         given = weights(sample_weight, len(p))
         w = np.ones(len(p)) if given is None else given
-        place = np.searchsorted(self.edges[1:-1], p)
+        index = np.searchsorted(self.edges[1:-1], p)
         d, square = hit - p, w * w
         columns = (w, w * p, w * hit, square, square * d, square * d * d, square * p * (1 - p))
         bins = len(self.edges) - 1
-        self.sums = self.sums + np.stack([np.bincount(place, column, bins) for column in columns])
+        self.sums = self.sums + np.stack([np.bincount(index, column, bins) for column in columns])
         self.n += int(np.count_nonzero(w))
         return self
 

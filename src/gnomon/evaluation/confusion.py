@@ -235,11 +235,11 @@ class ConfusionMatrix:
                 np.where(below > 0, 1 / below, 0.0),
             )
 
-    def _slope(self, form: tuple[float, float, float], share: Floats) -> tuple[Floats, Floats]:
+    def _slope(self, form: tuple[float, float, float], weights: Floats) -> tuple[Floats, Floats]:
         """Values by class, and the derivative of sum_j share_j value_j with respect to the matrix."""
         value, above, inverse = self._parts(form)
-        lost = np.where(np.isnan(value), 0.0, value) * inverse * share
-        slope = np.diag(above * share) - form[1] * lost[:, None] - form[2] * lost[None, :]
+        lost = np.where(np.isnan(value), 0.0, value) * inverse * weights
+        slope = np.diag(above * weights) - form[1] * lost[:, None] - form[2] * lost[None, :]
         return value, slope
 
     def _of_one(self, name: str, form: tuple[float, float, float], j: int, zero: float) -> Score:
@@ -263,15 +263,15 @@ class ConfusionMatrix:
         total, truth = self._total(), self.weight.sum(axis=1)
         value = self._parts(form)[0]
         left_out = np.isnan(value) if math.isnan(zero) else np.zeros(len(value), bool)
-        share = np.where(left_out, 0.0, 1.0 if average == "macro" else truth / total)
-        mass = float(share.sum())
+        weights = np.where(left_out, 0.0, 1.0 if average == "macro" else truth / total)
+        mass = float(weights.sum())
         title = f"{average}_{name}"
         if not mass > 0:
             return self._score(title, math.nan, np.zeros_like(self.weight), _why(name, True))
-        share = share / mass
+        weights = weights / mass
         filled = np.where(np.isnan(value), 0.0 if math.isnan(zero) else zero, value)
-        mean = float((share * filled).sum())
-        slope = self._slope(form, share)[1]
+        mean = float((weights * filled).sum())
+        slope = self._slope(form, weights)[1]
         if average == "weighted":  # the shares are themselves sums over rows
             slope = slope + np.where(left_out, 0.0, (filled - mean) / (mass * total))[:, None]
         note = f"left out without a value: {int(left_out.sum())} of {len(value)} classes" if left_out.any() else ""

@@ -289,9 +289,9 @@ def gradient_check(
         parts = _of_system(model, X, y, sample_weight, jitter, random_state)
     else:
         parts = [_of_module(model, X, y, objective, jitter, random_state)]
-    found = [_compare(*part, eps, tol, entries, random_state) for part in parts]
-    checks = sorted((one for report in found for one in report.parameters), key=lambda one: -one.error)
-    return GradientReport(tuple(checks), found[0].loss, tol)
+    comparisons = [_compare(*part, eps, tol, entries, random_state) for part in parts]
+    checks = sorted((one for report in comparisons for one in report.parameters), key=lambda one: -one.error)
+    return GradientReport(tuple(checks), comparisons[0].loss, tol)
 
 
 _Part = tuple[Callable[[], float], dict[str, Any], dict[str, Any]]

@@ -153,32 +153,32 @@ def latent_score(
         per row and one repeat. The note gives K, how much too low the value is likely to be, and says when one weight
         makes up more than half of a row's sum, or weights have a heavy tail.
     """
-    found = latent_log_prob(model, proposal, x, n_samples, noise, repeats=repeats, batch_size=batch_size)
-    share = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
-    if share.shape != found.value.shape or not share.sum() > 0:
-        what = f"weight must have one value per row, with a positive sum, got {share.size} for {len(x)} rows"
+    estimate = latent_log_prob(model, proposal, x, n_samples, noise, repeats=repeats, batch_size=batch_size)
+    weights = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
+    if weights.shape != estimate.value.shape or not weights.sum() > 0:
+        what = f"weight must have one value per row, with a positive sum, got {weights.size} for {len(x)} rows"
         raise UserValueError(what, "weight")
-    share = share / share.sum()
-    used = share > 0
-    error = math.sqrt(float(np.square(share[used] * found.stderr[used]).sum()))
-    bias = float(share[used] @ found.bias[used])
+    weights = weights / weights.sum()
+    used = weights > 0
+    error = math.sqrt(float(np.square(weights[used] * estimate.stderr[used]).sum()))
+    bias = float(weights[used] @ estimate.bias[used])
     note = f"importance-weighted bound with {n_samples} draws per row, in expectation below log p(x)"
     note += f" by about {-bias:.2g} nats" if math.isfinite(bias) else ""
-    dominated = np.flatnonzero(used & (found.max_share > 0.5))
+    dominated = np.flatnonzero(used & (estimate.max_share > 0.5))
     if n_samples > 1 and dominated.size:
-        worst = int(dominated[np.argmax(found.max_share[dominated])])
+        worst = int(dominated[np.argmax(estimate.max_share[dominated])])
         note += (
             f"; one weight makes up more than half of the sum in {dominated.size} of {int(used.sum())} rows "
-            f"(row {worst}: {found.max_share[worst]:.0%}), so the gap is not to be trusted"
+            f"(row {worst}: {estimate.max_share[worst]:.0%}), so the gap is not to be trusted"
         )
-    looked_at, heavy = (int((used & (found.khat > limit)).sum()) for limit in (-np.inf, 0.7))
+    looked_at, heavy = (int((used & (estimate.khat > limit)).sum()) for limit in (-np.inf, 0.7))
     if heavy > looked_at / 10:  # fewer come by chance
         note += (
             f"; the weights have a heavy tail (k-hat above 0.7) in {heavy} of {looked_at} rows looked at, "
             "so the error is not to be trusted"
         )
     return Score.from_pointwise(
-        found.value, weight=weight, error=error, kind="lower bound", data_space=data_space, rows=rows, note=note
+        estimate.value, weight=weight, error=error, kind="lower bound", data_space=data_space, rows=rows, note=note
     )
 
 
@@ -194,9 +194,9 @@ def _log_weights(
 ) -> Floats:
     """Of some pairs of row and repeat, and some of their draws: (units, draws)."""
     index = np.repeat(units // repeats, len(draws))
-    places = (units[:, None] * n_samples + draws).ravel()
+    positions = (units[:, None] * n_samples + draws).ravel()
     some = x[_as_index(index, x)]
-    z, log_q = proposal.infer(some, noise.rows(places))
+    z, log_q = proposal.infer(some, noise.rows(positions))
     log_w = to_numpy(model.log_joint(some, z)) - to_numpy(log_q)
     if log_w.shape != index.shape:
         what = f"log weights must be {len(index)}, one per row, got shape {log_w.shape}"
@@ -231,12 +231,14 @@ def _summary(first: Floats, second: Floats, top: Floats, k: int) -> LatentEstima
         else:
             stderr = np.sqrt(variance[:, 0])
     largest = np.where(alive, top.max(axis=2), -np.inf)
-    shares = np.where(alive, np.exp(largest - safe), 1.0)
-    worst, share = shares.argmax(axis=1), shares.max(axis=1)
+    fractions = np.where(alive, np.exp(largest - safe), 1.0)
+    worst, max_share = fractions.argmax(axis=1), fractions.max(axis=1)
     khat = np.full(len(value), np.nan)
-    for i in np.argsort(-share, kind="stable")[:_LOOKED_AT]:
+    for i in np.argsort(-max_share, kind="stable")[:_LOOKED_AT]:
         ordered = np.sort(top[i, worst[i]])
         if np.isfinite(ordered[0]):
             w = np.exp(ordered - ordered[-1])
             khat[i] = excess_shape(w[1:] - w[0])
-    return LatentEstimate(value, np.where(np.isnan(stderr), np.inf, stderr), -variance.mean(axis=1) / 2, share, khat)
+    return LatentEstimate(
+        value, np.where(np.isnan(stderr), np.inf, stderr), -variance.mean(axis=1) / 2, max_share, khat
+    )

@@ -158,10 +158,10 @@ def compare_models(
 
 
 def _number(log_ratio: Any) -> float:
-    found = floats(log_ratio, "log_ratio")
-    if found.ndim or not np.isfinite(found):
+    ratios = floats(log_ratio, "log_ratio")
+    if ratios.ndim or not np.isfinite(ratios):
         raise UserValueError.must("log_ratio", "be a Score or one finite number", log_ratio)
-    return float(found)
+    return float(ratios)
 
 
 def _ratio(
@@ -210,10 +210,10 @@ def _direct(
         )
     else:
         xa, xb = _pair(samples, rows.shape[1])
-    found = chain_ratio(xb, xa, lambda x: _log_density(b, x), lambda x: _log_density(a, x), bridge)
-    found.warn()
-    note = "; ".join(filter(None, (f"overlap {found.overlap_:.2g}", found.notice)))
-    return Score(found.log_r_, 0.0, found.se_, "estimate", name="log_ratio", note=note)
+    estimate = chain_ratio(xb, xa, lambda x: _log_density(b, x), lambda x: _log_density(a, x), bridge)
+    estimate.warn()
+    note = "; ".join(filter(None, (f"overlap {estimate.overlap_:.2g}", estimate.notice)))
+    return Score(estimate.log_r_, 0.0, estimate.se_, "estimate", name="log_ratio", note=note)
 
 
 def _pair(samples: Any, columns: int) -> Pair:

@@ -148,8 +148,8 @@ def _refuse_contradictions(X: Any, y: Any, chosen: Any) -> None:
 def _start(y: Any, classifies: bool) -> float:
     if not classifies:
         return 1.0
-    share = np.unique(y, return_counts=True)[1] / len(y)
-    return float(-(share * np.log(share)).sum())
+    frequencies = np.unique(y, return_counts=True)[1] / len(y)
+    return float(-(frequencies * np.log(frequencies)).sum())
 
 
 def _loss(system: Any, X: Any, y: Any, classifies: bool) -> float:

@@ -156,8 +156,8 @@ class Placements:
         """
         others = self.n_others[self.users]
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = (others - self.above - 0.5 * self.tied) / others
-        totals = self._sum(np.where(others > 0, share, 0.0), self.users)
+            fraction = (others - self.above - 0.5 * self.tied) / others
+        totals = self._sum(np.where(others > 0, fraction, 0.0), self.users)
         there = self.n_others[self._there()] > 0
         return self._score_of("auc", None, (totals / self._relevant())[there], there)
 
@@ -201,8 +201,8 @@ def _cut(k: int) -> int:
 def _lists(given: Any, shape: tuple[int, ...], name: str) -> tuple[Ints, Ints]:
     """Offsets and items of a CSR array or a pair, items of a user in ascending order."""
     if hasattr(given, "tocsr"):
-        found = given.tocsr().sorted_indices()
-        offsets, items = found.indptr, found.indices
+        matrix = given.tocsr().sorted_indices()
+        offsets, items = matrix.indptr, matrix.indices
     else:
         offsets, items = given
     offsets, items = np.asarray(offsets, np.int64), np.asarray(items, np.int64)

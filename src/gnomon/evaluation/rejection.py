@@ -88,10 +88,10 @@ class CoverageCurve:
         enough = np.flatnonzero(reached >= target)
         return self._point(int(enough[-1]) if len(enough) else 0, 0.95 if level is None else level)
 
-    def _point(self, place: int, level: float) -> Coverage:
-        threshold, coverage, accuracy = (float(c[place]) for c in (self.threshold, self.coverage, self.accuracy))
-        lower = float(_lower(self.counts[place : place + 1], level)[0])
-        return Coverage(threshold, coverage, accuracy, lower, round(float(self.counts[place, 0])))
+    def _point(self, index: int, level: float) -> Coverage:
+        threshold, coverage, accuracy = (float(c[index]) for c in (self.threshold, self.coverage, self.accuracy))
+        lower = float(_lower(self.counts[index : index + 1], level)[0])
+        return Coverage(threshold, coverage, accuracy, lower, round(float(self.counts[index, 0])))
 
 
 def _lower(counts: Floats, level: float) -> Floats:

@@ -81,8 +81,8 @@ def angle(X: ArrayLike, Y: ArrayLike | None = None, *, zero: Zero = "nan") -> An
     >>> round(angle([1, 0], [1, 1]) / np.pi, 12)
     0.25
     """
-    found = np.arccos(cosine_similarity(X, Y, zero=zero))
-    return float(found) if np.ndim(found) == 0 else found
+    angles = np.arccos(cosine_similarity(X, Y, zero=zero))
+    return float(angles) if np.ndim(angles) == 0 else angles
 
 
 def _unit(X: ArrayLike, name: str, zero: str) -> tuple[Floats, bool]:

@@ -61,8 +61,8 @@ def text_scores(
 
 def _per(totals: NDArray[np.float64], counts: NDArray[np.int64], **facts: Any) -> Score:
     """sum of totals / sum of counts as a Score whose examples are the sentences."""
-    share = np.divide(totals, counts, out=np.zeros(totals.shape), where=counts > 0)
-    return Score.from_pointwise(share, weight=counts, **facts)
+    means = np.divide(totals, counts, out=np.zeros(totals.shape), where=counts > 0)
+    return Score.from_pointwise(means, weight=counts, **facts)
 
 
 def byte_lengths(

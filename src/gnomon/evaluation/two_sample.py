@@ -59,8 +59,8 @@ def _pair(X: ArrayLike, Y: ArrayLike, least: int = 2) -> tuple[Floats, Floats]:
 
 def _squares(x: Floats, y: Floats) -> Floats:
     """Squared distances, (n, m), never negative."""
-    found: Floats = np.square(x).sum(1)[:, None] + np.square(y).sum(1) - 2 * np.matmul(x, y.T)
-    return np.maximum(found, 0.0, out=found)
+    distances: Floats = np.square(x).sum(1)[:, None] + np.square(y).sum(1) - 2 * np.matmul(x, y.T)
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def median_distance(X: ArrayLike, Y: ArrayLike) -> float:
@@ -84,10 +84,10 @@ def _kernel(x: Floats, y: Floats, bandwidths: Floats) -> Floats:
 def _bandwidths(X: Floats, Y: Floats, bandwidth: ArrayLike | None) -> Floats:
     if bandwidth is None:
         return median_distance(X, Y) * np.array([0.5, 1.0, 2.0])
-    found = np.atleast_1d(np.asarray(bandwidth, np.float64))
-    if not (np.isfinite(found).all() and (found > 0).all()):
-        raise UserValueError(f"bandwidth must be positive, got {found.min()}", "bandwidth")
-    return found
+    bandwidths = np.atleast_1d(np.asarray(bandwidth, np.float64))
+    if not (np.isfinite(bandwidths).all() and (bandwidths > 0).all()):
+        raise UserValueError(f"bandwidth must be positive, got {bandwidths.min()}", "bandwidth")
+    return bandwidths
 
 
 def maximum_mean_discrepancy(
@@ -157,8 +157,8 @@ def _statistics(kernel: Floats, first: Floats, n: int, m: int) -> Floats:
     within = (first * fields).sum(0)
     across = ((1 - first) * fields).sum(0)
     rest = kernel.sum() - within - 2 * across
-    found: Floats = within / (n * (n - 1)) + rest / (m * (m - 1)) - 2 * across / (n * m)
-    return found
+    statistic: Floats = within / (n * (n - 1)) + rest / (m * (m - 1)) - 2 * across / (n * m)
+    return statistic
 
 
 def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = None) -> TwoSampleTest:
@@ -193,8 +193,8 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     if (unit := power_of_two(np.concatenate([train, test]))) > LARGE:  # the forest looks at float32
         train, test = train / unit, test / unit
     seed = int(noise.child("forest").integers(1 << 31, (1,))[0])
-    found = (judge or RandomForestClassifier(200, random_state=seed)).fit(train, codes).predict(test)
-    right = int((found == codes).sum())
+    predicted = (judge or RandomForestClassifier(200, random_state=seed)).fit(train, codes).predict(test)
+    right = int((predicted == codes).sum())
     return TwoSampleTest(right / len(test), float(binom.sf(right - 1, len(test), 0.5)))
 
 

@@ -141,8 +141,8 @@ def width_at_least(graph: UndirectedGraph) -> int:
     """
     adjacent = _adjacency(graph)
     names = tuple(adjacent)
-    place = {node: i for i, node in enumerate(names)}
-    heap = [(len(others), place[node]) for node, others in adjacent.items()]
+    position = {node: i for i, node in enumerate(names)}
+    heap = [(len(others), position[node]) for node, others in adjacent.items()]
     heapq.heapify(heap)
     bound = 0
     while heap:
@@ -152,7 +152,7 @@ def width_at_least(graph: UndirectedGraph) -> int:
         bound = max(bound, degree)
         for other in adjacent.pop(names[i]):
             adjacent[other].discard(names[i])
-            heapq.heappush(heap, (len(adjacent[other]), place[other]))
+            heapq.heappush(heap, (len(adjacent[other]), position[other]))
     return bound
 
 
@@ -190,9 +190,9 @@ def _greedy(
     """Smallest score next; a heap whose outdated entries are skipped. `far`: scores two edges away change too."""
     adjacent, kept = _adjacency(graph), set(names_of(kept, "kept"))
     names = tuple(adjacent)
-    place = {node: i for i, node in enumerate(names)}
+    position = {node: i for i, node in enumerate(names)}
     now = {node: score(adjacent, node) for node in names if node not in kept}
-    heap = [(value, place[node]) for node, value in now.items()]
+    heap = [(value, position[node]) for node, value in now.items()]
     heapq.heapify(heap)
     order = []
     while heap:
@@ -208,7 +208,7 @@ def _greedy(
             new = score(adjacent, other)
             if new != now[other]:
                 now[other] = new
-                heapq.heappush(heap, (new, place[other]))
+                heapq.heappush(heap, (new, position[other]))
     return tuple(order)
 
 

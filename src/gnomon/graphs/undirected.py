@@ -116,8 +116,8 @@ class UndirectedGraph:
     @property
     def edges(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Each edge once, its ends and the edges in the order of the nodes."""
-        place = self._place
-        return tuple((a, b) for a in self._adjacent for b in self.neighbors(a) if place[a] < place[b])
+        position = self._place
+        return tuple((a, b) for a in self._adjacent for b in self.neighbors(a) if position[a] < position[b])
 
     @property
     def n_edges(self) -> int:

@@ -144,14 +144,14 @@ def rejection_sample(
     while accepted < n and attempts < max_attempts:
         rate = max(accepted, 1) / max(attempts, 1)
         size = min(max(int(1.2 * (n - accepted) / rate), 256), _BATCH, max_attempts - attempts)
-        places = np.arange(attempts, attempts + size)
+        positions = np.arange(attempts, attempts + size)
         values: dict[str, Array] = directed.held(size, do, None)
-        directed.draw(values, size, noise.take(places), first, held=do or ())
+        directed.draw(values, size, noise.take(positions), first, held=do or ())
         good = np.flatnonzero(_agree(values, evidence, size))[: n - accepted]
         if good.size:
             chosen = {node: column[good] for node, column in values.items()}
             later = [node for node in do or () if node not in deciding]
-            directed.draw(chosen, good.size, noise.take(places[good]), directed.order, held=later)
+            directed.draw(chosen, good.size, noise.take(positions[good]), directed.order, held=later)
             kept.append(chosen)
         accepted += good.size
         attempts += size if accepted < n else int(good[-1]) + 1

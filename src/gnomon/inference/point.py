@@ -193,11 +193,11 @@ def _climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
             return math.inf, np.zeros_like(point)
         return (value, slope) if np.isfinite(value) else (math.inf, np.zeros_like(point))
 
-    found = optimize.minimize(guarded, start, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 500})
-    slope = float(np.abs(guarded(found.x)[1]).max())
-    if not np.isfinite(found.fun) or slope > _FLAT * max(1.0, n):
+    result = optimize.minimize(guarded, start, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 500})
+    slope = float(np.abs(guarded(result.x)[1]).max())
+    if not np.isfinite(result.fun) or slope > _FLAT * max(1.0, n):
         raise _open(name)
-    return np.asarray(found.x, np.float64)
+    return np.asarray(result.x, np.float64)
 
 
 def _open(name: str) -> UserValueError:

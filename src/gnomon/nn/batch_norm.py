@@ -80,10 +80,10 @@ class BatchNorm(ContextLayer):
         each = x.new_ones(len(x)) if weight is None else weight.to(x.dtype)
         each = each.repeat_interleave(flat.shape[0] // max(1, len(x)))[:, None]
         total, squares, first = total_of((each.sum(), each.square().sum(), (each * flat).sum(0)))
-        share = 1 / total if total > 0 else torch.zeros_like(total)
-        mean = first * share
+        reciprocal = 1 / total if total > 0 else torch.zeros_like(total)
+        mean = first * reciprocal
         centered = flat - mean
-        variance = total_of((each * centered.square()).sum(0)) * share
+        variance = total_of((each * centered.square()).sum(0)) * reciprocal
         self._remember(mean.detach(), variance.detach(), total, squares)
         out = centered * (variance + self.epsilon).rsqrt() * self.gain + self.shift
         return out.reshape(rows.shape).movedim(-1, 1)

@@ -140,8 +140,8 @@ class _Categories(Head):
 
     def begin(self, X: Any, weight: Any) -> None:
         weight = np.asarray(weight, np.float64)
-        shares = np.stack([np.average(code == X, axis=0, weights=weight) for code in range(self.n)])
-        self.offset.copy_(torch.from_numpy(np.log(np.clip(shares, 0.01, 0.99))))
+        frequencies = np.stack([np.average(code == X, axis=0, weights=weight) for code in range(self.n)])
+        self.offset.copy_(torch.from_numpy(np.log(np.clip(frequencies, 0.01, 0.99))))
 
     def inputs(self, x: torch.Tensor) -> torch.Tensor:
         return functional.one_hot(x.long(), self.n).to(x.dtype).flatten(1)

@@ -47,8 +47,8 @@ class Module(nn.Module):
         """Where the module computes; found once."""
         cached: torch.device | None = self.__dict__.get("_device")
         if cached is None:
-            found = next((value.device for values in (self.parameters(), self.buffers()) for value in values), None)
-            cached = self.__dict__["_device"] = found or torch.device("cpu")
+            device = next((value.device for values in (self.parameters(), self.buffers()) for value in values), None)
+            cached = self.__dict__["_device"] = device or torch.device("cpu")
         return cached
 
     def ask(self, method: str, rows: Any, *others: Any, chunk: int | None = None) -> Any:

@@ -396,6 +396,6 @@ def reverse(x: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tenso
     """
     if lengths is None:
         return x.flip(1)
-    places = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
-    back = lengths[:, None] - 1 - places
-    return x[torch.arange(len(x), device=x.device)[:, None], torch.where(back >= 0, back, places)]
+    positions = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
+    back = lengths[:, None] - 1 - positions
+    return x[torch.arange(len(x), device=x.device)[:, None], torch.where(back >= 0, back, positions)]

@@ -133,8 +133,8 @@ def _gradient(values: Any, points: Any) -> Any:
 
     if not values.requires_grad:
         return torch.zeros_like(points)
-    found = torch.autograd.grad(values.sum(), points, create_graph=True, allow_unused=True)[0]
-    return torch.zeros_like(points) if found is None else found
+    gradient = torch.autograd.grad(values.sum(), points, create_graph=True, allow_unused=True)[0]
+    return torch.zeros_like(points) if gradient is None else gradient
 
 
 def _spacings(spacing: float | Sequence[float], axes: int) -> list[float]:

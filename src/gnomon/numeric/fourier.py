@@ -176,8 +176,8 @@ def dft_matrix(n: int, scale: Literal["ortho"] | None = None, *, limit: int = 40
         )
     k = np.arange(n)
     roots = np.exp(-2j * np.pi * k / n) / (math.sqrt(n) if scale else 1.0)
-    found: Complex = roots[np.outer(k, k) % n]
-    return found
+    matrix: Complex = roots[np.outer(k, k) % n]
+    return matrix
 
 
 # --- periodic functions -----------------------------------------------------------------------------------------------
@@ -233,8 +233,8 @@ def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *,
     t = _period(period) * (np.arange(points) + 0.5) / points
     values = _finite(numbers(f(t), "f"), (points,), "f")
     n = np.arange(-n_max, n_max + 1)
-    found: Complex = scipy.fft.fft(values)[n] * np.exp(-1j * np.pi * n / points) / points
-    return found
+    coefficients: Complex = scipy.fft.fft(values)[n] * np.exp(-1j * np.pi * n / points) / points
+    return coefficients
 
 
 @checked_complex
@@ -370,8 +370,8 @@ def _continuous(f: Any, grid: Any, start: float | Sequence[float] | None, sign: 
 
 
 def _phase(turns: Floats) -> Complex:
-    found: Complex = np.exp(2j * np.pi * (turns % 1.0))
-    return found
+    values: Complex = np.exp(2j * np.pi * (turns % 1.0))
+    return values
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -71,15 +71,15 @@ def numbers(x: Any, name: str) -> NDArray[Any]:
     array([1. , 2.5])
     """
     try:
-        found = np.asarray(_detached(x))
+        array = np.asarray(_detached(x))
     except (TypeError, ValueError):
         raise UserValueError(f"{name} must be an array of numbers with rows of one length", name) from None
-    if found.dtype.kind == "O":
-        found = _from_objects(found, name)
-    if found.dtype.kind not in "biufc":
-        kind = f"dtype {found.dtype}" if found.ndim else f"a {type(x).__name__}"
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "biufc":
+        kind = f"dtype {array.dtype}" if array.ndim else f"a {type(x).__name__}"
         raise UserTypeError(f"{name} must hold numbers, got {kind}", name)
-    return found
+    return array
 
 
 def floats(x: Any, name: str) -> NDArray[np.float64]:
@@ -111,14 +111,14 @@ def whole(x: Any, name: str) -> NDArray[np.int64]:
     >>> whole([1.0, 2.0], "x")
     array([1, 2])
     """
-    found = _real(x, name)
-    if found.dtype.kind in "biu":
-        return found.astype(np.int64, copy=False)
-    bad = ~((found == np.floor(found)) & (np.abs(found) < 2.0**62))
+    array = _real(x, name)
+    if array.dtype.kind in "biu":
+        return array.astype(np.int64, copy=False)
+    bad = ~((array == np.floor(array)) & (np.abs(array) < 2.0**62))
     if bad.any():
-        place = int(np.argmax(bad))
-        raise UserValueError.must(name, "hold whole numbers", found.flat[place], f"{name}, index {place}")
-    return found.astype(np.int64)
+        index = int(np.argmax(bad))
+        raise UserValueError.must(name, "hold whole numbers", array.flat[index], f"{name}, index {index}")
+    return array.astype(np.int64)
 
 
 def answers(found: Any, shape: tuple[int, ...], name: str, *, finite: bool = False) -> NDArray[np.float64]:
@@ -140,8 +140,8 @@ def answers(found: Any, shape: tuple[int, ...], name: str, *, finite: bool = Fal
         raise UserValueError(f"{name} must return shape {shape}, got {values.shape}", name)
     bad = ~np.isfinite(values) if finite else np.zeros(0, bool)
     if bad.any():
-        place = int(np.argmax(bad))
-        raise UserValueError(f"{name} must be finite, got {values.flat[place]} at index {place}", name)
+        index = int(np.argmax(bad))
+        raise UserValueError(f"{name} must be finite, got {values.flat[index]} at index {index}", name)
     return values
 
 
@@ -158,13 +158,13 @@ def outcomes(x: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     >>> outcomes([1, 2], "x", (3, 1))
     array([1, 2])
     """
-    found = _real(x, name)
+    array = _real(x, name)
     try:
-        np.broadcast_shapes(found.shape, shape)
+        np.broadcast_shapes(array.shape, shape)
     except ValueError:
-        what = f"{name} must broadcast against shape {shape}, got shape {found.shape}"
+        what = f"{name} must broadcast against shape {shape}, got shape {array.shape}"
         raise UserValueError(what, name) from None
-    return found
+    return array
 
 
 def affordable(count: float, name: str, remedy: str, *, each: int = 8, limit: int = MOST_NUMBERS) -> None:
@@ -215,10 +215,10 @@ def function(f: Any, name: str) -> Any:
 
 
 def _real(x: Any, name: str) -> NDArray[Any]:
-    found = numbers(x, name)
-    if found.dtype.kind == "c":
+    array = numbers(x, name)
+    if array.dtype.kind == "c":
         raise UserTypeError(f"{name} must hold real numbers, got complex numbers", name)
-    return found
+    return array
 
 
 def _detached(x: Any) -> Any:

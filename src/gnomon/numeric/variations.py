@@ -355,8 +355,8 @@ def _is_real(value: Any) -> bool:
 
 def _check_finite(values: Floats, name: str) -> None:
     if not np.isfinite(values).all():
-        place = int(np.argmax(~np.isfinite(values)))
-        raise UserValueError.must(name, "be finite", values.flat[place], f"{name}, index {place}")
+        index = int(np.argmax(~np.isfinite(values)))
+        raise UserValueError.must(name, "be finite", values.flat[index], f"{name}, index {index}")
 
 
 def _times(grid: ArrayLike) -> Floats:

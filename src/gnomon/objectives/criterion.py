@@ -161,7 +161,7 @@ def refuse(wrong: torch.Tensor, values: torch.Tensor, what: str, remedy: str) ->
     """Raise where something is wrong, with the first row (and column) and its value; ``{}`` in `what` is the value."""
     if not bool(wrong.any()):
         return
-    place = tuple(int(i) for i in wrong.nonzero()[0])
-    where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
-    value = values[place].item()
+    index = tuple(int(i) for i in wrong.nonzero()[0])
+    where = f"row {index[0]}" + (f", column {index[1]}" if len(index) > 1 else "")
+    value = values[index].item()
     raise UserValueError(what.format(f"{value:g}" if isinstance(value, float) else value), where, remedy)

@@ -50,8 +50,8 @@ class Clamped(Positive):
             for draw, block in enumerate(drawn):
                 state[block] = units[block].start(noise.child("start"), len(X), X, draw)
             order = (*rest, *drawn)
-            found = gibbs(model, state, noise.child("clamped"), steps=self.steps, order=order)
-            state = {block: found[block] for block in kept}
+            clamped = gibbs(model, state, noise.child("clamped"), steps=self.steps, order=order)
+            state = {block: clamped[block] for block in kept}
         return state | {block: model.conditional(block, state) for block in rest}
 
 

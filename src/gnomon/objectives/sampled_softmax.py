@@ -215,8 +215,8 @@ def _corrected(
 
 
 def _log_prob(proposal: Any, codes: Any, like: torch.Tensor) -> torch.Tensor:
-    found = proposal.log_prob(codes)
-    return torch.as_tensor(found, dtype=like.dtype, device=like.device).reshape(-1)
+    log_p = proposal.log_prob(codes)
+    return torch.as_tensor(log_p, dtype=like.dtype, device=like.device).reshape(-1)
 
 
 def _tensor(x: Any, name: str) -> torch.Tensor:

@@ -139,7 +139,7 @@ def _encode_array(array: np.ndarray[Any, Any], *, scalar: bool) -> dict[str, Any
     return {"__array__": values, "dtype": dtype, "shape": list(array.shape)} | ({"scalar": True} if scalar else {})
 
 
-def _recipe_class(place: Any) -> type[Recipe]:
+def _recipe_class(address: Any) -> type[Recipe]:
     """The class of a saved recipe, by ``module:Class``; once by the name of its slot and its short name.
 
     Raises
@@ -147,18 +147,18 @@ def _recipe_class(place: Any) -> type[Recipe]:
     UserValueError
         There is none, or it is no recipe.
     """
-    if isinstance(place, list):
-        slot, short = place
+    if isinstance(address, list):
+        slot, short = address
         if slot not in SLOTS:
             raise UserValueError(f"unknown slot {slot!r}", "config.json", "the run is foreign or damaged")
         return named(load(SLOTS[slot]), short, slot)
     try:
-        found = load(place)
+        found = load(address)
     except (ImportError, AttributeError, ValueError) as error:
         remedy = "install the package that has it"
-        raise UserValueError(f"the recipe {place} is not installed", " ".join(str(error).split()), remedy) from None
+        raise UserValueError(f"the recipe {address} is not installed", " ".join(str(error).split()), remedy) from None
     if not (isinstance(found, type) and issubclass(found, Recipe)):
-        raise UserValueError(f"{place} is not a recipe", "config.json", "the run is foreign or damaged")
+        raise UserValueError(f"{address} is not a recipe", "config.json", "the run is foreign or damaged")
     return found
 
 
@@ -170,8 +170,8 @@ def _decode_array(value: dict[str, Any]) -> Any:
     else:
         array = np.empty(value["shape"], dtype=value["dtype"])
         flat = array.reshape(-1)
-        for place, item in enumerate(value["__array__"]):
-            flat[place] = decode(item)
+        for index, item in enumerate(value["__array__"]):
+            flat[index] = decode(item)
     return array[()] if value.get("scalar") else array
 
 

@@ -174,8 +174,8 @@ class LibraryClassifier(Library, Classifier):
 
     def class_log_proba(self, rows: Array) -> Array:
         with np.errstate(divide="ignore"):  # a leaf may rule a class out
-            found: Array = np.log(self.class_proba(rows))
-        return found
+            log_p: Array = np.log(self.class_proba(rows))
+        return log_p
 
     def class_proba(self, rows: Array) -> Array:
         estimator = self.model_.estimator
@@ -183,9 +183,9 @@ class LibraryClassifier(Library, Classifier):
         if known.shape[1] == len(self.classes_):
             return known
         # a class all of whose rows have weight 0 is unknown to the library
-        found = np.zeros((len(rows), len(self.classes_)), rows.dtype)
-        found[:, estimator.classes_] = known
-        return found
+        proba = np.zeros((len(rows), len(self.classes_)), rows.dtype)
+        proba[:, estimator.classes_] = known
+        return proba
 
 
 class LibraryRegressor(Library, Regressor):

@@ -228,14 +228,14 @@ class Regressor(RegressorMixin, System):
         """The target and its prediction in float64."""
         rows = self._rows(X)
         y = self.target.check(y, n=len(rows), several=self.several)
-        found = np.asarray(self.predict_rows(rows), np.float64)
-        if found.shape != y.shape:
+        predictions = np.asarray(self.predict_rows(rows), np.float64)
+        if predictions.shape != y.shape:
             raise UserValueError(
-                f"y must have the shape {found.shape} of the predictions, got {y.shape}",
+                f"y must have the shape {predictions.shape} of the predictions, got {y.shape}",
                 "y",
                 "give the columns of the fit",
             )
-        return y, found
+        return y, predictions
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Squared error, absolute error and R^2: `regression_scores`."""
@@ -265,8 +265,8 @@ class DensityRegressor(Regressor):
 
     def draw_targets(self, rows: Floats, noise: contracts.Noise) -> Floats:
         """A target for every row."""
-        found: Floats = self.target_distribution(rows).sample(noise.child("target"))
-        return found
+        targets: Floats = self.target_distribution(rows).sample(noise.child("target"))
+        return targets
 
     @checked
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -284,8 +284,8 @@ class DensityRegressor(Regressor):
     def log_prob(self, X: Any, y: Any = None) -> Array:
         """Log density in nats of y given x, shape (n,); of several outputs the sum."""
         y, _ = self._pair(X, y)
-        found: Floats = self.target_distribution(self._rows(X)).log_prob(y)
-        return found.reshape(len(y), -1).sum(1)
+        log_p: Floats = self.target_distribution(self._rows(X)).log_prob(y)
+        return log_p.reshape(len(y), -1).sum(1)
 
     def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Sum over rows of weight times log density of y given x, in nats."""

@@ -34,10 +34,10 @@ class ClassShares:
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Accuracy and mean log-likelihood of the labels."""
         known, codes = Labels().locate(y, self.dummy.classes_, n=len(X))
-        shares = self.dummy.predict_proba(X)[:1]
-        right = known & (codes == shares[0].argmax())
+        frequencies = self.dummy.predict_proba(X)[:1]
+        right = known & (codes == frequencies[0].argmax())
         space = Labels().space(len(self.dummy.classes_))
-        log_p = np.where(known, np.log(shares[0])[codes], -np.inf)
+        log_p = np.where(known, np.log(frequencies[0])[codes], -np.inf)
         return {
             "accuracy": Score.from_pointwise(right.astype(float), name="accuracy", unit="fraction", data_space=space),
             "log_likelihood": Score.from_pointwise(log_p, data_space=space),

@@ -202,10 +202,10 @@ def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> Answers:
 
 def _score(system: Any, X: Any, y: Any) -> Any:
     """The score that the system is judged by."""
-    found = system.evaluate(X, y)
-    if not found:
+    scores = system.evaluate(X, y)
+    if not scores:
         raise UserValueError("the system has no score", type(system).__name__)
-    return found.get(system.primary, next(iter(found.values())))
+    return scores.get(system.primary, next(iter(scores.values())))
 
 
 def _by_heart(system: Any, X: Any, y: Any) -> list[Finding]:

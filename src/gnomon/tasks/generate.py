@@ -74,10 +74,10 @@ class Generate(Task):
         shift, scale = (0.0, 1.0) if binary else standardization(known, None)
         space = f"rows of {known.shape[1]} columns" if not binary else f"rows of {known.shape[1]} zeros and ones"
         parts = [(rows - shift) / scale for rows in (real, made, known)]
-        found = sample_scores(parts[0], parts[1], Noise(0, "task/generate"), data_space=space)
+        scores = sample_scores(parts[0], parts[1], Noise(0, "task/generate"), data_space=space)
         if train is not None:
-            found["memorized"], _ = nearest_training_rows(parts[1], parts[2], parts[0])
-        return found
+            scores["memorized"], _ = nearest_training_rows(parts[1], parts[2], parts[0])
+        return scores
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Rows that the model makes beside given ones."""

@@ -47,10 +47,12 @@ def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
     """A confusion matrix: true classes as rows, each row's shares as shades, counts as numbers."""
     size = max(4.0, 0.45 * len(names) + 2)
     figure, axes = _axes(size, size)
-    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    fractions = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     for i, j in zip(*np.nonzero(counts), strict=True):
-        axes.text(j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if share[i, j] > 0.5 else "black")
+        axes.text(
+            j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if fractions[i, j] > 0.5 else "black"
+        )
     axes.set(xticks=range(len(names)), yticks=range(len(names)), xlabel="predicted", ylabel="true")
     axes.set_xticklabels(names, rotation=90)
     axes.set_yticklabels(names)

@@ -214,8 +214,8 @@ class Gradient:
     def step(self, state: _State) -> tuple[_State, Info]:
         """The updates of each phase, in turn."""
         problem, exchange = state.problem, state.exchange
-        epoch, place = divmod(state.update * state.taken, problem.batches.steps)
-        ends = place + state.taken >= problem.batches.steps or state.update + 1 >= state.end
+        epoch, index = divmod(state.update * state.taken, problem.batches.steps)
+        ends = index + state.taken >= problem.batches.steps or state.update + 1 >= state.end
         self._set_rate(state, epoch)
         norm = 0.0
         for part in state.parts:

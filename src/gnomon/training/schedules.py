@@ -174,7 +174,7 @@ class _Descending(Schedule):
         """floor + (1 - floor) * (what is left)."""
         return self.floor + (1.0 - self.floor) * self._left(min(1.0, t / (self.length or total)))
 
-    def _left(self, share: float) -> float:
+    def _left(self, progress: float) -> float:
         """From 1 at share 0 to 0 at share 1."""
         raise NotImplementedError
 
@@ -191,8 +191,8 @@ class Linear(_Descending):
 
     short: ClassVar[str] = "linear"
 
-    def _left(self, share: float) -> float:
-        return 1.0 - share
+    def _left(self, progress: float) -> float:
+        return 1.0 - progress
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ class Polynomial(_Descending):
     short: ClassVar[str] = "polynomial"
     power: Annotated[float, "(0, inf)"] = 2.0
 
-    def _left(self, share: float) -> float:
-        return float((1.0 - share) ** self.power)
+    def _left(self, progress: float) -> float:
+        return float((1.0 - progress) ** self.power)
 
 
 @dataclass(frozen=True)
@@ -218,8 +218,8 @@ class Cosine(_Descending):
 
     short: ClassVar[str] = "cosine"
 
-    def _left(self, share: float) -> float:
-        return 0.5 * (1.0 + math.cos(math.pi * share))
+    def _left(self, progress: float) -> float:
+        return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 @dataclass(frozen=True)

@@ -78,12 +78,12 @@ class Machine:
             start[:half] = to_numpy(self.rows)[at] > 0.5
             state[self.visible] = convert(start, like)
             order = [*order[1:], self.visible]
-        found = np.empty((CHAINS, draws, model.sizes[self.visible]))
+        chains = np.empty((CHAINS, draws, model.sizes[self.visible]))
         for t in range(BURN_IN + draws):
             state = gibbs(model, state, self.noise.child("sweep").at(t), order=order)
             if t >= BURN_IN:
-                found[:, t - BURN_IN] = to_numpy(state[self.visible])
-        return found
+                chains[:, t - BURN_IN] = to_numpy(state[self.visible])
+        return chains
 
 
 def units(machine: Machine) -> list[Finding] | str:

@@ -137,10 +137,10 @@ CHECKS: dict[str, Callable[[Draws], list[Finding] | str]] = {
 }  # fmt: skip
 
 
-def _apart(found: Draws, place: int) -> str:
+def _apart(found: Draws, index: int) -> str:
     """Which chains stand on which side of the widest gap between the chains' means."""
     flat = np.concatenate([x.reshape(*x.shape[:2], -1) for x in found.values.values()], axis=2)
-    means = flat[:, :, place].astype(np.float64).mean(axis=1)
+    means = flat[:, :, index].astype(np.float64).mean(axis=1)
     if len(means) < 2:
         return "the halves of the chain differ"
     order = np.argsort(means)

@@ -108,9 +108,9 @@ def rest(fit: History) -> list[Finding] | str:
     slope, error = _line(tail)
     gain = -slope * len(tail)
     way = float(loss[0] - loss.min())
-    share = gain / way if way > 0 else 0.0
-    evidence = f"{name} moved by {abs(gain):.3g} in the last {len(tail)} of {n} records, {abs(share):.1%} of the way"
-    if share > STILL_MOVING and slope < -SIGNIFICANT * error:
+    fraction = gain / way if way > 0 else 0.0
+    evidence = f"{name} moved by {abs(gain):.3g} in the last {len(tail)} of {n} records, {abs(fraction):.1%} of the way"
+    if fraction > STILL_MOVING and slope < -SIGNIFICANT * error:
         return [Finding("warning", "the fit was cut while it still learned", evidence, "more epochs or iterations")]
     return [Finding("ok", "the fit had come to rest", evidence)]
 

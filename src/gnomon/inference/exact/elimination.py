@@ -157,9 +157,9 @@ class VariableElimination:
             if len(scope) > 1:
                 p *= _onto(belief[scope[1]], scope[1:])  # scopes are sorted by the order
             belief[scope[0]] = scope, p
-        found = {name: _onto(pair, (name,)) for name, pair in belief.items()}
+        marginals = {name: _onto(pair, (name,)) for name, pair in belief.items()}
         free = [name for name in self.sizes if name not in (evidence or {})]
-        return {name: found[name] / found[name].sum() if name in found else np.ones(1) for name in free}
+        return {name: marginals[name] / marginals[name].sum() if name in marginals else np.ones(1) for name in free}
 
     def map(self, evidence: Mapping[str, int] | None = None) -> MostProbable:
         """The most probable assignment given the evidence; the first value where several are equal.
@@ -300,15 +300,15 @@ def _forward(
     problem: _Problem, reduce: Callable[[Floats], Floats], buckets: list[_Bucket] | None = None
 ) -> tuple[float, Floats]:
     """Sum out the variables in order: the log of what is free of all of them, and the table of the kept ones."""
-    place = {name: i for i, name in enumerate((*problem.order, *problem.last))}
-    waiting: dict[str, list[tuple[tuple[str, ...], Floats]]] = {name: [] for name in place}
+    position = {name: i for i, name in enumerate((*problem.order, *problem.last))}
+    waiting: dict[str, list[tuple[tuple[str, ...], Floats]]] = {name: [] for name in position}
     for factor in problem.factors:
-        waiting[min(factor.names, key=place.__getitem__)].append((factor.names, factor.log_values))
+        waiting[min(factor.names, key=position.__getitem__)].append((factor.names, factor.log_values))
     total = problem.constant
     for name in problem.order:
         parts = waiting.pop(name)
         others = {other for scope, _ in parts for other in scope} - {name}
-        scope = (name, *sorted(others, key=place.__getitem__))
+        scope = (name, *sorted(others, key=position.__getitem__))
         table = _product(parts, scope, problem.sizes)
         message = reduce(table)
         if buckets is not None:
@@ -326,11 +326,11 @@ def _product(parts: Sequence[tuple[tuple[str, ...], Floats]], scope: Sequence[st
     axis = {name: i for i, name in enumerate(scope)}
     result = np.zeros([sizes[name] for name in scope])
     for names, table in parts:
-        places = [axis[name] for name in names]
+        axes = [axis[name] for name in names]
         shape = [1] * len(scope)
-        for place, size in zip(places, table.shape, strict=True):
-            shape[place] = size
-        result += table.transpose(sorted(range(len(places)), key=places.__getitem__)).reshape(shape)
+        for position, size in zip(axes, table.shape, strict=True):
+            shape[position] = size
+        result += table.transpose(sorted(range(len(axes)), key=axes.__getitem__)).reshape(shape)
     return result
 
 

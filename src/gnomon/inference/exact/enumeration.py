@@ -282,8 +282,8 @@ def _chunks(
     """States of the kept blocks with minus their marginal energies in float64."""
     rows, like, total = _rows(model), _kind(model, like), _count(model, kept)
     for start in range(0, total, rows):
-        found = _states(model, kept, start, min(start + rows, total))
-        state = {block: convert(x, like) for block, x in found.items()}
+        states = _states(model, kept, start, min(start + rows, total))
+        state = {block: convert(x, like) for block, x in states.items()}
         yield state, -double(model.marginal_energy(state))
 
 
@@ -304,12 +304,12 @@ def _given_chunks(
     n, total = len(next(iter(given.values()))), _count(model, hidden)
     step = max(_rows(model) // n, 1)
     for start in range(0, total, step):
-        found = _states(model, hidden, start, min(start + step, total))
+        states = _states(model, hidden, start, min(start + step, total))
         count = min(start + step, total) - start
         index = np.repeat(np.arange(n), count)
         state = {block: x[index] for block, x in given.items()}
         like = next(iter(state.values()))
-        state |= {block: concatenate([convert(x, like)] * n) for block, x in found.items()}
+        state |= {block: concatenate([convert(x, like)] * n) for block, x in states.items()}
         yield state, -double(model.marginal_energy(state)).reshape(n, count)
 
 

@@ -139,10 +139,10 @@ def grid_posterior(
     if not np.isfinite(evidence):
         what = f"the posterior has no finite mass (log evidence {evidence})"
         raise UserValueError(what, "log_likelihood", "cover the likely values, with a proper prior")
-    found = GridPosterior(grid, joint - evidence, evidence)
+    posterior = GridPosterior(grid, joint - evidence, evidence)
     if weights is not None and grid.ndim == 1:
-        _warn_of_edges(found)
-    return found
+        _warn_of_edges(posterior)
+    return posterior
 
 
 def _warn_of_edges(found: GridPosterior) -> None:

@@ -172,8 +172,8 @@ def check_identity(
     own = supports(model, HasLogProb)
 
     def log_prob() -> Floats:
-        found = to_numpy(model.log_prob(joint.rows)) if own else np.asarray(logsumexp(to_numpy(joint()), 1))
-        return found.reshape(-1, 1)
+        log_p = to_numpy(model.log_prob(joint.rows)) if own else np.asarray(logsumexp(to_numpy(joint()), 1))
+        return log_p.reshape(-1, 1)
 
     gradient = dict(_differences(model, log_prob, np.ones((len(log_joint), 1))))
     expected = _expected(model, joint, posterior)
@@ -259,8 +259,8 @@ def _expected(model: Any, joint: _Joint, posterior: Floats) -> dict[str, Floats]
         weight = torch.as_tensor(posterior)
         total = (weight * torch.where(weight > 0, log_joint, 0.0)).sum()
         names, parameters = zip(*model.named_parameters(), strict=True)
-        found = torch.autograd.grad(total, parameters, allow_unused=True)
-    grads = zip(names, parameters, found, strict=True)
+        gradients = torch.autograd.grad(total, parameters, allow_unused=True)
+    grads = zip(names, parameters, gradients, strict=True)
     return {name: to_numpy(torch.zeros_like(p) if g is None else g) for name, p, g in grads}
 
 
@@ -280,9 +280,9 @@ def _differences(model: Any, f: Any, weight: Floats) -> Iterator[tuple[str, Floa
                 with np.errstate(invalid="ignore", divide="ignore"):
                     sides.append(f())
             if any((np.isfinite(side) != np.isfinite(base)).any() for side in sides):
-                place = f"{name}[{', '.join(map(str, index))}]"
+                entry = f"{name}[{', '.join(map(str, index))}]"
                 raise UserValueError(
-                    f"a probability is 0 at {place}, an edge of the parameters' range", "model", "move it off the edge"
+                    f"a probability is 0 at {entry}, an edge of the parameters' range", "model", "move it off the edge"
                 )
             kept = (weight > 0) & np.isfinite(base)
             gradient[index] = (weight[kept] * (sides[0][kept] - sides[1][kept])).sum() / (2 * step)

@@ -159,8 +159,8 @@ class ExactPosterior:
 
     def mean(self, v: Array) -> Floats:
         """E[h | v], shape (rows, latents): of binary latents the chance that they are 1."""
-        found = [p @ np.arange(p.shape[1]) for p in self.marginals(v)]
-        return np.stack(found, 1) if found else np.zeros((len(v), 0))
+        means = [p @ np.arange(p.shape[1]) for p in self.marginals(v)]
+        return np.stack(means, 1) if means else np.zeros((len(v), 0))
 
     @checked
     def sample_posterior(self, v: Array, n: int, noise: Noise) -> Codes:

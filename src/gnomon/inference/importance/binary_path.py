@@ -75,13 +75,13 @@ class BinaryPath(BridgePath):
     def climb(self, level: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
         """See `Climbs`; draw 0 is the other layer's, draw 1 the kept one's."""
         field, other_field, y = self._room(len(x))
-        k0, k1, update, places = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
+        k0, k1, update, positions = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
         gain, eta, to = np.empty(len(x)), float(self.etas[level]), float(self.etas[level + 1])
         np.matmul(x, self.weight, out=other_field)
         before, after = self._biases(self.other_ends, level), self._biases(self.other_ends, level + 1)
-        self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, places, 0, update, k0, k1)
+        self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, positions, 0, update, k0, k1)
         np.matmul(y, self.transposed, out=field)
-        self._draw(field, self._biases(self.kept_ends, level + 1), to, x, places, 1, update, k0, k1)
+        self._draw(field, self._biases(self.kept_ends, level + 1), to, x, positions, 1, update, k0, k1)
         return gain, x
 
     def another(self) -> BinaryPath:
@@ -149,7 +149,7 @@ def _dot(x, slope):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first32(x, slope, field, before, after, eta, to, gain, y, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+def _first32(x, slope, field, before, after, eta, to, gain, y, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     """Gains of the weights and draws of the other layer, a row at a time so that all of it stays in the cache.
 
     ``softplus(t) - softplus(s) = max(t, 0) - max(s, 0) + log((1 + exp(-|t|)) / (1 + exp(-|s|)))``. Short loops over few
@@ -159,7 +159,7 @@ def _first32(x, slope, field, before, after, eta, to, gain, y, places, draw, upd
     words, old, new = np.empty((1, m), np.uint32), np.empty(m, f32), np.empty(m, f32)
     now, then = f32(eta), f32(to)
     for i in range(n):
-        philox.words(words, places[i : i + 1], draw, update, k0, k1)
+        philox.words(words, positions[i : i + 1], draw, update, k0, k1)
         word, a, out = words[0], field[i], y[i]
         for j in range(m):
             old[j] = now * a[j] + before[j]
@@ -176,11 +176,11 @@ def _first32(x, slope, field, before, after, eta, to, gain, y, places, draw, upd
 
 
 @kernel
-def _first64(x, slope, field, before, after, eta, to, gain, y, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+def _first64(x, slope, field, before, after, eta, to, gain, y, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     n, m = field.shape
     words, old, new = np.empty((1, m), np.uint64), np.empty(m, f64), np.empty(m, f64)
     for i in range(n):
-        philox.words64(words, places[i : i + 1], draw, update, k0, k1)
+        philox.words64(words, positions[i : i + 1], draw, update, k0, k1)
         word, a, out = words[0], field[i], y[i]
         for j in range(m):
             old[j] = eta * a[j] + before[j]
@@ -197,12 +197,12 @@ def _first64(x, slope, field, before, after, eta, to, gain, y, places, draw, upd
 
 
 @kernel
-def _second32(field, bias, to, x, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+def _second32(field, bias, to, x, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     """Draws of the kept layer."""
     n, d = field.shape
     words, scale = np.empty((1, d), np.uint32), f32(to)
     for i in range(n):
-        philox.words(words, places[i : i + 1], draw, update, k0, k1)
+        philox.words(words, positions[i : i + 1], draw, update, k0, k1)
         word, a, out = words[0], field[i], x[i]
         for j in range(d):
             logit = scale * a[j] + bias[j]
@@ -212,11 +212,11 @@ def _second32(field, bias, to, x, places, draw, update, k0, k1):  # type: ignore
 
 
 @kernel
-def _second64(field, bias, to, x, places, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+def _second64(field, bias, to, x, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     n, d = field.shape
     words = np.empty((1, d), np.uint64)
     for i in range(n):
-        philox.words64(words, places[i : i + 1], draw, update, k0, k1)
+        philox.words64(words, positions[i : i + 1], draw, update, k0, k1)
         word, a, out = words[0], field[i], x[i]
         for j in range(d):
             logit = to * a[j] + bias[j]

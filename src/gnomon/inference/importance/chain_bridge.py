@@ -42,9 +42,9 @@ def chain_ratio(
     once = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge)
     terms = [_terms(x, side) for x, side in ((x0, once.side0), (x1, once.side1))]
     ess0, ess1 = (_effective(one) for one in terms)
-    found = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge, ess=(ess0, ess1), start=once.log_r_)
-    notices = [found.notice, *(_unmixed(one) for one in terms)]
-    return replace(found, notice="; ".join(filter(None, notices)))
+    estimate = estimate_log_ratio(flat0, flat1, log_p0, log_p1, bridge, ess=(ess0, ess1), start=once.log_r_)
+    notices = [estimate.notice, *(_unmixed(one) for one in terms)]
+    return replace(estimate, notice="; ".join(filter(None, notices)))
 
 
 @checked
@@ -77,8 +77,8 @@ def _effective(terms: Floats) -> float | None:
     """Effective number of draws behind the mean of the terms; None for independent draws."""
     if terms.ndim == 1:
         return None
-    found = float(ess(terms, "mean"))
-    return float(terms.size) if np.isnan(found) else min(found, float(terms.size))
+    effective = float(ess(terms, "mean"))
+    return float(terms.size) if np.isnan(effective) else min(effective, float(terms.size))
 
 
 def _unmixed(terms: Floats) -> str:

@@ -127,8 +127,8 @@ def _chain(path: Path, level: int, link: Array, length: int, noise: Noise) -> Ar
     A run first goes onward to the end of its chain, then from the link backward to the beginning.
     """
     runs = len(link)
-    place = (length * noise.child("place").at(level).uniform((runs,), like=np.empty(0))).astype(np.int64)
-    onward = length - 1 - place
+    index = (length * noise.child("place").at(level).uniform((runs,), like=np.empty(0))).astype(np.int64)
+    onward = length - 1 - index
     made = [link]
     for t in range(1, length):
         turned = onward + 1 == t
@@ -136,7 +136,7 @@ def _chain(path: Path, level: int, link: Array, length: int, noise: Noise) -> Ar
         stream = noise.child("move").at(level * (length - 1) + t - 1)
         made.append(_step(path, level, now, onward >= t, stream))
     k = np.arange(length)
-    order = np.where(k >= place[:, None], k - place[:, None], length - 1 - k)
+    order = np.where(k >= index[:, None], k - index[:, None], length - 1 - k)
     return _stack(made)[np.arange(runs)[:, None], order]
 
 

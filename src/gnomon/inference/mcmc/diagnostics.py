@@ -257,9 +257,9 @@ def _plain_r_hat(x: Floats) -> Floats:
     between = x.mean(axis=1).var(axis=0, ddof=1)
     still = (x == x[:, :1]).all(axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.sqrt((n - 1) / n + between / within)
+        ratio = np.sqrt((n - 1) / n + between / within)
     apart = (x != x[:1, :1]).any(axis=(0, 1))
-    return np.asarray(np.where(still, np.where(apart, np.inf, np.nan), found))
+    return np.asarray(np.where(still, np.where(apart, np.inf, np.nan), ratio))
 
 
 def _autocovariance(x: Floats) -> Floats:

@@ -232,16 +232,16 @@ def check_rising(values: ArrayLike, name: str) -> NDArray[np.float64]:
     UserValueError
         Naming the first entry that is wrong.
     """
-    places = floats(values, name).copy()
-    if places.ndim != 1 or places.size < 2 or places[-1] != 1 or not places[0] >= 0:
+    betas = floats(values, name).copy()
+    if betas.ndim != 1 or betas.size < 2 or betas[-1] != 1 or not betas[0] >= 0:
         raise UserValueError("the path does not rise to 1 from 0 or above", name, "pass an array [0, ..., 1]")
-    falls = np.flatnonzero(~(np.diff(places) > 0))
+    falls = np.flatnonzero(~(np.diff(betas) > 0))
     if falls.size:
         j = int(falls[0])
         raise UserValueError(
-            f"the path does not rise from {places[j]} to {places[j + 1]}", f"{name}, entry {j + 1}", "sort the places"
+            f"the path does not rise from {betas[j]} to {betas[j + 1]}", f"{name}, entry {j + 1}", "sort them"
         )
-    return places
+    return betas
 
 
 def check_path(path: Any) -> None:

@@ -94,8 +94,8 @@ def rank_counts(draws: Array, bins: int = BINS) -> NDArray[np.int64]:
     """
     x = to_numpy(draws)
     ranks = stats.rankdata(x.ravel()).reshape(x.shape)
-    place = np.minimum((bins * (ranks - 0.5) / x.size).astype(np.int64), bins - 1)
-    return np.stack([np.bincount(row, minlength=bins) for row in place])
+    bin_index = np.minimum((bins * (ranks - 0.5) / x.size).astype(np.int64), bins - 1)
+    return np.stack([np.bincount(row, minlength=bins) for row in bin_index])
 
 
 def trace_figure(values: Mapping[str, Array], coordinates: Sequence[str] | None = None) -> Any:

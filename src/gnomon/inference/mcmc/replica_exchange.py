@@ -278,8 +278,8 @@ def _journeys(
 
 def _slot_noise(noise: Noise, n: int, levels: int) -> Noise:
     """Level k of the chain at position i draws at position ``i * levels + k``, whichever chains are here."""
-    places = cast(Any, noise.child("places")).address(n)[3].astype(np.int64)
-    return noise.rows((places[:, None] * levels + np.arange(levels)).ravel())
+    positions = cast(Any, noise.child("places")).address(n)[3].astype(np.int64)
+    return noise.rows((positions[:, None] * levels + np.arange(levels)).ravel())
 
 
 def _rows(x: Array) -> Array:

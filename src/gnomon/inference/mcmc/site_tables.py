@@ -59,8 +59,8 @@ class SiteTables:
             return None
         near, weight = np.full((d, width), d, np.uint32), np.zeros((d, width + 1))
         rows = np.repeat(np.arange(d), counts)
-        places = np.arange(len(rows)) - pairs.indptr[:-1][rows]
-        near[rows, places], weight[rows, places], weight[:, width] = pairs.indices, pairs.data, bias
+        positions = np.arange(len(rows)) - pairs.indptr[:-1][rows]
+        near[rows, positions], weight[rows, positions], weight[:, width] = pairs.indices, pairs.data, bias
         kinds, kind = np.unique(weight, axis=0, return_inverse=True)
         if len(kinds) << width > _MAX_ENTRIES:
             return None
@@ -86,24 +86,24 @@ class SiteTables:
         changed : array of shape (chains,)
             Fraction of the units that changed.
         """
-        k0, k1, update, places = noise.address(len(x))  # type: ignore[attr-defined]
+        k0, k1, update, positions = noise.address(len(x))  # type: ignore[attr-defined]
         new, changed = np.empty_like(x), np.empty(len(x))
-        _sweep(x, order, self.near, self.start, self.threshold, new, changed, places, update, k0, k1)
+        _sweep(x, order, self.near, self.start, self.threshold, new, changed, positions, update, k0, k1)
         return new, changed
 
 
 @kernel
-def _sweep(x, order, near, start, threshold, new, changed, places, update, k0, k1):  # type: ignore[no-untyped-def]
+def _sweep(x, order, near, start, threshold, new, changed, positions, update, k0, k1):  # type: ignore[no-untyped-def]
     n, d = x.shape
     words, now = np.empty((1, order.size), np.uint32), np.zeros(d + 1, np.uint8)
     for c in range(n):
-        philox.words(words, places[c : c + 1], 0, update, k0, k1)
+        philox.words(words, positions[c : c + 1], 0, update, k0, k1)
         for i in range(d):
             now[i] = np.uint8(x[c, i] != 0.0)
         if near.shape[1] == 4:
-            _update4(now, order, near, start, threshold, words[0], places[c : c + 1], update, k0, k1)
+            _update4(now, order, near, start, threshold, words[0], positions[c : c + 1], update, k0, k1)
         else:
-            _update(now, order, near, start, threshold, words[0], places[c : c + 1], update, k0, k1)
+            _update(now, order, near, start, threshold, words[0], positions[c : c + 1], update, k0, k1)
         moved = 0
         for i in range(d):
             value = np.float64(now[i])
@@ -113,7 +113,7 @@ def _sweep(x, order, near, start, threshold, new, changed, places, update, k0, k
 
 
 @kernel
-def _update(now, order, near, start, threshold, word, place, update, k0, k1):  # type: ignore[no-untyped-def]
+def _update(now, order, near, start, threshold, word, position, update, k0, k1):  # type: ignore[no-untyped-def]
     """Updates of one chain, in place."""
     for k in range(order.size):
         i = order[k]
@@ -124,11 +124,11 @@ def _update(now, order, near, start, threshold, word, place, update, k0, k1):  #
         below = (least | _REST) < bound
         now[i] = np.uint8(below)
         if below != (least < bound):
-            now[i] = _undecided(k, bound, place, update, k0, k1)
+            now[i] = _undecided(k, bound, position, update, k0, k1)
 
 
 @kernel
-def _update4(now, order, near, start, threshold, word, place, update, k0, k1):  # type: ignore[no-untyped-def]
+def _update4(now, order, near, start, threshold, word, position, update, k0, k1):  # type: ignore[no-untyped-def]
     """The same for four neighbors: grids."""
     for k in range(order.size):
         i = order[k]
@@ -138,12 +138,12 @@ def _update4(now, order, near, start, threshold, word, place, update, k0, k1):  
         below = (least | _REST) < bound
         now[i] = np.uint8(below)
         if below != (least < bound):
-            now[i] = _undecided(k, bound, place, update, k0, k1)
+            now[i] = _undecided(k, bound, position, update, k0, k1)
 
 
 @kernel
-def _undecided(k, bound, place, update, k0, k1):  # type: ignore[no-untyped-def]
+def _undecided(k, bound, position, update, k0, k1):  # type: ignore[no-untyped-def]
     """Whether the 52-bit number of element k lies below the bound, where its upper 32 bits do not tell."""
     row = np.empty((1, k + 1), np.uint64)
-    philox.words64(row, place, 0, update, k0, k1)
+    philox.words64(row, position, 0, update, k0, k1)
     return np.uint8((row[0, k] >> np.uint64(12)) < bound)

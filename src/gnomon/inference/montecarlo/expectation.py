@@ -135,8 +135,8 @@ class RunningMean(MeanError):
     def variance(self) -> Any:
         """Unbiased variance of one draw, ``sum (f_i - mean)^2 / (n - 1)``."""
         self._need(2, "variance")
-        found = self._scatter / (self.count - 1)
-        return float(found) if found.ndim == 0 else found
+        variance = self._scatter / (self.count - 1)
+        return float(variance) if variance.ndim == 0 else variance
 
     def __repr__(self) -> str:
         mean = f"{self._mean:.6g} ± {self.standard_error:.2g}, " if self.count > 1 and not self._mean.ndim else ""

@@ -67,7 +67,7 @@ def pathwise_gradient(h: Cost, distribution: Any, n: int, noise: Noise) -> dict[
         raise UserTypeError(
             f"draws of {type(distribution).__name__} have no gradient", "distribution", "use score_gradient"
         )
-    found = {name: RunningMean() for name in _parameters(distribution)}
+    means = {name: RunningMean() for name in _parameters(distribution)}
     values, sloped = RunningMean(), False
     for start in range(0, _draws(n), BATCH):
         size = min(BATCH, n - start)
@@ -77,12 +77,12 @@ def pathwise_gradient(h: Cost, distribution: Any, n: int, noise: Noise) -> dict[
         slopes = _slopes(costs.sum(), [y, *leaves])
         sloped = sloped or bool((slopes[0] != 0).any())
         values.update(costs.detach().numpy())
-        for mean, slope in zip(found.values(), slopes[1:], strict=True):
+        for mean, slope in zip(means.values(), slopes[1:], strict=True):
             mean.update(slope.numpy())
     if not sloped and n > 1 and values.variance > 0:
         what = "h has no slope at any draw though its values differ: it is made of jumps"
         raise UserTypeError(what, "h", "use score_gradient, which asks for none")
-    return found
+    return means
 
 
 @checked
@@ -125,7 +125,7 @@ def score_gradient(
     """
     if baseline == "leave-one-out" and n < 2:
         raise UserValueError(f"n must be at least 2 with the baseline 'leave-one-out', got {n}", "n")
-    found = {name: RunningMean() for name in _parameters(distribution)}
+    means = {name: RunningMean() for name in _parameters(distribution)}
     total = _total(h, distribution, n, noise) if baseline == "leave-one-out" else 0.0
     for start in range(0, _draws(n), BATCH):
         size = min(BATCH, n - start)
@@ -136,9 +136,9 @@ def score_gradient(
         level = (total - held) / (n - 1) if baseline == "leave-one-out" else float(baseline or 0.0)
         surrogate = ((held - level) * own.log_prob(y).reshape(size, -1).sum(1)).sum()
         slopes = _slopes(surrogate + (costs.sum() if costs.requires_grad else 0.0), leaves)
-        for mean, slope in zip(found.values(), slopes, strict=True):
+        for mean, slope in zip(means.values(), slopes, strict=True):
             mean.update(slope.numpy())
-    return found
+    return means
 
 
 def _total(h: Cost, distribution: Any, n: int, noise: Noise) -> float:
@@ -195,5 +195,5 @@ def _slopes(total: Any, inputs: list[Any]) -> list[Any]:
 
     if not getattr(total, "requires_grad", False):
         return [torch.zeros_like(one) for one in inputs]
-    found = torch.autograd.grad(total, inputs, allow_unused=True)
-    return [torch.zeros_like(one) if slope is None else slope for one, slope in zip(inputs, found, strict=True)]
+    gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+    return [torch.zeros_like(one) if slope is None else slope for one, slope in zip(inputs, gradients, strict=True)]

@@ -295,11 +295,11 @@ def quasi_integral(
         raise UserValueError.must("replicates", "be at least 2", replicates, remedy="the error needs several nets")
     seeds = noise.integers(1 << 62, (replicates,))
     terms = Integral(f, box, noise).values
-    found = RunningMean()
+    mean = RunningMean()
     for seed in seeds:
         net = qmc.Sobol(len(box.lower), scramble=True, rng=np.random.default_rng(int(seed))).random(n)
-        found.update([np.mean(terms(box.lower + (box.upper - box.lower) * net))])
-    return found
+        mean.update([np.mean(terms(box.lower + (box.upper - box.lower) * net))])
+    return mean
 
 
 @checked

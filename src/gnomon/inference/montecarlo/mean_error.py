@@ -96,8 +96,8 @@ class MeanError:
         return max(2, math.ceil(needed * (1 - 1e-12)))  # 400 draws stay 400 after rounding
 
     def _stderr(self) -> Any:
-        found = np.sqrt(np.asarray(self.variance) / self.effective)
-        return float(found) if found.ndim == 0 else found
+        error = np.sqrt(np.asarray(self.variance) / self.effective)
+        return float(error) if error.ndim == 0 else error
 
 
 def _quantile(level: float) -> float:

@@ -145,5 +145,5 @@ def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, floa
     if not start[1] > 0:
         raise UserValueError.must("start", "have a positive standard deviation", start[1])
     begin = np.array([start[0], math.log(start[1])])
-    found = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
-    return Projection(Normal(float(found.x[0]), math.exp(float(found.x[1]))), float(found.fun))
+    result = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
+    return Projection(Normal(float(result.x[0]), math.exp(float(result.x[1]))), float(result.fun))

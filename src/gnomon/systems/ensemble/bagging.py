@@ -188,8 +188,8 @@ class _Bagged(HasDtype, Composite):
         """By training row, the mean over the members that had not drawn it, (n, k) or (n,); NaN where there is none."""
         counts = self.model_.own["asked"]
         with np.errstate(invalid="ignore"):
-            found = np.where(counts[:, None] > 0, self.model_.own["said"] / counts[:, None], math.nan)
-        return found if self.model_.classes is not None else found[:, 0]
+            mean = np.where(counts[:, None] > 0, self.model_.own["said"] / counts[:, None], math.nan)
+        return mean if self.model_.classes is not None else mean[:, 0]
 
     def drawn(self, i: int, *, sample_weight: Any = None) -> Array:
         """Rows of the training table that member i was given, as often as it was; the weights are those of the fit."""

@@ -67,14 +67,14 @@ def outputs(part: System, X: Array, classes: Array | None) -> Array:
     if classes is None:
         predicted = np.asarray(part.predict(X), np.float64)
         return predicted[:, None] if predicted.ndim == 1 else predicted
-    found = np.zeros((len(X), len(classes)))
+    proba = np.zeros((len(X), len(classes)))
     if hasattr(part, "predict_proba"):
-        _, places = Labels().locate(part.classes_, classes)
-        found[:, places] = part.predict_proba(X)
+        _, columns = Labels().locate(part.classes_, classes)
+        proba[:, columns] = part.predict_proba(X)
     else:
         _, codes = Labels().locate(part.predict(X), classes)
-        found[np.arange(len(X)), codes] = 1.0
-    return found
+        proba[np.arange(len(X)), codes] = 1.0
+    return proba
 
 
 class Parts:

@@ -52,9 +52,9 @@ def assign(n: int, folds: int, noise: Noise, *, codes: Array | None = None) -> A
     order = noise.order(n)
     if codes is not None:
         order = order[np.argsort(np.asarray(codes)[order], kind="stable")]
-    found = np.empty(n, np.int64)
-    found[order] = np.arange(n) % folds
-    return found
+    fold_of = np.empty(n, np.int64)
+    fold_of[order] = np.arange(n) % folds
+    return fold_of
 
 
 def out_of_fold(system: System, X: Any, y: Any, folds: Any, *, sample_weight: Any = None) -> Array:
@@ -86,12 +86,12 @@ def out_of_fold(system: System, X: Any, y: Any, folds: Any, *, sample_weight: An
 
     X, y, folds = np.asarray(X), np.asarray(y), np.asarray(folds)
     classes = np.unique(y) if is_classifier(system) else None
-    found: Array = None
+    answers: Array = None
     for fold in np.unique(folds):
         inside = folds == fold
         options = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[~inside]}
         predictions = outputs(clone(system).fit(X[~inside], y[~inside], **options), X[inside], classes)
-        if found is None:
-            found = np.empty((len(X), predictions.shape[1]))
-        found[inside] = predictions
-    return found
+        if answers is None:
+            answers = np.empty((len(X), predictions.shape[1]))
+        answers[inside] = predictions
+    return answers

@@ -64,15 +64,15 @@ class StackingModel(Parts):
     def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
         """Step i: a member on all folds but one, on all folds, or a combiner."""
         assert examples.y is not None
-        layer, place = divmod(i, self.each)
+        layer, index = divmod(i, self.each)
         rows = self.layer_rows(layer, examples, noise)
         y = examples.y[rows] if self.classes is None else self.classes[examples.y[rows]]
         weight = examples.weight[rows]
-        if place == self.each - 1:
+        if index == self.each - 1:
             self._combine(layer, y, weight, noise)
             return None
         X = self._inputs(layer, examples.X, rows)
-        which, fold = divmod(place, self.folds + 1)
+        which, fold = divmod(index, self.folds + 1)
         name = list(self.members)[which]
         stream = noise.child(f"{layer}/{name}").at(fold)
         seed = int(stream.integers(SEEDS, (1,))[0])
@@ -108,12 +108,12 @@ class StackingModel(Parts):
 
     def features(self, X: Array, layer: int) -> Array:
         """What the members of the layers before `layer` make of rows, shape (n, width); X itself for layer 0."""
-        found = X
+        inputs = X
         for below in range(layer):
             members = [self.parts[f"{below}-{name}"] for name in self.members]
-            predictions = [self._columns(outputs(member, found, self.classes)) for member in members]
-            found = np.concatenate(predictions, axis=1).astype(X.dtype)
-        return found
+            predictions = [self._columns(outputs(member, inputs, self.classes)) for member in members]
+            inputs = np.concatenate(predictions, axis=1).astype(X.dtype)
+        return inputs
 
     def layer(self, X: Array, layer: int) -> Array:
         """What the combiner of a layer says, shape (n, k), or (n, 1) for a regression."""
@@ -123,8 +123,8 @@ class StackingModel(Parts):
     def predict(self, X: Array) -> Array:
         """The last combiner's answer, or the mean of all, shape (n, k), or (n,) for a regression."""
         layers = range(self.layers) if self.average else [self.layers - 1]
-        found = np.mean([self.layer(X, i) for i in layers], axis=0)
-        return found if self.classes is not None else found[:, 0]
+        mean = np.mean([self.layer(X, i) for i in layers], axis=0)
+        return mean if self.classes is not None else mean[:, 0]
 
 
 class _Stacked(HasDtype, Composite):

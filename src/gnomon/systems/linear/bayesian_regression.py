@@ -89,17 +89,17 @@ class BayesianRegressionModel:
             s**2, along, float(((target - np.matmul(u, along)) ** 2).sum()), total - flat,
             -0.5 * math.log(total) if flat else 0.0,
         )  # fmt: skip
-        found = prior.posterior(products)
+        posterior = prior.posterior(products)
         mean, root, p = np.zeros(d + 1), np.zeros((d + 1, d + 1)), len(scale)
-        mean[:p] = np.matmul(vt.T, s * along / (s**2 + found.ratio)) / scale
-        root[:p, :p] = vt.T / np.sqrt(s**2 + found.ratio) / scale[:, None]
+        mean[:p] = np.matmul(vt.T, s * along / (s**2 + posterior.ratio)) / scale
+        root[:p, :p] = vt.T / np.sqrt(s**2 + posterior.ratio) / scale[:, None]
         point = np.zeros(d)
         if flat:
             point = self.shift + whole[0, 1 : d + 1] / whole[0, 0]
             mean[d] = self.center[0] + whole[0, d + 1] / whole[0, 0]
             root[d, d] = 1 / math.sqrt(total)
-        self._take(mean, root, point, found)
-        return {"log_evidence": found.log_evidence, "noise_variance": found.noise, "ratio": found.ratio}
+        self._take(mean, root, point, posterior)
+        return {"log_evidence": posterior.log_evidence, "noise_variance": posterior.noise, "ratio": posterior.ratio}
 
     def _take(self, mean: Floats, root: Floats, point: Floats, found: Posterior) -> None:
         numbers = {
@@ -161,8 +161,8 @@ class BayesianRegressionModel:
         white = noise.child("weights").normal((1, len(self.mean)), like=self.mean)[0]
         theta = self.mean + math.sqrt(variance) * np.matmul(self.root, white)
         around = noise.child("target").normal((len(x), 1), like=self.mean)[:, 0]
-        found: Floats = np.matmul(self.features(x), theta) + math.sqrt(variance) * around
-        return found
+        targets: Floats = np.matmul(self.features(x), theta) + math.sqrt(variance) * around
+        return targets
 
 
 def _triangular(root: Floats) -> Floats:

@@ -26,9 +26,9 @@ def sgd_blocks(  # type: ignore[no-untyped-def]
     """
     n, k = len(squared), user_factors.shape[1]
     for b in blocks:
-        place = b * n + (b + shift) % n
+        position = b * n + (b + shift) % n
         total = 0.0
-        for r in range(starts[place], starts[place + 1]):
+        for r in range(starts[position], starts[position + 1]):
             u, i = users[r], items[r]
             p, q = user_factors[u], item_factors[i]
             found = mean + user_bias[u] + item_bias[i]
@@ -198,8 +198,8 @@ def best_of_rows(scores, items, values):  # type: ignore[no-untyped-def]
             s = scores[u, j]
             if not s > values[u, k - 1]:
                 continue
-            place = k - 1
-            while place > 0 and s > values[u, place - 1]:
-                values[u, place], items[u, place] = values[u, place - 1], items[u, place - 1]
-                place -= 1
-            values[u, place], items[u, place] = s, j
+            position = k - 1
+            while position > 0 and s > values[u, position - 1]:
+                values[u, position], items[u, position] = values[u, position - 1], items[u, position - 1]
+                position -= 1
+            values[u, position], items[u, position] = s, j

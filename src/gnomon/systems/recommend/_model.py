@@ -65,21 +65,21 @@ class FactorModel:
     def score(self, users: Array, items: Array) -> NDArray[np.float64]:
         """Expected rating of each pair of codes, shape (n,); the code -1 is an unknown user or item."""
         users, items = np.asarray(users, np.int64), np.asarray(items, np.int64)
-        found = np.empty(len(users))
+        scores = np.empty(len(users))
         score_pairs(
             users, items, self.mean[0], self.user_bias, self.item_bias, self.user_factors, self.item_factors,
-            self.scale, found,
+            self.scale, scores,
         )  # fmt: skip
-        return found
+        return scores
 
     def rows(self, users: Ints) -> Floats:
         """Expected ratings of all items by some users, shape (n, n_items)."""
         known = users >= 0
-        place = np.where(known, users, 0)
-        factors = self.user_factors[place] * (self.scale * known).astype(self.mean.dtype)[:, None]
+        rows = np.where(known, users, 0)
+        factors = self.user_factors[rows] * (self.scale * known).astype(self.mean.dtype)[:, None]
         scores = np.matmul(factors, self.item_factors.T)
         scores += self.item_bias + self.mean
-        scores += (self.user_bias[place] * known)[:, None]
+        scores += (self.user_bias[rows] * known)[:, None]
         return scores
 
     def best(self, users: Ints, k: int, *, exclude_seen: bool) -> tuple[Ints, Floats]:
@@ -102,8 +102,8 @@ class FactorModel:
         begin = np.where(users >= 0, self.seen_offsets[users], 0)
         counts = np.where(users >= 0, self.seen_offsets[users + 1], 0) - begin
         rows = np.repeat(np.arange(len(users)), counts)
-        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begin, counts)
-        return rows, self.seen_items[places]
+        indices = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begin, counts)
+        return rows, self.seen_items[indices]
 
     def similar(self, items: Ints, k: int) -> tuple[Ints, Floats]:
         """Codes and cosines of the k items whose factors are most like those of each item, itself left out."""

@@ -50,14 +50,14 @@ class PMFModel(FactorModel):
 
     def learned(self) -> dict[str, Array]:
         """What a fit changes; there are no biases."""
-        found = super().learned()
-        return {**found, "noise_variance": self.noise_variance, "kept": self.kept}
+        learned = super().learned()
+        return {**learned, "noise_variance": self.noise_variance, "kept": self.kept}
 
     def keep(self, users: Array, items: Array, noise_variance: float) -> None:
         """Add a draw."""
         n = int(self.kept[0])
-        place = slice(n * self.n_factors, (n + 1) * self.n_factors)
-        self.user_factors[:, place], self.item_factors[:, place] = users, items
+        columns = slice(n * self.n_factors, (n + 1) * self.n_factors)
+        self.user_factors[:, columns], self.item_factors[:, columns] = users, items
         self.noise_variance[n] = noise_variance
         self.kept[0] = n + 1
 
@@ -74,15 +74,15 @@ class PMFModel(FactorModel):
     def by_draw(self, users: Array, items: Array) -> Floats:
         """Expected rating of each pair of codes in each draw, shape (n, draws)."""
         known = (users >= 0) & (items >= 0)
-        found = np.full((len(users), int(self.kept[0])), float(self.mean[0]))
-        places = np.flatnonzero(known)
+        expected = np.full((len(users), int(self.kept[0])), float(self.mean[0]))
+        known_rows = np.flatnonzero(known)
         size = max(1, CELLS // max(1, self.user_factors.shape[1]))
-        for begin in range(0, len(places), size):
-            rows = places[begin : begin + size]
+        for begin in range(0, len(known_rows), size):
+            rows = known_rows[begin : begin + size]
             product = self.user_factors[users[rows]] * self.item_factors[items[rows]]
             by_draw = product.reshape(len(rows), -1, self.n_factors).sum(-1, dtype=np.float64)
-            found[rows] += by_draw[:, : found.shape[1]]
-        return found
+            expected[rows] += by_draw[:, : expected.shape[1]]
+        return expected
 
 
 class Inference(Recipe):

@@ -69,8 +69,8 @@ class MatrixFactorization(Recommender):
             model.mean[:] = weighted_mean(examples)
 
     def procedure(self, examples: Any) -> Procedure:
-        found: Procedure = self.recipe("learner").build(self.biases)
-        return found
+        procedure: Procedure = self.recipe("learner").build(self.biases)
+        return procedure
 
     @property
     def user_biases_(self) -> Any:

@@ -102,8 +102,8 @@ class PMF(Recommender):
 
     def procedure(self, examples: Any) -> Procedure:
         priors = Priors(self.noise_variance, self.user_variance, self.item_variance)
-        found: Procedure = self.recipe("inference").build(priors)
-        return found
+        procedure: Procedure = self.recipe("inference").build(priors)
+        return procedure
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
@@ -121,9 +121,9 @@ class PMF(Recommender):
         """
         if not return_std:
             return super().predict(X)
-        found = self._by_draw(X)
-        variance = found.var(axis=1) + self._noise().mean()
-        return found.mean(axis=1), np.sqrt(variance)
+        by_draw = self._by_draw(X)
+        variance = by_draw.var(axis=1) + self._noise().mean()
+        return by_draw.mean(axis=1), np.sqrt(variance)
 
     def _noise(self) -> NDArray[np.float64]:
         return self.model_.noise_variance[: self.model_.kept[0]]
@@ -131,9 +131,9 @@ class PMF(Recommender):
     def log_prob(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Log density in nats of each rating given the pair, shape (n,): that of the mixture of the draws."""
         wanted, _ = self._pair(X, y)
-        found = self._by_draw(X)
+        by_draw = self._by_draw(X)
         noise = self._noise()
-        terms = -0.5 * (np.log(2 * math.pi * noise) + (wanted[:, None] - found) ** 2 / noise)
+        terms = -0.5 * (np.log(2 * math.pi * noise) + (wanted[:, None] - by_draw) ** 2 / noise)
         log_p: NDArray[np.float64] = logsumexp(terms, axis=1) - math.log(len(noise))
         return log_p
 

@@ -96,9 +96,9 @@ class RecurrentLanguageModel(Module):
             inside = np.arange(width - 1) < some.lengths[:, None]
             inputs[:, 0] = BOS
             inputs[:, 1:][inside], targets[:, :-1][inside] = some.values, some.values
-            found = self._of_targets(torch.from_numpy(inputs), torch.from_numpy(targets))
+            scores = self._of_targets(torch.from_numpy(inputs), torch.from_numpy(targets))
             kept = np.arange(width) < for_row[:, None]
-            values[(starts[rows][:, None] + np.arange(width))[kept]] = found[kept]
+            values[(starts[rows][:, None] + np.arange(width))[kept]] = scores[kept]
         return values, np.repeat(np.arange(len(text)), lengths)
 
     def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -116,8 +116,8 @@ class RecurrentLanguageModel(Module):
             device = self.device
             scores, _ = self.scores(inputs.to(device))
             wanted = outcome(targets.to(device))[..., None]
-            found = scores.gather(2, wanted)[..., 0] - scores.logsumexp(2)
-            return found.double().cpu().numpy()
+            log_p = scores.gather(2, wanted)[..., 0] - scores.logsumexp(2)
+            return log_p.double().cpu().numpy()
 
     def log_prob(self, text: Ragged) -> NDArray[np.float64]:
         """Log probability of each sentence in nats, its end included."""

@@ -170,16 +170,16 @@ class Seq2SeqModel(Module):
         return self._guided(memory, given, forced, s)
 
     def _guided(self, memory: Memory, given: torch.Tensor, forced: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-        found: list[torch.Tensor] = []
+        outputs: list[torch.Tensor] = []
         token = given[:, 0]
         for t in range(given.shape[1]):
             if t:
-                predicted = found[-1].detach().argmax(1)
+                predicted = outputs[-1].detach().argmax(1)
                 own = predicted + (predicted > 0).to(predicted.dtype) * (EOS - 1)
                 token = torch.where(forced[:, t], given[:, t], own)
             s, row = self.advance(self.drop_target(self.target_embedding(token)), s, memory)
-            found.append(self.head(self.drop_out(row)))
-        return torch.stack(found, 1)
+            outputs.append(self.head(self.drop_out(row)))
+        return torch.stack(outputs, 1)
 
     # --- probabilities ------------------------------------------------------------------------------------------
 
@@ -204,8 +204,8 @@ class Seq2SeqModel(Module):
         )
         with torch.no_grad():
             scores = self.scores(self.read(sources), given)
-            found = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
-            return (found.double() * inside).sum(1).cpu().numpy()
+            log_p = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
+            return (log_p.double() * inside).sum(1).cpu().numpy()
 
     def given(self, sources: Ragged) -> Translation:
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""

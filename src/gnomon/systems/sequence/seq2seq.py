@@ -270,8 +270,8 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
     ) -> list[NDArray[np.int64]]:
         model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
         if method == "beam":
-            found = beam_search(model, prompts, width, max_length=limits, end=EOS, alpha=alpha)
-            return [np.array(best[0].tokens if best else (), np.int64) for best in found]
+            beams = beam_search(model, prompts, width, max_length=limits, end=EOS, alpha=alpha)
+            return [np.array(best[0].tokens if best else (), np.int64) for best in beams]
         if method == "greedy":
             rows, _ = greedy(model, prompts, max_length=limits, end=EOS)
         else:

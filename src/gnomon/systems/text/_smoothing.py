@@ -305,10 +305,10 @@ class KneserNey(Smoothing):
     def fit(self, counts: NGramCounts, outcomes: Mask, held_out: TokenStream | None = None) -> dict[str, Floats]:
         if self.discounts is not None:
             return {"discounts": np.tile(self._given(), (counts.n, 1))}
-        found = [_modified_discounts(adjusted(counts, order)) for order in range(1, counts.n + 1)]
-        lacking = [order for order, row in enumerate(found, 1) if row is None]
+        discounts = [_modified_discounts(adjusted(counts, order)) for order in range(1, counts.n + 1)]
+        lacking = [order for order, row in enumerate(discounts, 1) if row is None]
         notice(lacking, "Kneser-Ney discounts", "0.5, 1 and 1.5")
-        return {"discounts": np.array([self.fallback if row is None else row for row in found])}
+        return {"discounts": np.array([self.fallback if row is None else row for row in discounts])}
 
     def estimate(self, counts: NGramCounts, outcomes: Mask, parameters: Parameters) -> Smoothed:
         discounts = np.column_stack([np.zeros(counts.n), parameters["discounts"]])
@@ -351,7 +351,7 @@ def _modified_discounts(count: Floats) -> tuple[float, float, float] | None:
     if (n == 0).any():
         return None
     y = n[0] / (n[0] + 2 * n[1])
-    found = [r - (r + 1) * y * n[r] / n[r - 1] for r in (1, 2, 3)]
-    if any(not 0 <= d <= r for r, d in enumerate(found, 1)):
+    discounts = [r - (r + 1) * y * n[r] / n[r - 1] for r in (1, 2, 3)]
+    if any(not 0 <= d <= r for r, d in enumerate(discounts, 1)):
         return None
-    return found[0], found[1], found[2]
+    return discounts[0], discounts[1], discounts[2]

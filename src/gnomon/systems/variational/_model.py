@@ -143,5 +143,5 @@ def single_row_bounds(
             parameter.grad = slope
         rule.step()
     with torch.no_grad():
-        found = [bound(codes, noise.child("judge")).double() for codes in (first, type(first)(*own))]
-    return found[0], found[1]
+        bounds = [bound(codes, noise.child("judge")).double() for codes in (first, type(first)(*own))]
+    return bounds[0], bounds[1]
