@@ -72,3 +72,8 @@ def test_ratings_in_other_holders_are_the_same_ratings():
     for held in (torch.tensor(log), np.ma.array(log), log.astype(np.float16), pd.DataFrame(log), log.tolist()):
         np.testing.assert_array_equal(make(dtype="float64").fit(held).predict(ask), wanted)
     refused(make().fit, np.ma.array(log, mask=log == 9))
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("mlp", "dtype"), ("mlp", "optimizer"), ("svm", "kernel")])
+def test_an_array_is_no_choice(name, parameter):
+    refused(brief_case(name).make(**{parameter: np.ones((2, 2))}).fit, brief_case(name).X, brief_case(name).y)

@@ -97,7 +97,8 @@ def _fault(value: Any, kind: Any) -> str | None:
         base, interval = get_args(kind)[:2]
         return _fault(value, base) or (None if in_interval(float(value), interval) else "value")
     if get_origin(kind) is Literal:
-        return None if value in get_args(kind) else "value"
+        plain = value is None or isinstance(value, str | int | float)
+        return None if plain and value in get_args(kind) else "value"
     if kind is int:
         whole = isinstance(value, numbers.Integral) and value is not True and value is not False
         return None if whole else "type"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.slots import choices, load, where
 
@@ -173,7 +173,7 @@ def resolve(value: Any, base: type[R], slot: str = "") -> R:
         return cast(R, value if isinstance(value, Factory) else Factory(value))
     also = ", or a function that returns an nn.Module" if base.factory else ""
     remedy = f"choose from {', '.join(shorts(base))}{also}"
-    raise UserTypeError(f"{slot} must be a short name or a recipe{also}, got {value!r:.60}", slot, remedy)
+    raise UserTypeError(f"{slot} must be a short name or a recipe{also}, got {shown(value)}", slot, remedy)
 
 
 def _is_factory(value: Any) -> bool:
