@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.holdout import split_rows
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
@@ -255,43 +255,6 @@ def _feed(digest: Any, part: Any) -> None:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         digest.update(f"array {array.dtype.str} {array.shape};".encode())
         digest.update(array.reshape(-1).view(np.uint8))
-
-
-def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row numbers of the training and the test part, each in ascending order.
-
-    The test part is the first round(n * test) rows (at least 1, at most n - 1) of the order that
-    ``Noise(seed, "split")`` gives.
-
-    Parameters
-    ----------
-    n : int >= 2
-    test : float in (0, 1), default 0.2
-        Fraction of the test part.
-    seed : int, default 0
-
-    Raises
-    ------
-    UserValueError, UserTypeError
-        Fewer than two rows, or a share outside (0, 1); no numbers.
-    """
-    from gnomon.numeric.noise import Noise
-
-    if not _is_a(numbers.Real, test):
-        raise UserTypeError(f"test must be between 0 and 1, got {test!r}", "test")
-    if not _is_a(numbers.Integral, seed):
-        raise UserTypeError(f"seed must be a whole number, got {seed!r}", "seed")
-    if not 0 < test < 1:
-        raise UserValueError(f"test must be between 0 and 1, got {test!r}", "test")
-    if n < 2:
-        raise UserValueError(f"data must have at least 2 rows to be split, got {n}", "data", "give more rows")
-    size = min(max(1, round(n * test)), n - 1)
-    order = np.asarray(Noise(seed, "split").order(n))
-    return np.sort(order[size:]), np.sort(order[:size])
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @overload

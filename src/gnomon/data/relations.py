@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.holdout import split_rows
 from gnomon.errors import UserValueError
 
 __all__ = ["Ratings", "Triples"]
@@ -120,7 +121,7 @@ class Ratings:
     def split_rows(self, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of a training and a test part, in ascending order, so that no (user, item) pair is on both sides.
 
-        The pairs are cut by `gnomon.data.dataset.split_rows`, in the order in which they first occur; all rows of a
+        The pairs are cut by `gnomon.data.holdout.split_rows`, in the order in which they first occur; all rows of a
         pair stay together.
 
         Parameters
@@ -140,8 +141,6 @@ class Ratings:
         >>> sorted(part.tolist() for part in log.split_rows(test=0.5))
         [[0, 1], [2]]
         """
-        from gnomon.data.dataset import split_rows
-
         _, first = np.unique(self.pairs, return_index=True)
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
