@@ -132,3 +132,28 @@ def test_a_label_that_stands_once_is_named(capsys, tmp_path):
     told = capsys.readouterr().err
     assert "'blu'" in told and "row 20" in told and not out.exists()
     assert run([*words, "--holdout", "0"]) == 0
+
+
+def test_a_file_of_ratings_or_pairs_suits_the_systems_that_read_it(capsys, tmp_path):
+    ratings = tmp_path / "log.csv"
+    ratings.write_text("user,item,rating\nann,film 1,5\nann,film 2,3\nbob,film 1,4\n")
+    found = call(capsys, "data", str(ratings))
+    assert "pmf" in found["systems"]["recommend"] and "translate" not in found["systems"]
+    assert run(["data", str(ratings)]) == 0
+    assert "as a table it suits no system" in capsys.readouterr().out
+    numbers = tmp_path / "ids.csv"  # a table of numbers too
+    numbers.write_text("user,item,rating\n1,7,5\n1,8,3\n2,7,4\n")
+    found = call(capsys, "data", str(numbers))
+    assert "pmf" in found["systems"]["recommend"] and "recommend" not in found["not_for"]
+    assert "kmeans" in found["systems"]["cluster"]
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("the dog\tle chien\nthe sea\tla mer\n")
+    assert call(capsys, "data", str(pairs))["systems"] == {"translate": ["seq2seq"]}
+
+
+def test_many_labels_are_counted_instead_of_listed(capsys, tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_text("size,price\n" + "".join(f"{i},{1000 + max(i, 3)}\n" for i in range(60)))
+    assert run(["data", str(path), "--target", "price"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))
+    assert line.startswith("labels       57 different; the most frequent 1003: 4, ") and line.count(":") == 5

@@ -192,6 +192,13 @@ def test_info_shows_parameters_verbs_and_rows(capsys: pytest.CaptureFixture[str]
     assert all(part in text for part in ("受限玻尔兹曼机", "--n-hidden", "default 64", "GEN-005", "gnomon.RBM"))
 
 
+def test_info_keeps_the_indent_of_wrapped_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = call(capsys, "info", "rbm")[1].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.lstrip().startswith("clamped: The data held"))
+    depth = len(lines[first]) - len(lines[first].lstrip())
+    assert lines[first + 1].startswith(" " * (depth + 2)) and lines[first + 1][depth + 2] != " "
+
+
 def test_a_fault_of_ours_is_status_1_with_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,19 +8,19 @@ __all__ = ["ENTRIES"]
 
 ENTRIES = (
     Entry(
-        "rnn-lm", "recurrent language model", "循环神经网络语言模型", "model",
+        "rnn-lm", "Recurrent language model", "循环神经网络语言模型", "model",
         ("language",), "gnomon.systems.sequence.rnn_lm:RNNLM", "Elman 1990; Mikolov et al. 2010",
         ("DLN-184", "NLP-21"),
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
-        "gru-lm", "gated recurrent language model", "门控循环单元语言模型", "model",
+        "gru-lm", "Gated recurrent language model", "门控循环单元语言模型", "model",
         ("language",), "gnomon.systems.sequence.gru_lm:GRULM", "Cho et al. 2014",
         ("DLN-182",),
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
-        "seq2seq", "sequence to sequence", "序列到序列", "model",
+        "seq2seq", "Sequence to sequence", "序列到序列", "model",
         ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
         "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",
         ("DLN-230", "DLN-231", "DLN-235", "NLP-32", "PRA-175", "PRA-180"),

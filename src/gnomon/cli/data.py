@@ -13,6 +13,7 @@ from gnomon.data.names import PACKAGED, names
 __all__ = ["command"]
 
 _SHOWN = 30
+_COMMON = 5
 _CELL = 20
 
 
@@ -26,10 +27,13 @@ def command(data: str | None, target: str | None, columns: str | None, as_json: 
         _list(as_json)
         return
     from gnomon.data.overview import overview
-    from gnomon.tasks.suits import suits
+    from gnomon.tasks.suits import suits, suits_as_read
 
     found, chosen = overview(data, target=column_name(target), columns=column_names(columns))
     found["systems"], found["not_for"] = suits(chosen) if chosen is not None else ({}, {})
+    for task, systems in suits_as_read(data, target=column_name(target), columns=column_names(columns)).items():
+        found["systems"][task] = systems
+        found["not_for"].pop(task, None)
     if as_json:
         output.dump(found)
         return
@@ -58,8 +62,10 @@ def _whole(found: dict[str, Any]) -> str:
 
 def _line(value: Any) -> str:
     if isinstance(value, dict):
-        shown = [f"{key}: {n}" for key, n in list(value.items())[:_SHOWN]]
-        return ", ".join(shown) + (f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else "")
+        many = len(value) > _SHOWN
+        common = sorted(value.items(), key=lambda item: -item[1])[:_COMMON] if many else value.items()
+        shown = ", ".join(f"{key}: {n}" for key, n in common)
+        return f"{len(value)} different; the most frequent {shown}" if many else shown
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -96,8 +102,9 @@ def _cut(text: str, width: int = _CELL) -> str:
 
 def _systems(found: dict[str, Any]) -> str:
     """Systems by task, and what is in the way of the other tasks."""
-    if found["problem"] is not None:
+    if found["problem"] is not None and not found["systems"]:
         return f"as chosen it suits no system: {found['problem']}"
     rows = [[task, ", ".join(systems)] for task, systems in sorted(found["systems"].items())]
     rows += [[task, f"none: {reason}"] for task, reason in sorted(found["not_for"].items())]
-    return output.table(["task", "systems that suit it"], rows)
+    table = output.table(["task", "systems that suit it"], rows)
+    return table if found["problem"] is None else f"{table}\n\nas a table it suits no system: {found['problem']}"

@@ -267,7 +267,8 @@ def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) ->
         return
     if found and held is not None:
         output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")
-    output.write(f"{run.config['system']}: {system.n_steps_} steps in {seconds:.1f} s; the run is in {path}")
+    steps = f"{system.n_steps_} step{'' if system.n_steps_ == 1 else 's'}"
+    output.write(f"{run.config['system']}: {steps} in {seconds:.1f} s; the run is in {path}")
 
 
 def _judged(path: Path, system: Any, held: Any) -> Any:

@@ -87,16 +87,16 @@ def as_text(line: Entry, about: Card) -> str:
     for p in about.parameters:
         parts += _lines(flag(p.name), p, columns, "  ")
         for recipe in about.recipes.get(p.name, {}).values():
-            parts += _recipe(p.name, recipe, columns)
+            parts += _recipe(p.name, recipe, columns, "    ")
     return "\n".join(parts)
 
 
-def _recipe(slot: str, recipe: RecipeCard, columns: int) -> list[str]:
-    lines = [_wrap(f"    {recipe.short}: {plain(recipe.summary)}", columns, "      ")]
+def _recipe(slot: str, recipe: RecipeCard, columns: int, indent: str) -> list[str]:
+    lines = [_wrap(f"{indent}{recipe.short}: {plain(recipe.summary)}", columns, f"{indent}  ")]
     for p in recipe.parameters:
-        lines += _lines(flag(f"{slot}.{p.name}"), p, columns, "      ")
+        lines += _lines(flag(f"{slot}.{p.name}"), p, columns, f"{indent}  ")
         for inner in recipe.recipes.get(p.name, {}).values():
-            lines += [f"    {line}" for line in _recipe(f"{slot}.{p.name}", inner, columns - 4)]
+            lines += _recipe(f"{slot}.{p.name}", inner, columns, f"{indent}    ")
     return lines
 
 

@@ -57,7 +57,7 @@ def _text(board: Leaderboard) -> str:
     unit, best = board.lines[0].score.unit, "higher" if board.lines[0].score.higher_is_better else "lower"
     rows = [
         (
-            line.name, f"{line.score.value:.4f}", f"{line.score.stderr:.4f}", f"{line.score.error:.4f}",
+            line.name, *(_number(value) for value in (line.score.value, line.score.stderr, line.score.error)),
             line.score.kind, f"{line.seconds:.2f}", f"{line.parameters:,}", line.against_baseline,
         )
         for line in board.lines
@@ -71,3 +71,14 @@ def _text(board: Leaderboard) -> str:
 
     head = f"{board.task}: {board.data}, {board.data_space}; {board.metric} in {unit}, {best} is better"
     return "\n".join([head, text(HEADER), *(text(row) for row in rows)])
+
+
+def _number(value: float) -> str:
+    """Four decimals; five significant digits of what is large.
+
+    Examples
+    --------
+    >>> _number(-0.25), _number(552811052.1815)
+    ('-0.2500', '5.5281e+08')
+    """
+    return f"{value:.5g}" if abs(value) >= 1e5 else f"{value:.4f}"

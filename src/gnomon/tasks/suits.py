@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 import copy
 import importlib
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnomon.catalog import Entry, entries
+from gnomon.catalog import Entry, entries, tasks
 from gnomon.errors import UserError
 from gnomon.recipes.source import SourceModule
-from gnomon.tasks.base import task
+from gnomon.tasks.base import Task, task
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset
 
-__all__ = ["domain_of", "suits"]
+__all__ = ["domain_of", "suits", "suits_as_read"]
 
 
 def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -56,6 +58,41 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
             else:
                 why.setdefault(name, str(checked[key]))
     return found, {name: reason for name, reason in why.items() if name not in found}
+
+
+def suits_as_read(
+    name_or_file: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+) -> dict[str, list[str]]:
+    """Systems of the tasks that read a file in a way of their own: ratings, pairs of texts.
+
+    Parameters
+    ----------
+    name_or_file : str or path
+    target : str or int, optional
+    columns : sequence of str, optional
+
+    Returns
+    -------
+    dict of str to list of str
+        Names of systems by task; a task that cannot read the file is left out.
+
+    Examples
+    --------
+    >>> suits_as_read("dates")
+    {'translate': ['seq2seq']}
+    """
+    found: dict[str, list[str]] = {}
+    for name in tasks():
+        reader = task(name)
+        if type(reader).read is Task.read:
+            continue
+        try:
+            systems = suits(reader.read(name_or_file, target=target, columns=columns))[0].get(name)
+        except UserError:
+            continue
+        if systems:
+            found[name] = systems
+    return found
 
 
 def _labeled(one: Entry) -> bool:
