@@ -1,4 +1,4 @@
-"""``gnomon demo``: systems of every task on built-in real data, against their baselines."""
+"""``gnomon demo``: systems of five tasks on built-in real data, against their baselines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 @click.option("--out", metavar="FOLDER", help="Where the runs are saved, new or empty. [default gnomon-demo]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(out: str | None, as_json: bool) -> None:
-    """Fit systems of every task to built-in data, print a leaderboard per task and data space, save the runs."""
+    """Fit systems of five tasks to built-in data, print a leaderboard per task and data space, save the runs."""
     folder = new_path(out, "--out") if out else free_path(Path("gnomon-demo"))
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare

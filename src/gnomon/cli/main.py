@@ -33,7 +33,7 @@ VERBS = {
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
-    "demo": "Systems of every task on built-in data, against their baselines.",
+    "demo": "Systems of five tasks on built-in data, against their baselines.",
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 
