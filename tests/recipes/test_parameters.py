@@ -1,5 +1,7 @@
 """Hyper-parameters against the intervals and kinds that a constructor states."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,7 @@ def test_edges_of_intervals(interval, inside, outside):
         ({"learning_rate": 0.0}, UserValueError, r"learning_rate.*\(0, inf\)"),
         ({"learning_rate": float("inf")}, UserValueError, "learning_rate"),
         ({"learning_rate": "0.1"}, UserTypeError, "learning_rate.*number"),
+        ({"learning_rate": Fraction(1, 10)}, UserTypeError, "learning_rate.*number"),
         ({"standardize": 1}, UserTypeError, "standardize.*True or False"),
         ({"dtype": "float23"}, UserValueError, "dtype.*float32"),
         ({"optimizer": SGD(momentum=1.0)}, UserValueError, r"momentum.*\[0, 1\)"),

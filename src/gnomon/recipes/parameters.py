@@ -104,7 +104,8 @@ def _fault(value: Any, kind: Any) -> str | None:
         return None if whole else "type"
     if kind is float:
         real = isinstance(value, numbers.Real) and value is not True and value is not False
-        return None if real and not math.isnan(float(value)) else "type"
+        exact = isinstance(value, numbers.Rational) and not isinstance(value, numbers.Integral)  # nobody takes these
+        return None if real and not exact and not math.isnan(float(value)) else "type"
     if isinstance(kind, type) and kind is not Any:
         return None if isinstance(value, kind) else "type"
     return None

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import gnomon
 from gnomon.cli.main import run
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.ops import softmax
 from gnomon.systems.mixtures.gaussian_classifier import GaussianClassifier
 
@@ -244,3 +244,9 @@ def test_the_commands_fit_and_draw_rows_with_labels(tmp_path, capsys):
     assert found == [[*row, label] for row, label in zip(rows.tolist(), labels.tolist(), strict=True)]
     iris = load_iris()
     assert gnomon.load(folder).score(iris.data, iris.target) > 0.95
+
+
+@pytest.mark.parametrize("priors", [0.5, (0.5, 0.5), ((0.2, 0.3, 0.5),)])
+def test_priors_are_one_number_per_class(priors):
+    with pytest.raises(UserError, match=r"one number per class|priors must"):
+        GaussianClassifier(priors=priors).fit(X, Y)

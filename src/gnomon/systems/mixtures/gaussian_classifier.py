@@ -319,8 +319,9 @@ def class_shares(priors: tuple[float, ...] | None, k: int) -> Array:
     """
     if priors is None:
         return np.full(k, 1 / k)
-    if len(priors) != k:
-        raise UserValueError(f"priors must hold one number per class, got {len(priors)} for {k} classes", "priors")
+    if np.shape(priors) != (k,):
+        what = f"priors must hold one number per class, got shape {np.shape(priors)} for {k} classes"
+        raise UserValueError(what, "priors")
     try:
         return shares(priors)
     except (TypeError, ValueError):
