@@ -169,8 +169,8 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         found, codes = Labels().encode(y, n=len(examples.X))
         if len(found) < 2:
             only = found.tolist()[0]
-            what = "no row has a label (-1 means not known)" if only == UNLABELED else f"y has only the class {only!r}"
-            raise UserValueError(what, "y", "a classifier needs at least 2 classes")
+            got = "no label at all (-1 means not known)" if only == UNLABELED else f"only one class, {only!r}"
+            raise UserValueError(f"y must hold at least 2 classes, got {got}", "y")
         # classes -1 and 1 are as common as a missing label, and one class alone is nothing to tell apart
         named = np.array([label != UNLABELED or len(found) == 2 for label in found.tolist()])
         self.classes_ = found[named]

@@ -51,7 +51,7 @@ class Recommendations(NamedTuple):
 class FactorRecommender(HasDtype, System):
     """Base of the systems that learn factors of users and items, and list the items with the highest scores."""
 
-    n_factors: int
+    n_factors: Annotated[int, "[0, inf)", Doc("Factors of a user and of an item.")] = 64
     dtype: Literal["float32", "float64"] | None = "float32"
 
     model_class: ClassVar[type] = FactorModel

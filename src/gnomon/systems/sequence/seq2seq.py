@@ -107,6 +107,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
     model_class: ClassVar[type] = Seq2SeqModel
     tasks: ClassVar[tuple[str, ...]] = ("translate",)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"attention": AttentionRecipe}
+    inert_fields: ClassVar[Mapping[str, str]] = {"longest": "it refuses longer pairs and changes nothing of a fit"}
 
     unit: Annotated[Literal["word", "char", "byte"], Doc("What strings are cut into.")] = "char"
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
