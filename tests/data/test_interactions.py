@@ -49,6 +49,10 @@ def test_repeated_pairs():
     assert level.values.tolist() == [5.0, 3.0, 2.0]
     heavy = Interactions.from_records(users, items, values, weight=[3, 1, 1, 1], repeats="mean")
     assert (heavy.values.tolist(), heavy.weight.tolist()) == ([2.0, 3.0, 2.0], [4.0, 1.0, 1.0])
+    dated = Ratings(np.array(users), np.array(items), np.array(values), times=np.array([9, 1, 1, 8]))
+    assert Interactions.from_ratings(dated, repeats="last").values.tolist() == [1.0, 3.0, 2.0]
+    late = Interactions.from_records(users, items, values, times=[9, 1, 1, 8], weight=[1, 0, 1, 1], repeats="last")
+    assert late.values.tolist() == [1.0, 3.0]
     alone = Interactions.from_records(users, items, values, weight=[0, 1, 1, 1])  # a record of weight 0 is none
     assert alone.values.tolist() == [5.0, 3.0, 2.0]
 

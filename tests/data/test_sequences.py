@@ -73,6 +73,8 @@ def test_pairs_are_strings_or_lists_of_tokens():
         assert np.array_equal(side.values, tokens[name].values) and np.array_equal(side.offsets, tokens[name].offsets)
     assert domain.target.decode(tokens["target"][0]) == ["two", "one"]
     assert domain.source.decode(domain.sources(["three four"])[0]) == ["three", "<unk>"]
+    rare = Pairs().learn([*pairs, ("one", "two")], min_count=2)
+    assert rare.source.tokens == ("one",) and rare.target.tokens == ("two",)
     with pytest.raises(UserError, match="pair 1"):
         domain.ingest([("a", "b"), ("a",)])
 

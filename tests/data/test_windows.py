@@ -41,6 +41,9 @@ def test_windows_in_random_order():
         starts.add(int(X.min()))
         seen.add(tuple(X[:, 0] - X.min()))
     assert starts == {0, 1, 2, 3, 4} and len(seen) > 30  # any start, any order
+    for n in (36, 38, 40):  # of every length any start, though one window more would begin at the first token alone
+        other = Batches(text(n), Windows(2, 5), noise=Noise(0, "fit"))
+        assert {min(batch.data["X"].min() for batch in other.epoch(e)) % 5 for e in range(40)} == set(range(5))
     again = Batches(text(35), Windows(2, 5), noise=Noise(0, "fit"))
     assert np.array_equal(batches.step(3, 1).data["X"], again.step(3, 1).data["X"])
     # the last partial batch is dropped: 6 windows in batches of 4

@@ -54,6 +54,7 @@ def test_the_standard_error_is_that_of_resampled_sentences():
 
 
 def test_scores_of_characters_and_refusals():
+    assert translation_scores(SAID, WANTED, "word")["bleu"].value == pytest.approx(by_counting(SAID, WANTED))
     found = translation_scores(["abcd", "abc"], ["abcd", "abd"], "char")
     assert found["exact"].value == 0.5 and "char" in found["bleu"].data_space
     for lists in ((["a"], []), ([], [])):

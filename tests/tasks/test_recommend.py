@@ -67,6 +67,9 @@ def test_splits_by_user_and_by_time():
         train, test = goal.split(data, test=0.2, how=how)
         assert len(train) + len(test) == len(data)
         assert (np.bincount(test.ratings.users) == n).all()
+        if how == "user:2":
+            other = goal.split(data, test=0.2, how=how, seed=1)[1].ratings
+            assert not np.array_equal(other.items, test.ratings.items)
         if how.startswith("time"):
             for user in np.unique(test.ratings.users):
                 last = train.ratings.times[train.ratings.users == user].max()
@@ -87,6 +90,21 @@ def test_a_board_stands_beside_the_biases():
         assert set(names) == {"mean and biases", "matrix-factorization", "pmf"}
         assert board.metric == "rmse"
         assert "ndcg@10" in names["pmf"].others
+
+
+def test_the_baseline_is_a_mean_with_biases():
+    title, system = task("recommend").baseline(None, log_of(), None)
+    assert title == "mean and biases" and system.user_factors_.shape[1] == 0
+    assert system.mean_ == pytest.approx(log_of().values.mean()) and system.item_biases_.any()
+
+
+def test_errors_in_figures_are_the_expected_less_the_true_ratings(monkeypatch):
+    drawn = []
+    monkeypatch.setattr("gnomon.tasks.pictures.histogram", lambda values, label: drawn.append(values))
+    log = log_of()
+    system = MatrixFactorization(n_factors=0, learner="als", random_state=0).fit(log)
+    task("recommend").figures(system, log, None)
+    np.testing.assert_allclose(drawn[0] + log.values, system.predict(log))
 
 
 @pytest.mark.parametrize("n_factors", [0, 1, 3])
@@ -178,6 +196,8 @@ def test_the_popularity_of_items_is_counted():
     log = Ratings(np.array([1, 1, 2, 3]), np.array([7, 8, 7, 7]))
     board = Popularity(log)
     assert board.model.score([0, 0], [0, 1]).tolist() == [3, 1]
+    again = Popularity(Ratings(np.array([1, 1, 2, 3, 1]), np.array([7, 8, 7, 7, 8])))
+    assert again.model.score([0, 0], [0, 1]).tolist() == [3, 2]  # met twice
     assert board.n_parameters == 2
 
 

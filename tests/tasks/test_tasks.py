@@ -200,6 +200,8 @@ def test_texts_in_different_units_never_share_a_board() -> None:
     boards = compare(systems, text)
     assert [len(board.lines) for board in boards] == [2, 2]
     assert len({board.data_space for board in boards}) == 2
+    _, alone = task("language").baseline(systems[0], text, None)
+    assert (alone.unit, alone.n) == ("char", 1)
 
 
 def test_figures_of_every_task() -> None:

@@ -74,5 +74,6 @@ def test_a_board_of_translations():
     X, y = rule.examples(train, system)
     scores = rule.scores(system.fit(X, y), *rule.examples(test, system))
     title, blind = rule.baseline(system, X, y)
-    assert title == "most frequent target"
+    assert title == "most frequent target" and blind.unit == "char"
+    assert rule.board(system) != rule.board(gnomon.Seq2Seq(unit="word"))
     assert scores["bleu"].against(rule.scores(blind, *rule.examples(test, system))["bleu"]) == "better"

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from gnomon.inference.decoding import ancestral as module
 from gnomon.inference.decoding.ancestral import ancestral, categorical
 from gnomon.numeric.noise import Noise
+from oracles.next_token import random_model
 
 
 def test_categories_by_the_inverse_of_the_cumulative_distribution() -> None:
@@ -57,6 +58,19 @@ def test_any_model_of_the_contract_is_drawn_from_until_its_end(monkeypatch: Any)
     assert np.array_equal(ancestral(Cycle(), [[5]] * 300, Noise(0, "sample"), **draw), drawn)
     part = ancestral(Cycle(), [[5]] * 40, Noise(0, "sample").part(200, 240), **draw)
     assert np.array_equal(part, drawn[200:240, : part.shape[1]])
+
+
+def test_every_token_is_drawn_anew_and_states_stay_with_their_sequences() -> None:
+    drawn = ancestral(Cycle(), [[5]] * 2000, Noise(1, "sample"), max_length=40, vocabulary_size=50, end=0)
+    lengths = (drawn >= 0).sum(1)
+    for t in (1, 5, 20):  # 0.9^t of 2,000 go on, six standard deviations
+        share = 0.9**t
+        assert abs((lengths > t).mean() - share) < 6 * np.sqrt(share * (1 - share) / 2000)
+    model, prompts = random_model(4, 5), [[9], [9, 0], [1, 2], [0, 0, 0]] * 15
+    together = ancestral(model, prompts, Noise(2, "sample"), max_length=6, vocabulary_size=4, end=3)
+    for i, prompt in enumerate(prompts):
+        (row,) = ancestral(model, [prompt], Noise(2, "sample").part(i, i + 1), max_length=6, vocabulary_size=4, end=3)
+        assert together[i][together[i] >= 0].tolist() == row.tolist()
 
 
 def test_without_an_end_every_sequence_is_of_full_length() -> None:

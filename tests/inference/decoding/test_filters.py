@@ -49,3 +49,5 @@ def test_sequences_are_drawn_from_the_filtered_distribution():
     p, count = p / p.sum(), np.bincount(drawn[:, 0], minlength=5)[np.argsort(model.row((7,)))]
     assert count[0] == 0
     assert ((count[1:] - 8000 * p[1:]) ** 2 / (8000 * p[1:])).sum() < chi2.isf(1e-4, 3)
+    first = ancestral(model, [[7]] * 50, Noise(0, "s"), max_length=1, vocabulary_size=5, end=None, top_p=1e-3)
+    assert set(first[:, 0].tolist()) == {int(np.argmax(model.row((7,))))}

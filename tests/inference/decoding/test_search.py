@@ -132,6 +132,10 @@ def test_the_search_stops_when_nothing_can_overtake():
     sure = Told(lambda history: (0.01, 0.01, 0.01, 0.97))
     beam_search(sure, [[START]], 3, max_length=1000, end=END, alpha=0.0)
     assert sure.steps < 20
+    rows = {1: (0.3, 0.0, 0.0, 0.7), 10: (0.0, 0.0, 0.0, 1.0)}  # one that ends late overtakes one that ended at once
+    late = Told(lambda history: rows.get(len(history), (1.0, 0.0, 0.0, 0.0)))
+    found = beam_search(late, [[START]], 2, max_length=12, end=END, alpha=1.0)[0][0]
+    assert found.tokens == (A,) * 9 + (END,) and found.score == pytest.approx(np.log(0.3) / 10)
     slow = Told(lambda history: (0.9, 0.0, 0.0, 0.1))  # with alpha = 1 longer ones are better, to the very end
     found = beam_search(slow, [[START]], 2, max_length=30, end=END, alpha=1.0)[0][0]
     assert len(found.tokens) == 30 and found.finished

@@ -153,6 +153,7 @@ def test_lists_leave_out_what_was_met_in_the_fit_unless_it_is_judged():
     system = ImplicitFactorization(n_factors=1, random_state=0).fit(X)
     system.model_.item_bias[:], system.model_.item_factors[:] = [3, 2, 1], 0
     assert "auc" not in system.evaluate([("a", 3)])  # there is nothing else to come before
+    assert "auc" not in system.evaluate([("a", 3), ("b", 9)])  # nor is there for b, who has nothing to find
     assert system.evaluate([("b", 2)])["auc"].value == 1.0  # 1 is left out
     assert system.evaluate([("b", 3)])["auc"].value == 0.0
     assert system.evaluate([("b", 1), ("b", 3)])["auc"].value == 0.5

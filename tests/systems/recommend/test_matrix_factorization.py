@@ -9,7 +9,8 @@ import gnomon
 from gnomon.data.pairs import Ratings
 from gnomon.errors import UserError
 from gnomon.numeric import threads as pools
-from gnomon.systems.recommend import _sgd
+from gnomon.numeric.noise import Noise, recording
+from gnomon.systems.recommend import _fitting, _sgd
 from gnomon.systems.recommend.matrix_factorization import ALS, SGD, SVD, FactorModel, MatrixFactorization
 from gnomon.testing import arrays_of
 from oracles.ratings import PARTS, begun, random_ratings, slopes
@@ -76,6 +77,7 @@ def test_best_items_are_those_of_sorting(exclude, monkeypatch):
     # equal scores, in order of ids
     level = system.recommend([99], 9).items[0].tolist()
     assert level.index(4) == level.index(2) + 1
+    assert system.recommend([99], level.index(2) + 1).items[0].tolist() == level[: level.index(4)]  # at the cut too
 
 
 def test_similar_items_are_those_of_cosines():
@@ -212,6 +214,24 @@ def test_each_half_is_a_ridge_regression(penalty, biases):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
 
 
+def test_a_fit_makes_as_many_steps_as_it_was_told():
+    X, y, weight = random_ratings(8)
+    for learner, steps in ((ALS(iterations=3), 3), (SGD(epochs=4), 4), (SVD(), 1)):
+        model = MatrixFactorization(n_factors=2, learner=learner, random_state=0).fit(X, y)
+        assert len(model.history_["loss"]) == steps
+    wanted = np.average((y - model.predict(X)) ** 2, weights=weight) / np.cov(y, aweights=weight, ddof=0)
+    assert model.score(X, y, weight) == pytest.approx(1 - wanted)
+
+
+def test_first_factors_are_small_and_drawn_apart():
+    """800 normal numbers of standard deviation 0.1, ten standard errors."""
+    model = FactorModel(400, 400, 2, np.float64)
+    with recording():  # no address twice
+        _fitting.first_factors(model, Noise(0, "initial"))
+    for part in (model.user_factors, model.item_factors):
+        assert part.std() == pytest.approx(0.1, abs=0.1 * 10 / np.sqrt(1600))
+
+
 def test_iterations_never_raise_the_loss():
     X, y, weight = random_ratings(8)
     for penalty in ("rating", "parameter"):
@@ -257,6 +277,7 @@ def test_a_full_matrix_without_biases_reaches_the_error_of_singular_values():
     np.testing.assert_allclose(cut.predict(X).reshape(R.shape), (left * some) @ right, atol=1e-10)
     np.testing.assert_allclose(cut.user_factors_.T @ cut.user_factors_, np.diag(np.sort(some)[::-1] ** 2), atol=1e-9)
     np.testing.assert_allclose(cut.item_factors_.T @ cut.item_factors_, np.eye(3), atol=1e-10)
+    assert (cut.item_factors_.max(0) == np.abs(cut.item_factors_).max(0)).all()  # the largest entry is positive
     for k in (9, 20):  # full rank, and more
         whole = MatrixFactorization(n_factors=k, biases=False, learner="svd", dtype="float64", random_state=0).fit(X, y)
         np.testing.assert_allclose(whole.predict(X), y, atol=1e-10)

@@ -7,7 +7,7 @@ from scipy import stats
 from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend._posterior import Sweeps
-from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs
+from gnomon.systems.recommend.pmf import MAP, PMF, Gibbs, PMFModel
 from oracles.ratings import begun, random_ratings, slopes
 
 
@@ -121,7 +121,7 @@ def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
     """Given the errors of a sweep its distribution function is uniform; false alarm 1e-4, fixed seed."""
     X, y, _ = random_ratings(6, users=6, items=5)
     system = PMF(
-        n_factors=2, noise_variance=0.4, center=False, dtype="float64", inference=Gibbs(draws=1, burn_in=10**6)
+        n_factors=2, noise_variance=8.0, center=False, dtype="float64", inference=Gibbs(draws=1, burn_in=10**6)
     )
     procedure, state, *_ = begun(system, X, y)
     shares = []
@@ -129,7 +129,7 @@ def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
         state, _ = procedure.step(state)
         A, B = state.data.now.user_factors, state.data.now.item_factors
         squared = ((y - (A[X[:, 0]] * B[X[:, 1]]).sum(1)) ** 2).sum()
-        posterior = stats.gamma(1 + len(y) / 2, scale=1 / (0.4 + squared / 2))  # prior: exponential of mean 1 / 0.4
+        posterior = stats.gamma(1 + len(y) / 2, scale=1 / (8 + squared / 2))  # prior: exponential of mean 1 / 8
         shares.append(posterior.cdf(1 / state.data.noise_variance))
     assert stats.kstest(shares, "uniform").pvalue > 1e-4
 
@@ -185,6 +185,31 @@ def test_posterior_draws_and_unknown_ids():
     mean, spread = model.predict([(0, 99), (0, 0)], return_std=True)
     assert mean[0] == pytest.approx(y.mean(), abs=1e-6)
     assert spread[0] == pytest.approx(np.sqrt(every.noise_variance.mean()))
+    assert len(np.unique(every.noise_variance)) == 7
+    table = model.model_.rows(np.arange(6))
+    np.testing.assert_allclose(table[tuple(X.T)], model.predict(X), atol=1e-5)
+    assert len(model.history_["loss"]) == 8
+    assert model.evaluate(X, y)["log_likelihood"].value == pytest.approx(model.log_prob(X, y).mean())
+    mode = PMF(n_factors=2, inference=MAP(iterations=3), random_state=0).fit(X, y)
+    assert len(mode.history_["loss"]) == 3
+
+
+def test_a_model_of_the_draws_so_far():
+    model, random = PMFModel(2, 3, 2, 4, np.float64), np.random.default_rng(0)
+    draws = [(random.normal(size=(2, 2)), random.normal(size=(3, 2))) for _ in range(3)]
+    for n, (A, B) in enumerate(draws):
+        model.keep(A, B, n + 1.0)
+    wanted = np.array([A @ B.T for A, B in draws])
+    users, items = (part.ravel() for part in np.indices((2, 3)))
+    np.testing.assert_allclose(model.by_draw(users, items), wanted.reshape(3, 6).T)
+    np.testing.assert_allclose(model.score(users, items), wanted.mean(0).ravel())
+    np.testing.assert_allclose(model.rows(np.arange(2)), wanted.mean(0))
+    assert model.noise_variance.tolist() == [1, 2, 3, 0] and model.draws("items").shape == (3, 3, 2)
+
+
+def test_posterior_draws_that_there_are_not():
+    X, y, _ = random_ratings(5, users=6, items=5)
+    model = PMF(n_factors=2, inference=Gibbs(draws=7, burn_in=1), random_state=0).fit(X, y)
     for n in (0, 8):
         with pytest.raises(UserError, match="n must be in"):
             model.sample_posterior(n)

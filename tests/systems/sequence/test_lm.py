@@ -241,6 +241,17 @@ def test_the_widest_beam_and_enumeration_agree_on_a_recurrent_model(n):
     assert found[0].log_prob == pytest.approx(made.log_prob(Ragged.of([found[0].tokens[:-1]]))[0])
 
 
+@pytest.mark.parametrize("sampling", ["sequential", "random"])
+def test_held_out_text_is_judged_with_its_borders(sampling):
+    text = ["a b c d"] * 6
+    fitted = gnomon.RNNLM(
+        n_hidden=4, n_embedding=3, window=12, batch_size=1, epochs=1, sampling=sampling, dtype="float64", unknown=0.0,
+        random_state=0,
+    ).fit(text, validation=["d c a"])  # fmt: skip
+    wanted = -fitted.log_prob(["d c a"])[0] / 4  # three words and the end
+    assert fitted.history_["validation_cross_entropy"] == pytest.approx([wanted])
+
+
 def test_new_words_have_a_probability():
     text = [f"w{i} a b" for i in range(40)]
     options = {"n_hidden": 8, "n_embedding": 4, "window": 4, "batch_size": 4, "epochs": 12, "learning_rate": 0.02,

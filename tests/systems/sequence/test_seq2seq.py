@@ -18,8 +18,10 @@ from gnomon.errors import UserValueError
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AdditiveAttention, BilinearAttention, DotAttention, NoAttention
+from gnomon.nn.context import bind, training
+from gnomon.nn.dropout import Dropout
 from gnomon.nn.recurrent import GRU
-from gnomon.numeric.noise import Noise
+from gnomon.numeric.noise import Noise, recording
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import RecurrentLanguageModel
 from gnomon.systems.sequence._translator import Seq2SeqModel
@@ -208,6 +210,54 @@ def test_gradients_of_the_attention_model_are_those_of_finite_differences():
     assert torch.autograd.gradcheck(run, tuple(p.detach().clone().requires_grad_() for p in made.parameters()))
 
 
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize("kind", ["none", "additive"])
+def test_each_dropout_is_used_in_training_alone(kind, forced):
+    made, given = model(kind), torch.tensor([[BOS, 3, 4]] * 3)
+    mask = torch.ones_like(given, dtype=torch.bool) if forced else None
+    quiet = made.scores(made.read(SOURCES), given, mask)
+    for name in ("drop_source", "drop_target", "drop_out"):
+        other = model(kind)
+        setattr(other, name, Dropout(0.5))
+        assert torch.allclose(other.scores(other.read(SOURCES), given, mask), quiet)
+        bind(other)
+        with training(Noise(0, "drop")):
+            assert not torch.allclose(other.scores(other.read(SOURCES), given, mask), quiet, atol=1e-3)
+
+
+def test_first_values_are_drawn_apart():
+    with recording():  # no address twice
+        model().initialize(Noise(0, "initial"))
+        RecurrentLanguageModel(5, 3, GRU(3, 4, dtype=F64), dtype=F64).initialize(Noise(1, "initial"))
+
+
+def test_an_alignment_is_what_each_step_looked_at():
+    made, targets = model(), Ragged.of([[3, 4], [], [4, 4, 3]])
+    for i, found in enumerate(made.align(SOURCES, targets)):
+        memory = made.read(Ragged.of([SOURCES[i]]))
+        s, wanted = made.first(memory), []
+        for token in [BOS, *targets[i].tolist()]:
+            scores = made.attention.scores(s[:, None], made.attention.prepare(memory.states))[0, 0]
+            wanted.append(torch.softmax(scores, 0).detach().numpy())
+            s, _ = made.advance(made.target_embedding(torch.tensor([token])), s, memory)
+        np.testing.assert_allclose(found, np.array(wanted), rtol=1e-10)
+
+
+def test_scores_and_searches_of_a_fit_are_those_of_its_model():
+    pairs = [("ab", "ba"), ("abc", "cba"), ("c", "c"), ("bcab", "bacb")] * 3
+    fitted = gnomon.Seq2Seq(n_hidden=8, n_embedding=4, epochs=1, dtype="float64", random_state=0).fit(pairs)
+    mean = fitted.log_prob(pairs).sum() / sum(len(target) + 1 for _, target in pairs)
+    assert fitted.evaluate(pairs)["log_likelihood"].value == pytest.approx(mean) == fitted.score(pairs)
+    decoder = fitted.model_.given(fitted._sources(["abc"]))
+    said = set()
+    for alpha, width in ((-2.0, 2), (0.0, 9), (3.0, 9)):
+        best = beam_search(decoder, [[BOS]], width, max_length=6, end=EOS, alpha=alpha)[0][0]
+        wanted = "".join(fitted.target_vocabulary_.decode([token for token in best.tokens if token != EOS]))
+        said.add(wanted)
+        assert fitted.translate(["abc"], width=width, length_penalty=alpha, max_length=6) == [wanted]
+    assert len(said) > 1
+
+
 @pytest.mark.spec("DLN-181")
 @pytest.mark.parametrize("kind", ["none", "additive"])
 def test_teacher_forcing(kind):
@@ -220,6 +270,13 @@ def test_teacher_forcing(kind):
     tokens, _ = greedy(made.given(SOURCES), [[BOS]] * 3, max_length=5, end=None)  # ratio 0 is free running
     said = free.argmax(2)
     assert (said + (said > 0).long()).tolist() == tokens.tolist()
+    # one column not forced: what was said before it is read there, all else is as given
+    at = 3
+    alone = whole.clone()
+    alone[:, at] = False
+    read = given.clone()
+    read[:, at] = one.argmax(2)[:, at - 1] + (one.argmax(2)[:, at - 1] > 0).long()
+    assert torch.allclose(made.scores(memory, given, alone), made.scores(memory, read))
     # with ratio 1 the states do not depend on what the head would say; with ratio 0 they do
     other = model(kind)
     with torch.no_grad():
@@ -238,6 +295,10 @@ def test_teacher_forcing(kind):
     }
     assert len({round(value, 9) for value in losses.values()}) == 3
     assert losses[1.0] == pytest.approx(-made.log_prob(SOURCES, targets).sum())
+    # what a pair reads depends on its place in the batch alone, not on how processes share the batch
+    whole_batch = Batches(Examples({"source": SOURCES, "target": targets}), Padded(3, shuffle=False))
+    parts = [loss_of(made, whole_batch.shard(Group(rank, 3)).step(0, 0), 0.5).sum.item() for rank in range(3)]
+    assert sum(parts) == pytest.approx(losses[0.5])
 
 
 @pytest.mark.spec("NLP-25")

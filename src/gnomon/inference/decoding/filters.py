@@ -86,7 +86,6 @@ def _nucleus(log_probs: Floats, top_p: float) -> Floats:
         mass = np.exp(ordered - ordered[:, :1]).astype(np.float64)
     before = np.cumsum(mass, axis=1) - mass
     dropped = before >= top_p * mass.sum(axis=1, keepdims=True) * (1 - 1e-12)
-    dropped[:, 0] = False
     result = np.array(log_probs)
     np.put_along_axis(result, order, np.where(dropped, -np.inf, ordered), axis=1)
     return result
