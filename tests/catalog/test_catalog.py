@@ -51,7 +51,7 @@ class TestEveryEntry:
 
     def test_rows_stand_in_the_specification(self, one):
         text = "\n".join(page.read_text(encoding="utf-8") for page in SPEC.glob("*.md"))
-        assert one.rows
+        assert one.rows, f"rows must name a row of docs/spec, got none for {one.name}; write one if there is none"
         assert [row for row in one.rows if f"| {row} |" not in text] == []
 
     def test_class_is_there_and_knows_its_name(self, one):

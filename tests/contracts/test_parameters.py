@@ -147,7 +147,8 @@ def test_another_value_reaches_what_it_speaks_of(name, field):
         tried.append(value)
         if not same(before, after):
             return
-    pytest.fail(f"{field} makes no difference: tried {tried} with {under}")
+    remedy = "drop the field or its mixin, or name it in acts_with or inert_fields"
+    pytest.fail(f"{field} makes no difference: tried {tried} with {under}; {remedy}")
 
 
 @pytest.mark.parametrize("name", NAMES)

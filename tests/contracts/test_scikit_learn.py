@@ -1,6 +1,7 @@
 """scikit-learn's checks of estimators, for every system that takes rows of numbers."""
 
 import inspect
+import traceback
 import warnings
 
 import numpy as np
@@ -11,6 +12,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from gnomon.catalog import entry
 from gnomon.recipes.recipe import Recipe
 from oracles.ways import TABLES, wide
+
+
+def told(error):
+    """An error with its line and its cause: many checks assert without a word."""
+    line = traceback.extract_tb(error.__traceback__)[-1].line
+    cause = f", from {error.__cause__!r}" if error.__cause__ else ""
+    return f"{error!r} at `{line}`{cause}"
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -24,7 +32,7 @@ def test_scikit_learns_checks(name):
             system.set_params(epochs=2)  # what is asked of predictors alone is whether they have learned
         results = check_estimator(system, on_skip=None, on_fail=None)
     np.random.set_state(state)
-    failed = [(r["check_name"], repr(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
+    failed = [(r["check_name"], told(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
     if cls.resamples_rows:
         failed = [one for one in failed if one[0] != "check_sample_weight_equivalence_on_dense_data"]
     if any(isinstance(value, Recipe) for value in cls().get_params(deep=False).values()):
@@ -34,6 +42,6 @@ def test_scikit_learns_checks(name):
         assert cls().get_params(deep=False) == defaults
         assert all(not isinstance(value, Recipe) or hash(value) for value in defaults.values())
     skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
-    assert not failed
+    assert not failed, "\n".join(f"{check}: {error}" for check, error in failed)
     assert all(check.startswith("check_array_api") for check in skipped)
     assert len(results) > 40
