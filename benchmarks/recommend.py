@@ -54,7 +54,7 @@ def prepared(users: np.ndarray, items: np.ndarray, values: np.ndarray):
     """A procedure and its state, ready to step, and the seconds that it took to get there."""
     begun = time.perf_counter()
     system = MatrixFactorization(n_factors=64, learner=SGD(epochs=10_000), random_state=0)
-    examples = system.ingest(gnomon.data.pairs.Ratings(users, items, values))
+    examples = system.ingest(gnomon.data.Ratings(users, items, values))
     model = system.make(**system.arguments(examples))
     noise = Noise(0, "fit")
     system.initialize(model, examples, noise)
