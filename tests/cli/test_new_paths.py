@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gnomon.cli.main import run
-from gnomon.cli.write import new_path
+from gnomon.cli.write import new_folder
 from gnomon.errors import UserValueError
 
 LONG = "x" * 300 + ".csv"
@@ -49,12 +49,18 @@ def test_data_by_a_name_that_is_too_long(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err.startswith("gnomon: error: no file has this name")
 
 
+def test_rows_are_not_written_over_a_folder(fitted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (fitted / "rows.csv").mkdir()
+    assert run(["sample", str(fitted / "run"), "--out", str(fitted / "rows.csv")]) == 2
+    assert "rows.csv exists (--out); choose another name" in capsys.readouterr().err
+
+
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("kept")
     for name, said in (("full", "exists and is not empty"), ("full/file", "file exists")):
         with pytest.raises(UserValueError, match=said):
-            new_path(str(tmp_path / name), "--out")
-    assert new_path(str(tmp_path / "new"), "--out") == tmp_path / "new"
+            new_folder(str(tmp_path / name), "--out")
+    assert new_folder(str(tmp_path / "new"), "--out") == tmp_path / "new"
     (tmp_path / "empty").mkdir()
-    assert new_path(str(tmp_path / "empty"), "--out") == tmp_path / "empty"
+    assert new_folder(str(tmp_path / "empty"), "--out") == tmp_path / "empty"

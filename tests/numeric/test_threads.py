@@ -57,6 +57,21 @@ def test_an_error_of_a_part_reaches_the_caller_after_the_others_have_ended():
     assert ended == before
 
 
+def test_long_work_is_told_to_stop_before_it_is_waited_for():
+    begun, stop, seen = threading.Event(), threading.Event(), []
+
+    def work(part):
+        if part == 0:
+            begun.wait(20)
+            raise KeyboardInterrupt
+        begun.set()
+        seen.append(stop.wait(5))
+
+    with at_most(2), pytest.raises(KeyboardInterrupt):
+        in_threads(work, [0, 1], stop=stop)
+    assert seen == [True]
+
+
 def test_the_number_of_threads_is_the_contexts_then_the_environments(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert n_threads() == 1
@@ -81,6 +96,7 @@ def test_lanes_cover_every_row_once():
     for n in (0, 1, 7):
         with at_most(3):
             parts = lanes(n)
+        assert parts == lanes(n, 3)
         np.testing.assert_array_equal(np.concatenate([np.arange(n)[part] for part in parts]), np.arange(n))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gnomon.cli.main import run
@@ -65,3 +66,32 @@ def test_a_file_without_an_ending(fitted: Path, capsys: pytest.CaptureFixture[st
     (fitted / "noending").write_text("1,2\n")
     assert run(["predict", str(fitted / "run"), str(fitted / "noending")]) == 2
     assert "error: files without an ending cannot be read" in capsys.readouterr().err
+
+
+def write_images(folder: Path, side: int, color: bool = False) -> None:
+    from PIL import Image
+
+    random = np.random.default_rng(side)
+    for label in ("cat", "dog"):
+        (folder / label).mkdir(parents=True)
+        for i in range(5):
+            pixels = random.integers(0, 256, (side, side, 3) if color else (side, side)).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / label / f"{i}.png")
+
+
+def test_a_fit_to_images_is_asked_about_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_images(tmp_path / "pets", 4)
+    words = ["fit", "softmax-regression", str(tmp_path / "pets"), "--epochs", "2", "--out", str(tmp_path / "run")]
+    assert run(words) == 0
+    capsys.readouterr()
+    assert run(["predict", str(tmp_path / "run"), str(tmp_path / "pets")]) == 0
+    told = capsys.readouterr().out.split()
+    assert len(told) == 11 and set(told) <= {"prediction", "0", "1"}
+    assert run(["evaluate", str(tmp_path / "run"), str(tmp_path / "pets")]) == 0
+    capsys.readouterr()
+    for name, side, color, got in (("large", 5, False, "5 x 5"), ("colored", 4, True, "4 x 4 x 3")):
+        write_images(tmp_path / name, side, color)
+        assert run(["predict", str(tmp_path / "run"), str(tmp_path / name)]) == 2
+        told = capsys.readouterr().err
+        assert f"images must have the 16 pixels that columns names, got {got} ({name})" in told
+        assert told.count("\n") == 1

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.write import new_path
+from gnomon.cli.write import new_folder
 from gnomon.runs.folder import free_path
 
 __all__ = ["command"]
@@ -29,7 +29,7 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(out: str | None, as_json: bool) -> None:
     """Fit systems of five tasks to built-in data, print a leaderboard per task and data space, save the runs."""
-    folder = new_path(out, "--out") if out else free_path(Path("gnomon-demo"))
+    folder = new_folder(out, "--out") if out else free_path(Path("gnomon-demo"))
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
     from gnomon.training.context import context

@@ -10,7 +10,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names, data_options
-from gnomon.cli.write import new_path
+from gnomon.cli.write import new_folder
 from gnomon.errors import UserValueError
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
@@ -41,7 +41,7 @@ def command(
             f"{option} needs DATA", option, f"leave it out, or name the data: gnomon evaluate {run} DATA"
         )
     if figures is not None:
-        new_path(figures, "--figures")
+        new_folder(figures, "--figures")
     from gnomon.data.names import BUILTIN
     from gnomon.system.saving import load
     from gnomon.tasks.fitting import other_data, parts, task_of

@@ -15,7 +15,7 @@ from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.options import default, flag, plain, resolve_values, values
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserValueError, counted
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
@@ -267,8 +267,7 @@ def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) ->
         return
     if found and held is not None:
         output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")
-    steps = f"{system.n_steps_} step{'' if system.n_steps_ == 1 else 's'}"
-    output.write(f"{run.config['system']}: {steps} in {seconds:.1f} s; the run is in {path}")
+    output.write(f"{run.config['system']}: {counted(system.n_steps_, 'step')} in {seconds:.1f} s; the run is in {path}")
 
 
 def _judged(path: Path, system: Any, held: Any) -> Any:

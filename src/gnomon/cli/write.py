@@ -11,28 +11,33 @@ from gnomon.cli import output
 from gnomon.errors import UserValueError, shown
 from gnomon.runs.folder import write_atomically
 
-__all__ = ["new_path", "write_rows"]
+__all__ = ["new_folder", "write_rows"]
 
 
-def new_path(name: str, option: str) -> Path:
-    """Where something is to be written: nothing is there, or an empty folder.
+def new_folder(name: str, option: str) -> Path:
+    """Where files are to be written: nothing is there, or an empty folder.
 
     Raises
     ------
     UserValueError
         Something is there, or no file system takes the name.
     """
-    path = Path(name)
+    if not _is_there(name, option):
+        return Path(name)
+    if not Path(name).is_dir():
+        raise UserValueError(f"{name} exists", option, "choose another name")
+    if any(Path(name).iterdir()):
+        raise UserValueError(f"{name} exists and is not empty", option, "choose another name")
+    return Path(name)
+
+
+def _is_there(name: str, option: str) -> bool:
     if "\0" in name:  # for which exists() is false
         raise UserValueError(f"{shown(name)} cannot be written: it has a NUL character", option, "choose another")
     try:
-        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        return Path(name).exists()
     except OSError as error:
         raise UserValueError(f"{shown(name)} cannot be written: {error.strerror}", option, "choose another") from None
-    if taken:
-        what = f"{name} exists and is not empty" if path.is_dir() else f"{name} exists"
-        raise UserValueError(what, option, "choose another name")
-    return path
 
 
 def write_rows(out: str | None, rows: Any, header: list[str]) -> None:
@@ -50,7 +55,8 @@ def write_rows(out: str | None, rows: Any, header: list[str]) -> None:
     kinds = (".csv", ".npy") if header else (".txt",)
     if path.suffix.lower() not in kinds:
         raise UserValueError(f"the file must end in {' or '.join(kinds)}, got {out}", "--out")
-    new_path(out, "--out")
+    if _is_there(out, "--out"):
+        raise UserValueError(f"{out} exists", "--out", "choose another name")
     if path.suffix.lower() == ".npy":
         write_atomically(path, as_array(rows))
     else:

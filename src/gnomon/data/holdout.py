@@ -29,7 +29,7 @@ def split_rows(n: int, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.
     Raises
     ------
     UserValueError, UserTypeError
-        Fewer than two rows, or a share outside (0, 1); no numbers.
+        Fewer than two rows, a fraction outside (0, 1), or something that is not a number.
     """
     from gnomon.numeric.noise import Noise
 

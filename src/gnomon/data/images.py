@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.sources import IMAGES, check_size
 from gnomon.errors import UserValueError
 
-__all__ = ["MAX_PIXELS", "read_images"]
+__all__ = ["MAX_PIXELS", "are_pixels", "read_images"]
 
 MAX_PIXELS = 1 << 26
 """Most pixels of one image: a small file may claim to hold more than memory can."""
@@ -76,6 +77,11 @@ def read_images(folder: Path, source: dict[str, Any]) -> Dataset:
         classes=classes,
         source=source,
     )
+
+
+def are_pixels(columns: Sequence[str] | None) -> bool:
+    """Whether these are names of pixels, as images that are read have them."""
+    return columns is not None and all(re.fullmatch(r"pixel_\d+_\d+(_[rgb])?", str(column)) for column in columns)
 
 
 def _columns(shape: tuple[int, ...]) -> tuple[str, ...]:

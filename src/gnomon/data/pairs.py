@@ -13,7 +13,7 @@ from gnomon.data.columns import columns_of, place_of
 from gnomon.data.relations import Ratings, Triples
 from gnomon.errors import UserTypeError, UserValueError, counted
 
-__all__ = ["Ratings", "Triples", "columns_of", "ratings", "triples"]
+__all__ = ["Ratings", "Triples", "ratings", "triples"]
 
 _USER = ("user", "userid", "user_id", "uid", "user id")
 _ITEM = ("item", "itemid", "item_id", "iid", "item id", "movieid", "movie_id", "movie", "product", "productid")

@@ -133,10 +133,18 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
 
 
 def _read_images(folder: Path, source: dict[str, Any]) -> Dataset:
-    from gnomon.data.images import read_images
+    """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
+    from gnomon.data.images import are_pixels, read_images
 
-    refuse_columns(source, folder.name, "a folder of images")
-    return read_images(folder, {"path": source["path"]})
+    columns = source["columns"]
+    if source["target"] is not None or not are_pixels(columns):
+        refuse_columns(source, folder.name, "a folder of images")
+    data = read_images(folder, {"path": source["path"]})
+    if columns is not None and tuple(columns) != data.columns:
+        size = " x ".join(map(str, data.images or ()))
+        what = f"images must have the {len(columns)} pixels that columns names, got {size}"
+        raise UserValueError(what, folder.name, "give images of the size and the colors of the fit")
+    return data
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

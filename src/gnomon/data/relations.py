@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +17,14 @@ __all__ = ["Ratings", "Triples"]
 
 Repeats = Literal["last", "sum", "count"]
 REPEATS = ("last", "sum", "count")
+
+
+def _check_lengths(parts: Iterable[NDArray[Any]], name: str) -> None:
+    lengths = {len(part) for part in parts}
+    if len(lengths) != 1:
+        raise UserValueError(
+            f"all parts must have the same length, got {sorted(lengths)}", name, "give one of each per row"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +56,7 @@ class Ratings:
     name: str = "ratings"
 
     def __post_init__(self) -> None:
-        lengths = {len(part) for part in self._parts().values()}
-        if len(lengths) != 1:
-            raise UserValueError(
-                f"all parts must have the same length, got {sorted(lengths)}", self.name, "give one of each per row"
-            )
+        _check_lengths(self._parts().values(), self.name)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -174,11 +179,7 @@ class Triples:
     name: str = "triples"
 
     def __post_init__(self) -> None:
-        lengths = {len(part) for part in (self.heads, self.relations, self.tails)}
-        if len(lengths) != 1:
-            raise UserValueError(
-                f"all parts must have the same length, got {sorted(lengths)}", self.name, "give one of each per row"
-            )
+        _check_lengths((self.heads, self.relations, self.tails), self.name)
 
     def __len__(self) -> int:
         return len(self.heads)

@@ -361,8 +361,8 @@ class Labels:
         """
         found, codes = self.encode(y, n=n, name=name)
         table = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-        table_codes = np.array([table.get(label, -1) for label in found.tolist()], np.int64)[codes]
-        return table_codes >= 0, np.maximum(table_codes, 0)
+        known = np.array([table.get(label, -1) for label in found.tolist()], np.int64)[codes]
+        return known >= 0, np.maximum(known, 0)
 
     def describe(self) -> str:
         """What a column of this domain holds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.distributions import gaussian_kernels as kernels
 from gnomon.errors import UserValueError
-from gnomon.numeric.threads import in_threads, one_thread_each
+from gnomon.numeric.threads import in_threads, lanes, one_thread_each
 
 __all__ = ["Buffers", "Floats", "Normals", "constant", "reused"]
 
@@ -207,10 +206,9 @@ class Normals:
     def _over_lanes(self, sums_of: Callable[[slice], dict[str, Any]], n: int) -> dict[str, Any]:
         """The sums over all rows, taken in lanes and added in their order."""
         small = sum(array.size for array in self._sums().values()) <= LANE_NUMBERS
-        lanes = max(1, min(LANES, n // LANE_ROWS)) if small else 1
-        cuts = [n * i // lanes for i in range(lanes + 1)]
-        with one_thread_each() if lanes > 1 else nullcontext():
-            first, *others = in_threads(sums_of, [slice(*ends) for ends in pairwise(cuts)])
+        parts = lanes(n, max(1, min(LANES, n // LANE_ROWS)) if small else 1)
+        with one_thread_each() if len(parts) > 1 else nullcontext():
+            first, *others = in_threads(sums_of, parts)
         for other in others:
             for name, value in other.items():
                 first[name] += value

@@ -236,7 +236,7 @@ class ConfusionMatrix:
             )
 
     def _slope(self, form: tuple[float, float, float], weights: Floats) -> tuple[Floats, Floats]:
-        """Values by class, and the derivative of sum_j share_j value_j with respect to the matrix."""
+        """Values by class, and the derivative of sum_j weight_j value_j with respect to the matrix."""
         value, above, inverse = self._parts(form)
         lost = np.where(np.isnan(value), 0.0, value) * inverse * weights
         slope = np.diag(above * weights) - form[1] * lost[:, None] - form[2] * lost[None, :]

@@ -306,7 +306,7 @@ class ConvNetwork:
 class ConvEncoder(ConvNetwork, EncoderNetwork):
     """Strided convolutions of 4 x 4 that halve the image, then one affine map.
 
-    The first has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters as of `ConvNetwork`.
+    The first has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters: `ConvNetwork`.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class ConvEncoder(ConvNetwork, EncoderNetwork):
 class ConvDecoder(ConvNetwork, DecoderNetwork):
     """One affine map to small maps, then transposed convolutions of 4 x 4 that double them up to the image.
 
-    The last has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters as of `ConvNetwork`.
+    The last has no batch normalization, as in Radford, Metz and Chintala (2016). More parameters: `ConvNetwork`.
 
     Parameters
     ----------

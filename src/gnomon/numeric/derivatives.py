@@ -47,8 +47,8 @@ def gradient(f: Callable[[Any], Any], x: Any) -> Any:
     value = f(point)
     if value.numel() != 1:
         raise UserValueError(f"f must return one value, got {value.numel()}", "f", "use jacobian, or sum the values")
-    gradient = torch.autograd.grad(value.reshape(()), point, allow_unused=True)[0]
-    return torch.zeros_like(point) if gradient is None else gradient
+    slope = torch.autograd.grad(value.reshape(()), point, allow_unused=True)[0]
+    return torch.zeros_like(point) if slope is None else slope
 
 
 def jacobian(f: Callable[[Any], Any], x: Any) -> Any:

@@ -233,8 +233,8 @@ def coefficients(f: Callable[[Floats], ArrayLike], period: float, n_max: int, *,
     t = _period(period) * (np.arange(points) + 0.5) / points
     values = _finite(numbers(f(t), "f"), (points,), "f")
     n = np.arange(-n_max, n_max + 1)
-    coefficients: Complex = scipy.fft.fft(values)[n] * np.exp(-1j * np.pi * n / points) / points
-    return coefficients
+    turned: Complex = scipy.fft.fft(values)[n] * np.exp(-1j * np.pi * n / points) / points
+    return turned
 
 
 @checked_complex

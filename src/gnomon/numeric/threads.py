@@ -29,7 +29,7 @@ _most: ContextVar[int | None] = ContextVar("threads", default=None)
 def n_threads() -> int:
     """Threads that a computation may use.
 
-    The smallest of what the context says, ``OMP_NUM_THREADS``, and the processors of this process.
+    What the context says; else the smaller of ``OMP_NUM_THREADS`` and the processors of this process.
 
     Examples
     --------
@@ -79,20 +79,25 @@ def one_thread_each() -> Iterator[None]:
         yield
 
 
-def lanes(n: int) -> list[slice]:
-    """n rows cut into one part per thread, for work whose result does not depend on where they are cut.
+def lanes(n: int, parts: int | None = None) -> list[slice]:
+    """n rows cut into parts of like size: one per thread where the result does not depend on where they are cut.
 
     Examples
     --------
-    >>> with at_most(2):
-    ...     lanes(5)
+    >>> lanes(5, 2)
     [slice(0, 2, None), slice(2, 5, None)]
     """
-    parts = n_threads()
+    parts = parts or n_threads()
     return [slice(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
 
 
-def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], *, size: float = math.inf) -> list[Result]:
+def in_threads(
+    work: Callable[[Part], Result],
+    parts: Sequence[Part],
+    *,
+    size: float = math.inf,
+    stop: threading.Event | None = None,
+) -> list[Result]:
     """What the work gives for each part, in their order; side by side where there are threads.
 
     The work must release Python's lock to gain by it, as compiled loops and matrix products do. The results do not
@@ -104,6 +109,8 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], *, size: f
     parts : sequence
     size : float, default inf
         Numbers that the work touches in all; where they are few the parts are taken one after the other.
+    stop : Event, optional
+        Set once a part has failed or Ctrl-C has come, before the other parts are waited for: long work looks at it.
 
     Examples
     --------
@@ -116,9 +123,13 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], *, size: f
     started = [_pool(os.getpid(), threads).submit(work, part) for part in parts]
     try:
         return [future.result() for future in started]
-    finally:
+    except BaseException:
+        if stop is not None:
+            stop.set()
         for future in started:
             future.cancel()
+        raise
+    finally:
         wait(started)
 
 

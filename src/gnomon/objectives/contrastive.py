@@ -189,9 +189,9 @@ class _PersistentChains(_Contrast):
         part = shard(self.n_chains, group)
         self.positions = np.arange(part.start, part.stop)
         stored, units, like = _stored(model), units_of(model), model.place(np.zeros(0))
-        rows = noise.child("chains").rows(self.positions)
+        stream = noise.child("chains").rows(self.positions)
         for draw, block in enumerate(stored):
-            start = units[block].start(rows, len(self.positions), like, draw)
+            start = units[block].start(stream, len(self.positions), like, draw)
             self.register_buffer(f"chains/{block}", torch.as_tensor(start))
         self.counter = model.place(np.ones(len(self.positions)))
         self.stored = {block: f"chains/{block}" for block in stored}
@@ -210,23 +210,25 @@ class _PersistentChains(_Contrast):
     def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Energies of the data against those of the chains, which then move on."""
         data, kept, rest = self._split(model)
-        rows, whole = noise.rows(self.positions), len(kept) + len(rest)
+        stream, whole = noise.rows(self.positions), len(kept) + len(rest)
         chain = self._standing(X)
         for draw, block in enumerate(kept):
-            chain[block] = model.conditional(block, chain).sample(rows, draw)
+            chain[block] = model.conditional(block, chain).sample(stream, draw)
         if self.k > 1:
-            chain = gibbs(model, chain, rows, steps=self.k - 1, order=(*rest, *kept), draw0=len(kept))
+            chain = gibbs(model, chain, stream, steps=self.k - 1, order=(*rest, *kept), draw0=len(kept))
         counter, total = self.counter, float(weight.sum())
         counter[...] = group.sum(total) / (self.n_chains or 1)
         last = self.k * whole
         if self._is_fused(model):
             loss, hidden = _fused(model, X, weight, total, chain[data], counter)
-            self._move({rest[0]: rows.bernoulli(hidden[len(X) :], last)})
+            self._move({rest[0]: stream.bernoulli(hidden[len(X) :], last)})
             return loss
         q = self.positive(model, X, noise.rows(positions).child("positive"))
         fantasy = {block: chain[block] for block in kept}
         loss, given = self._contrast(model, q, weight, fantasy, counter)
-        self._move(fantasy | {block: one.sample(rows, last + draw) for draw, (block, one) in enumerate(given.items())})
+        self._move(
+            fantasy | {block: one.sample(stream, last + draw) for draw, (block, one) in enumerate(given.items())}
+        )
         return loss
 
     def _standing(self, like: Array) -> State:

@@ -175,7 +175,7 @@ class _Descending(Schedule):
         return self.floor + (1.0 - self.floor) * self._left(min(1.0, t / (self.length or total)))
 
     def _left(self, progress: float) -> float:
-        """From 1 at share 0 to 0 at share 1."""
+        """From 1 at progress 0 to 0 at progress 1."""
         raise NotImplementedError
 
 

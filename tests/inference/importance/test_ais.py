@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,11 +14,12 @@ from scipy.integrate import quad
 
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.exact.enumeration import log_partition
-from gnomon.inference.importance.ais import ais, annealing_schedule, geometric_path
+from gnomon.inference.importance.ais import _run, ais, annealing_schedule, geometric_path
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.chains import trajectory_log_weight
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.numeric.noise import Noise, recording
+from gnomon.numeric.threads import at_most
 from oracles.binary import Joint, ais_moments, all_states, marginal_kernel, rbm_energy
 from oracles.toys import ToyDBM, ToyRBM, ToyTriangle, tiny_rbm
 
@@ -324,3 +327,26 @@ def test_ratios_along_the_path_multiply_to_the_total_and_it_is_a_path_of_joints(
     marginal = geometric_path(lambda v: -base.energy(v), lambda v: -model.energy(v), 0.4)
     gap = marginal(all_states(3)) + model.bridge(base, 0.4).energy(all_states(3))
     assert gap.std() > 1e-3  # the marginal of the joint path is another distribution
+
+
+def test_an_interrupted_walk_ends_the_others():
+    """Ctrl-C falls into one of two walks; the other, of ten seconds, looks whether it is to stop."""
+
+    begun, steps = threading.Event(), 0
+
+    def broken():
+        begun.wait(20)
+        raise KeyboardInterrupt
+        yield
+
+    def endless():
+        nonlocal steps
+        while steps < 1000:
+            steps += 1
+            begun.set()
+            time.sleep(0.01)
+            yield 0.0, 0.0, 0.0
+
+    with at_most(2), pytest.raises(KeyboardInterrupt):
+        _run([broken(), endless()])
+    assert steps < 1000

@@ -222,10 +222,7 @@ def _run(blocks: Sequence[Iterator[Level]]) -> list[Level]:
     def last(block: Iterator[Level]) -> Level:
         return deque(takewhile(lambda level: not stopped.is_set(), block), maxlen=1)[-1]
 
-    try:
-        return in_threads(last, blocks)
-    finally:
-        stopped.set()  # after Ctrl-C the pool would wait for the ends of the walks
+    return in_threads(last, blocks, stop=stopped)
 
 
 def _joined(parts: list[Array]) -> Array:

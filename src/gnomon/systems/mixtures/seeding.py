@@ -60,8 +60,7 @@ def far_apart(x: Floats, weight: Floats, k: int, noise: Noise) -> NDArray[np.int
     for c in range(1, k):
         mass = weight * nearest
         candidates = draw(mass if mass.any() else weight, trials, c)
-        others = x[candidates]
-        in_threads(lambda lane: _nearer(x[lane], others, nearest[lane], gaps[:, lane]), lanes(len(x)), size=x.size)  # noqa: B023
+        _measure(x, x[candidates], nearest, gaps)
         best = int(np.argmin(np.matmul(gaps, weight)))
         chosen, nearest = np.append(chosen, candidates[best]), gaps[best].copy()
     return chosen
@@ -78,6 +77,15 @@ def squared_from(x: Array, centers: Array, labels: NDArray[np.int64]) -> Floats:
             total += gap * gap
         out[i] = total
     return out
+
+
+def _measure(x: Floats, candidates: Floats, nearest: Floats, gaps: Floats) -> None:
+    """`_nearer` of all rows, in threads."""
+
+    def part(lane: slice) -> None:
+        _nearer(x[lane], candidates, nearest[lane], gaps[:, lane])
+
+    in_threads(part, lanes(len(x)), size=x.size)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
