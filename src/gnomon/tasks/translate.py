@@ -26,7 +26,7 @@ __all__ = ["Commonest", "Translate"]
 
 HEADERS = {
     ("source", "target"), ("src", "tgt"), ("src", "trg"), ("source_text", "target_text"), ("input", "output"),
-    ("input", "target"), ("source", "translation"), ("original", "translation"), ("question", "answer"), ("x", "y"),
+    ("input", "target"), ("source", "translation"), ("original", "translation"), ("question", "answer"),
 }  # fmt: skip
 """First lines that name the columns of a file of pairs, in lower case."""
 
