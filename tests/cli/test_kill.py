@@ -115,6 +115,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, li
     return folder, {name: results[place] for name, place in places.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
 def test_killed_five_times_at_random_moments(kind: str, killed: tuple[Path, dict[str, list[dict[str, Any]]]]) -> None:
     folder, results = killed
@@ -125,6 +126,7 @@ def test_killed_five_times_at_random_moments(kind: str, killed: tuple[Path, dict
     assert_equal(folder / f"{kind} a", folder / f"{kind} b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SHORT)
 def test_killed_at_a_chosen_moment(kind: str, killed: tuple[Path, dict[str, list[dict[str, Any]]]]) -> None:
     """Wherever something is half done; where there is no config.json yet, `resume` refuses in one line."""

@@ -21,6 +21,8 @@ def family(way):
 
 
 FAMILIES = sorted({family(way) for way in EVERY})
+QUICK = ("linear", "energy")
+"""Closed forms, gradient descent and chains: the families that `make test` launches; all of them with the slow tests."""
 
 
 def fit(way, dtype):
@@ -52,7 +54,9 @@ def fit_family(name):
 
 
 @pytest.mark.filterwarnings("ignore:too little text")
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.slow) for one in FAMILIES]
+)
 def test_one_and_two_processes_fit_the_same(name):
     alone, together = fit_family(name), launch(functools.partial(fit_family, name), devices=2)
     assert alone.keys() == together.keys()

@@ -87,6 +87,7 @@ def peer(target: Target) -> np.ndarray:
         return np.asarray(chains.get_samples(group_by_chain=True), dtype=np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("GEN-041")
 @pytest.mark.parametrize("make", [gaussian, banana, logistic])
 def test_moments_are_those_of_numpyro(make):

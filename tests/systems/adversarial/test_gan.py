@@ -145,6 +145,7 @@ def test_dropout_in_the_critic_is_on_for_the_generators_step_too():
     assert len(calls) == 3 and all((a != b).any() for a, b in itertools.pairwise(calls))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("GEN-097")
 def test_convolutions_on_digits():
     train, test = split(load("digits"), test=0.3, seed=0)
