@@ -22,7 +22,7 @@ def family(way):
 
 FAMILIES = sorted({family(way) for way in EVERY})
 QUICK = ("linear", "energy")
-"""Closed forms, gradient descent and chains: the families that `make test` launches; all of them with the slow tests."""
+"""Closed forms, gradient descent and chains: what `make test` launches; every family with the slow tests."""
 
 
 def fit(way, dtype):
