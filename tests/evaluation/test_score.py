@@ -206,3 +206,64 @@ def test_the_error_of_large_values_is_that_of_small_ones_times_their_unit(rng):
     small, large, least = (Score.from_pointwise(values * unit) for unit in (1.0, 2.0**700, 2.0**-700))
     assert large.stderr == small.stderr * 2.0**700
     assert least.stderr == small.stderr * 2.0**-700
+
+
+# --- proportions ------------------------------------------------------------------------------------------------------
+
+
+def hits(right, n, **more):
+    return Score.from_pointwise(np.arange(n) < right, unit="fraction", name="accuracy", **more)
+
+
+@pytest.mark.parametrize(("right", "n"), [(12, 12), (0, 7), (9, 12), (1, 1)])
+def test_the_interval_of_a_proportion_is_wilsons(right, n):
+    """E6: accuracy 1 on 12 rows is 0.76 to 1, not 1 ± 0."""
+    from scipy.stats import binomtest
+
+    expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    score = hits(right, n)
+    assert score.interval() == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert score.to_json()["interval"] == list(score.interval()) and score.trials == n
+    assert hits(right, n, weight=np.full(n, 3.0)).interval() == pytest.approx(score.interval())
+
+
+def test_the_interval_is_printed_where_all_rows_agree():
+    assert str(hits(12, 12)) == "1 (0.76 to 1) exact fraction"
+    assert str(hits(9, 12)) == "0.75 ± 0.13 exact fraction"
+
+
+def test_the_interval_of_other_scores_is_students(rng):
+    x = rng.normal(size=20)
+    from scipy.stats import ttest_1samp
+
+    expected = ttest_1samp(x, 0).confidence_interval(0.9)
+    assert Score.from_pointwise(x).interval(0.9) == pytest.approx((expected.low, expected.high))
+    assert "interval" not in Score.from_pointwise(x).to_json()
+    assert Score.from_pointwise([0.5, 1.0], unit="fraction").trials == 0
+    with pytest.raises(UserValueError, match=r"level must be in \(0, 1\), got 1"):
+        hits(1, 2).interval(1)
+
+
+def test_proportions_of_few_rows_are_not_called_apart_for_want_of_an_error():
+    assert hits(3, 3).against(hits(0, 3)) == "undecided"  # 3 rows: their spread is 0
+    assert hits(12, 12).against(hits(0, 12)) == "better"
+    one, two = hits(3, 3, rows=[0, 1, 2]), hits(0, 3, rows=[7, 8, 9])
+    assert one.against(two) == "undecided" and one.difference(two)[0] == 1.0
+    p = 4 / 5
+    assert one.difference(two)[1] == pytest.approx(math.sqrt(2 * p * (1 - p) / 5))
+    b, c, n = 5.5, 0.5, 14  # of 12 rows the first alone has 5 right: half a row in each cell
+    assert hits(12, 12).difference(hits(7, 12))[1] == pytest.approx(math.sqrt(b + c - (b - c) ** 2 / n) / n)
+
+
+@pytest.mark.parametrize(("n", "p"), [(12, 0.95), (40, 0.8)])
+@pytest.mark.parametrize("paired", [True, False])
+def test_rate_of_false_verdicts_of_proportions(rng, n, p, paired):
+    """5 % asked for; 400 pairs of equally good classifiers: more than 36 by chance in 1 of 1,000 runs."""
+    wrong = 0
+    for _ in range(400):
+        a, b = (
+            Score.from_pointwise(rng.random(n) < p, unit="fraction", rows=None if paired else np.arange(n) + k * n)
+            for k in (0, 1)
+        )
+        wrong += a.against(b) != "undecided"
+    assert wrong <= 36

@@ -15,7 +15,7 @@ from gnomon.cli.main import run
 from gnomon.data import Dataset, load, split
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserError, UserValueError
-from gnomon.system.prediction import regression_scores
+from gnomon.evaluation.regression import r_squared, regression_scores
 from gnomon.tasks.compare import compare
 
 random = np.random.default_rng(0)
@@ -103,6 +103,21 @@ def test_r2_that_is_undefined_is_null_with_a_reason(n, why):
     assert record["value"] is None
     assert why in record["note"]
     json.dumps(record, allow_nan=False)
+
+
+@pytest.mark.parametrize("value", [2.5, 0.1, 0.7, 98.6, 1e-300, -1e15 / 3])
+def test_a_target_is_constant_where_its_values_are_equal(value):
+    """B2-04: the mean of equal numbers may be a unit beside them, so that their variance is not 0."""
+    rows, y = np.linspace(0, 1, 3)[:, None], np.full(3, value)
+    line = gnomon.make("linear-regression").fit(np.arange(4.0)[:, None], [0.0, 1.0, 2.5, 3.0])
+    found = line.evaluate(rows, y)["r2"]
+    assert np.isnan(found.value) and found.note == "R^2 is undefined: the target does not vary"
+    for weight in (None, [1.0, 2.0, 3.0]):
+        assert line.score(rows, y, sample_weight=weight) == 0.0  # scikit-learn's answer
+        assert r_squared(y, y, sample_weight=weight) == 1.0
+    two = np.stack([y, np.arange(3.0)], axis=1)
+    assert np.isnan(regression_scores(two, two)["r2"].value)
+    assert r_squared(two, np.stack([y + 1, np.arange(3.0)], axis=1)) == 0.5
 
 
 @pytest.mark.parametrize("outputs", [1, 2])

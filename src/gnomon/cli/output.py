@@ -108,18 +108,21 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequen
 
 
 def scores(found: Mapping[str, Any]) -> str:
-    """A table of scores: value, both errors, kind, unit, data space."""
-    header = ["score", "value", "± examples", "± estimator", "kind", "unit", "data"]
+    """A table of scores: value, both errors, the interval of proportions, kind, unit, data space."""
+    header = ["score", "value", "± examples", "± estimator", "95 % interval", "kind", "unit", "data"]
     rows = [
         [
             name,
             *map(number, (s.value, s.stderr, s.error)),
+            "{:.2g} to {:.2g}".format(*s.interval()) if s.trials > 0 and math.isfinite(s.value) else "",
             s.kind,
             s.unit,
             s.data_space + (f" ({s.note})" if s.note else ""),
         ]
         for name, s in found.items()
     ]
+    if not any(row[4] for row in rows):
+        header, rows = header[:4] + header[5:], [row[:4] + row[5:] for row in rows]
     return table(header, rows, right=[1, 2, 3])
 
 

@@ -36,6 +36,7 @@ _WHERE = {
     "perplexity": ("Perplexity", "bits_per_byte"),
     "ranking": ("Ranking",),
     "recommendation": ("Placements", "rmse"),
+    "regression": ("r_squared", "regression_scores"),
     "rejection": (
         "Coverage", "CoverageCurve", "RejectOption", "coverage_at_accuracy", "coverage_curve", "fit_threshold",
     ),

@@ -122,14 +122,15 @@ class ConfusionMatrix:
         """Fraction of right predictions."""
         total = self._total()
         value = float(np.trace(self.weight)) / total
-        return self._score("accuracy", value, (np.eye(len(self.classes)) - value) / total)
+        slope, trials = (np.eye(len(self.classes)) - value) / total, total**2 / float(self.squares.sum())
+        return self._score("accuracy", value, slope, trials=trials)
 
     def error_rate(self) -> Score:
         """Fraction of wrong predictions: 1 - accuracy."""
         right = self.accuracy()
         return Score(
             1 - right.value, right.stderr, unit="fraction", data_space=right.data_space, name="error_rate",
-            higher_is_better=False, n=self.n,
+            higher_is_better=False, n=self.n, trials=right.trials,
         )  # fmt: skip
 
     def precision(
@@ -250,14 +251,23 @@ class ConfusionMatrix:
         value, slope = self._slope(form, one)
         if np.isnan(value[j]):
             return self._score(name, float(zero), np.diag(one * 0), _why(name, math.isnan(zero)))
-        return self._score(name, float(value[j]), slope)
+        return self._score(name, float(value[j]), slope, trials=self._trials(form, j))
+
+    def _trials(self, form: tuple[float, float, float], j: int) -> float:
+        """Rows behind precision (what was predicted) and recall (what is there); 0 of a score of both."""
+        _, rows, columns = form
+        if rows and columns:
+            return 0.0
+        axis = (slice(None), j) if columns else (j, slice(None))
+        return float(self.weight[axis].sum() ** 2 / self.squares[axis].sum())
 
     def _micro(self, name: str, form: tuple[float, float, float]) -> Score:
         """All classes counted together: with one label per row, the accuracy."""
         right = self.accuracy()
         return Score(
-            right.value, right.stderr, unit="fraction", data_space=right.data_space, name=f"micro_{name}", n=self.n
-        )
+            right.value, right.stderr, unit="fraction", data_space=right.data_space, name=f"micro_{name}", n=self.n,
+            trials=right.trials,
+        )  # fmt: skip
 
     def _averaged(self, name: str, form: tuple[float, float, float], average: str, zero: float) -> Score:
         total, truth = self._total(), self.weight.sum(axis=1)

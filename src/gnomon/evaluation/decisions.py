@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _pointwise(y: Any, predicted: Any, sample_weight: Any, *, right: bool) -> Sc
         values, weight = values[rows], weight[rows]
     return Score(
         score.value, score.stderr, unit=score.unit, data_space=score.data_space, name=score.name,
-        higher_is_better=right, n=score.n, pointwise=values, weight=weight, rows=rows,
+        higher_is_better=right, n=score.n, pointwise=values, weight=weight, rows=rows, trials=score.trials,
     )  # fmt: skip
 
 
@@ -98,21 +99,11 @@ def share_interval(score: Score, level: float = 0.95) -> tuple[float, float]:
     >>> round(low, 4), high
     (0.7225, 1.0)
     """
-    from scipy.special import ndtri
-
-    if not 0 < level < 1:
-        raise UserValueError.must("level", "be in (0, 1)", level)
     if not (0 <= score.value <= 1 and score.n > 0 and score.unit == "fraction"):
         raise UserValueError(
             f"score must be a fraction of rows, such as an accuracy or an error rate, got {score.name}", "score"
         )
-    n, z = float(score.n), float(ndtri((1 + level) / 2))
-    if score.weight is not None:
-        n = float(score.weight.sum() ** 2 / (score.weight**2).sum())
-    p = score.value
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    low, high = ((middle + side * half) / (1 + z * z / n) for side in (-1, 1))
-    return (0.0 if p == 0 else max(low, 0.0)), (1.0 if p == 1 else min(high, 1.0))
+    return (score if score.trials > 0 else replace(score, trials=float(score.n))).interval(level)
 
 
 def precision(

@@ -50,6 +50,8 @@ class Score:
         Which rows of the data the examples are; None stands for 0, 1, ..., n - 1.
     note : str
         A caveat to show beside the number, for example that one weight dominates.
+    trials : float, in [0, inf)
+        Rows behind a proportion such as an accuracy; weighted ones count as (sum w)^2 / sum w^2. 0: no proportion.
 
     Raises
     ------
@@ -79,6 +81,7 @@ class Score:
     weight: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
     note: str = ""
+    trials: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -135,7 +138,60 @@ class Score:
             first = int(np.flatnonzero(~np.isfinite(x))[0])
             note = f"the value of row {index[first]} is {x[first]}"
         kept = None if np.array_equal(index, np.arange(x.size)) else index
-        return cls(value, stderr, error, kind, unit, data_space, name, higher_is_better, x.size, x, w, kept, note)
+        trials = _trials(w, x.size) if unit == "fraction" and ((x == 0) | (x == 1)).all() else 0.0
+        return cls(
+            value, stderr, error, kind, unit, data_space, name, higher_is_better, x.size, x, w, kept, note, trials
+        )
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """What the quantity may be at a confidence level.
+
+        Of a proportion (`trials`) the interval of Wilson (1927), never outside [0, 1] and of some width at 0 and 1;
+        otherwise `value` plus and minus both errors in quadrature times the quantile of `against`.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default 0.95
+
+        Returns
+        -------
+        tuple of two floats
+            nan where the errors are unknown.
+
+        Examples
+        --------
+        >>> right = Score.from_pointwise([1.0] * 12, unit="fraction", name="accuracy")
+        >>> low, high = right.interval()
+        >>> round(low, 4), high
+        (0.7575, 1.0)
+        """
+        _check_level(level)
+        if self.trials > 0 and 0 <= self.value <= 1:
+            return _wilson(self.value, self.trials, level, self.error)
+        margin = _quantile(level, self.n) * math.hypot(self.stderr, self.error)
+        return self.value - margin, self.value + margin
+
+    def difference(self, other: Score) -> tuple[float, float]:
+        """How far this score is above another of the same quantity, and the standard error of that.
+
+        Paired where both have values for the same rows and weights. Errors of proportions are those of Agresti and
+        Caffo (2000), paired ones of Agresti and Min (2005): a few rows are added, half of them right, so that no error
+        is 0 because all rows agree. Estimator errors are added in quadrature.
+
+        Raises
+        ------
+        UserValueError
+            When name, unit, data space or direction differ.
+
+        Examples
+        --------
+        >>> a, b = (Score.from_pointwise([hit] * 3, unit="fraction") for hit in (1.0, 0.0))
+        >>> difference, error = a.difference(b)
+        >>> difference, round(error, 3)
+        (1.0, 0.297)
+        """
+        self._check_comparable(other)
+        return self.value - other.value, _spread(self, other)[1]
 
     def against(self, other: Score, *, level: float = 0.95) -> Verdict:
         """Whether this score is better than another of the same quantity.
@@ -143,7 +199,8 @@ class Score:
         Differences are paired when both scores have values for the same rows (and the same weights), which removes what
         is hard or easy in the rows themselves; otherwise the two standard errors are added in quadrature. Estimator
         errors are always added in quadrature. The difference must exceed the two-sided Student quantile (normal when
-        n is unknown) times the total error. A bound is used in its sound direction alone: a lower bound can show that
+        n is unknown) times the total error; of proportions both are corrected for few rows, see `difference`. A bound
+        is used in its sound direction alone: a lower bound can show that
         a quantity is large, never that it is small.
 
         Parameters
@@ -163,8 +220,7 @@ class Score:
             When name, unit, data space or direction differ.
         """
         self._check_comparable(other)
-        if not 0 < level < 1:
-            raise UserValueError.must("level", "be in (0, 1)", level)
+        _check_level(level)
         difference, margin = _difference(self, other, level)
         if math.isnan(difference) or not abs(difference) > margin:
             return "undecided"
@@ -188,6 +244,8 @@ class Score:
             if not math.isfinite(record[label]):
                 reasons.append(f"{label} is {record[label]}" + (" (one example)" if self._single(label) else ""))
                 record[label] = None
+        if self.trials > 0 and math.isfinite(self.value):
+            record["interval"] = list(self.interval())
         if self.note:
             record["note"] = self.note
         if reasons:
@@ -200,7 +258,10 @@ class Score:
     def __str__(self) -> str:
         digits = _decimals(self.stderr, self.error)
         errors = [e for e in (self.stderr, self.error) if e != 0]
-        return " ± ".join(f"{number:.{digits}f}" for number in (self.value, *errors)) + f" {self.kind} {self.unit}"
+        text = " ± ".join(f"{number:.{digits}f}" for number in (self.value, *errors))
+        if self.trials > 0 and not errors:  # all rows agree: the error of so few is not 0
+            text = "{:g} ({:.2g} to {:.2g})".format(self.value, *self.interval())
+        return f"{text} {self.kind} {self.unit}"
 
     def _single(self, label: str) -> bool:
         return label == "stderr" and self.n == 1
@@ -244,17 +305,66 @@ def _mean(x: NDArray[np.float64], w: NDArray[np.float64] | None) -> tuple[float,
 
 
 def _difference(a: Score, b: Score, level: float) -> tuple[float, float]:
-    """a - b and what its absolute value must exceed."""
+    """a - b as it is tested, and what its absolute value must exceed."""
     if not (math.isfinite(a.value) and math.isfinite(b.value)):
         return a.value - b.value, 0.0  # inf - inf is nan: undecided
-    difference, spread = a.value - b.value, math.hypot(a.stderr, b.stderr)
-    if _paired(a, b):
+    difference, total = _spread(a, b)
+    return difference, _quantile(level, a.n, b.n) * total if math.isfinite(total) else math.inf
+
+
+def _spread(a: Score, b: Score) -> tuple[float, float]:
+    """a - b, of proportions drawn a little towards 0, and its standard error."""
+    if min(a.trials, b.trials) > 0:
+        difference, spread = _of_proportions(a, b)
+    elif _paired(a, b):
         assert a.pointwise is not None and b.pointwise is not None
         difference, spread = _mean(a.pointwise - b.pointwise, a.weight)
-    total = math.hypot(spread, a.error, b.error)
-    if not math.isfinite(total):
-        return difference, math.inf
-    return difference, _quantile(level, a.n, b.n) * total
+    else:
+        difference, spread = a.value - b.value, math.hypot(a.stderr, b.stderr)
+    return difference, math.hypot(spread, a.error, b.error)
+
+
+def _of_proportions(a: Score, b: Score) -> tuple[float, float]:
+    """Agresti and Min (2005): half a row more in each cell of the paired table; unpaired ones see Agresti and Caffo."""
+    if not _paired(a, b):
+        (p, u), (q, v) = _one_more(a), _one_more(b)
+        return p - q, math.hypot(u, v)
+    assert a.pointwise is not None and b.pointwise is not None
+    part = a.pointwise - b.pointwise
+    share = np.full(part.size, 1 / part.size) if a.weight is None else a.weight / a.weight.sum()
+    n = a.trials
+    more, less = (n * float(share[part == side].sum()) + 0.5 for side in (1, -1))
+    difference = (more - less) / (n + 2)
+    return difference, math.sqrt(max((more + less) / (n + 2) - difference**2, 0.0) / (n + 2))
+
+
+def _one_more(score: Score) -> tuple[float, float]:
+    """Proportion and standard error with one more right and one more wrong row (Agresti and Caffo 2000)."""
+    p = (score.value * score.trials + 1) / (score.trials + 2)
+    return p, math.sqrt(p * (1 - p) / (score.trials + 2))
+
+
+def _trials(w: NDArray[np.float64] | None, n: int) -> float:
+    """Rows of equal weight that tell as much (Kish)."""
+    if w is None:
+        return float(n)
+    w = w / w.max()
+    return float(w.sum() ** 2 / (w @ w))
+
+
+def _wilson(p: float, n: float, level: float, error: float = 0.0) -> tuple[float, float]:
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = ((middle + side * half) / (1 + z * z / n) for side in (-1, 1))
+    low, high = 0.0 if p == 0 else low, 1.0 if p == 1 else high
+    return max(p - math.hypot(p - low, z * error), 0.0), min(p + math.hypot(high - p, z * error), 1.0)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UserValueError.must("level", "be in (0, 1)", level)
 
 
 def _paired(a: Score, b: Score) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
 from gnomon import contracts
@@ -18,8 +16,8 @@ from gnomon.distributions.arrays import plain, row_weights
 from gnomon.distributions.domains import Labels, Real
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserTypeError, UserValueError, counted
-from gnomon.evaluation._inputs import power_of_two
 from gnomon.evaluation.confusion import ConfusionMatrix, confusion_matrix
+from gnomon.evaluation.regression import r_squared, regression_scores
 from gnomon.evaluation.score import Score
 from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
@@ -27,7 +25,7 @@ from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
 from gnomon.system.verbs import verb
 
-__all__ = ["Classifier", "DensityRegressor", "Labeled", "Regressor", "regression_scores"]
+__all__ = ["Classifier", "DensityRegressor", "Labeled", "Regressor"]
 
 MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
@@ -242,10 +240,10 @@ class Regressor(RegressorMixin, System):
         return regression_scores(*self._pair(X, y))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2, as scikit-learn's regressors; NaN with a warning for one row."""
+        """R^2, as scikit-learn's regressors: 0 for a target that does not vary, NaN with a warning for one row."""
         y, found = self._pair(X, y)
         weight = None if sample_weight is None else row_weights(sample_weight, len(y), np.float64)
-        return float(r2_score(y, found, sample_weight=weight))
+        return r_squared(y, found, sample_weight=weight)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -310,45 +308,3 @@ class DensityRegressor(Regressor):
         scores = super().evaluate(X, y)
         space = Real().space(self.arguments_.get("n_outputs") or 1)
         return scores | {"log_likelihood": Score.from_pointwise(self.log_prob(X, y), data_space=space)}
-
-
-def regression_scores(y: Floats, found: Floats) -> dict[str, Score]:
-    r"""Squared error, absolute error and R^2 of predictions, by name.
-
-    The errors are means over rows, and over outputs where there are several. R^2 is the mean over outputs of
-    :math:`1 - \sum_i (y_i - f_i)^2 / \sum_i (y_i - \bar y)^2`; its standard error is that of the ratio by its first
-    derivatives. It is undefined (NaN, null in JSON) for one row and for a target that does not vary.
-
-    Parameters
-    ----------
-    y, found : float64 arrays of shape (n,) or (n, t)
-
-    Examples
-    --------
-    >>> scores = regression_scores(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]))
-    >>> round(scores["squared_error"].value, 4), round(scores["r2"].value, 4)
-    (0.3333, 0.7857)
-    """
-    y = y.reshape(len(y), -1)
-    residual = y - found.reshape(y.shape)
-    space = Target().space(y.shape[1])
-    facts: dict[str, Any] = {"data_space": space, "higher_is_better": False}
-    squared = Score.from_pointwise((residual**2).mean(1), name="squared_error", unit="squared units of y", **facts)
-    absolute = Score.from_pointwise(np.abs(residual).mean(1), name="absolute_error", unit="units of y", **facts)
-    return {"squared_error": squared, "absolute_error": absolute, "r2": _r2(y, residual, space)}
-
-
-def _r2(y: Floats, residual: Floats, space: str) -> Score:
-    """R^2 with the error of its linearization: (e_i^2 - (1 - R^2) d_i^2) / mean(d^2) varies over rows."""
-    n = len(y)
-    squares = (y - y.mean(0)) ** 2
-    total = squares.mean(0)
-    facts: dict[str, Any] = {"unit": "fraction", "data_space": space, "name": "r2", "n": n}
-    if n < 2:
-        return Score(math.nan, math.nan, note="R^2 is undefined for one row", **facts)
-    if not total.all():
-        return Score(math.nan, math.nan, note="R^2 is undefined: the target does not vary", **facts)
-    lost = (residual**2).mean(0) / total
-    spread = ((residual**2 - lost * squares) / total).mean(1)
-    unit = power_of_two(spread)
-    return Score(float(1 - lost.mean()), float(unit * (spread / unit).std(ddof=1) / math.sqrt(n)), **facts)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.dummy import DummyRegressor
 
 from gnomon.data.dataset import Dataset
+from gnomon.evaluation.regression import regression_scores
 from gnomon.evaluation.score import Score
-from gnomon.system.prediction import regression_scores
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
 

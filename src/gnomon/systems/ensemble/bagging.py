@@ -6,7 +6,6 @@ import math
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -14,6 +13,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
+from gnomon.evaluation.regression import r_squared
 from gnomon.numeric.noise import Noise
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
@@ -302,4 +302,4 @@ class BaggingRegression(_Bagged, Regressor):
     def out_of_bag_score_(self) -> float:
         """R^2 of the out-of-bag predictions; a row without one does not count."""
         covered, y = self.model_.own["asked"] > 0, self.model_.own["y"]
-        return float(r2_score(y[covered], self.out_of_bag_[covered])) if covered.sum() > 1 else math.nan
+        return r_squared(y[covered], self.out_of_bag_[covered]) if covered.sum() > 1 else math.nan

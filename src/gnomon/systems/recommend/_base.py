@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from gnomon.data.user_items import UserItems, ids_of
 from gnomon.distributions.arrays import plain, row_weights
 from gnomon.errors import UserValueError
 from gnomon.evaluation.recommendation import rmse
+from gnomon.evaluation.regression import r_squared
 from gnomon.evaluation.score import Score
 from gnomon.numeric.given import checked
 from gnomon.recipes.fields import Doc
@@ -216,7 +216,7 @@ class Recommender(RegressorMixin, FactorRecommender):
         """R^2 of the expected ratings, as scikit-learn's regressors; `evaluate` has the root mean squared error."""
         wanted, found = self._pair(X, y)
         weight = None if sample_weight is None else row_weights(sample_weight, len(wanted), np.float64)
-        return float(r2_score(wanted, found, sample_weight=weight))
+        return r_squared(wanted, found, sample_weight=weight)
 
     @property
     def mean_rating_(self) -> float:
