@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gnomon
 import gnomon.training.driver as driver
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context, current
 from gnomon.training.driver import check_finite, run_procedure
 from gnomon.training.procedure import Info
-from gnomon.training.progress import Progress
+from gnomon.training.progress import Progress, announced_as
 from oracles.tasks import Counter, counting_problem
 
 CONFIG = {"kind": "fit", "system": "counter", "where": "none:Counter", "parameters": {}}
@@ -229,6 +230,45 @@ def test_progress_in_a_terminal_rewrites_one_line_and_ends_it(
             now[0] = moment
             progress.show({"step": moment})
     assert capsys.readouterr().err == "\r\x1b[Kstep 2\r\x1b[Kstep 2.3\n"
+
+
+def test_progress_names_the_system_and_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E15: step lines did not name the system, and said nothing of the time left."""
+    now = [0.0]
+    monkeypatch.setattr("gnomon.training.progress.time.monotonic", lambda: now[0])
+    with Progress(enabled=True, name="rbm") as progress:
+        progress.expect(100, 500)
+        now[0] = 10.0
+        progress.show({"step": 200, "loss": 1.5})
+        now[0] = 20.5
+        progress.step(300)
+        now[0] = 31.0
+        progress.wait()
+    with announced_as("rbm:k=5, seed 2"), Progress(enabled=True, name="rbm") as progress:
+        now[0] = 50.0
+        progress.show({"step": 3})
+    assert capsys.readouterr().err.splitlines() == [
+        "rbm: step 200  loss 1.5  at most 30 s left",
+        "rbm: step 300  loss 1.5  at most 21 s left",
+        "rbm: 31 s so far",
+        "rbm:k=5, seed 2: step 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    "system", [gnomon.RBM(n_hidden=2, epochs=3), gnomon.BernoulliMixture(n_components=2, max_iter=4, tol=0.0)]
+)
+def test_every_budget_tells_how_long_it_may_take(
+    system: gnomon.RBM, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gnomon.training.progress.SILENT_SECONDS", -1.0)
+    monkeypatch.setattr("gnomon.training.progress.BETWEEN_SECONDS", {False: 0.0})
+    with context(verbose=True):
+        system.fit(np.eye(8, dtype=np.float32))
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("compiling")]
+    assert lines and all(line.startswith(f"{system.name}: step ") and line.endswith(" s left") for line in lines)
 
 
 def test_no_progress_unless_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

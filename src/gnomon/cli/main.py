@@ -21,6 +21,8 @@ from gnomon.errors import UserError, UserValueError, nearest
 
 __all__ = ["VERBS", "main", "run"]
 
+INTERRUPTED = 130
+
 VERBS = {
     "list": "The systems there are: gnomon list [WORD] [--task TASK].",
     "info": "One system: what it is, its parameters, verbs and source.",
@@ -80,7 +82,10 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    status = run(sys.argv[1:] if arguments is None else arguments)
+    if status == INTERRUPTED:  # a library's thread may still be at work: it ends with the process, now
+        output.leave(status)
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -102,7 +107,7 @@ def run(arguments: Sequence[str]) -> int:
             output.abandon_stdout()
             return 141
         except (KeyboardInterrupt, click.Abort) as stop:
-            return _fail(str(stop) or "interrupted", {"what": "interrupted"}, 130, as_json)
+            return _fail(str(stop) or "interrupted", {"what": "interrupted"}, INTERRUPTED, as_json)
         except UserError as error:
             facts = {"what": error.what, "where": error.where, "remedy": error.remedy}
             return _fail(str(error), facts, error.exit_code, as_json)
@@ -149,7 +154,7 @@ def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> in
     line = " ".join(message.split())
     if int(os.environ.get("RANK", "0")) > 0:  # one of several that torchrun started: the first one says it
         return status
-    output.note(f"error: {line}" if status != 130 else line)
+    output.note(f"error: {line}" if status != INTERRUPTED else line)
     if as_json:
         output.dump({"error": {"message": line, **facts}, "exit": status})
     return status

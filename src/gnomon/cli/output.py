@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
@@ -9,10 +10,10 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 __all__ = [
-    "FULL", "abandon_stdout", "dump", "note", "number", "scores", "show_warning", "strict", "table",
+    "FULL", "abandon_stdout", "dump", "leave", "note", "number", "scores", "show_warning", "strict", "table",
     "tolerate_any_terminal", "width", "write",
 ]  # fmt: skip
 
@@ -33,6 +34,14 @@ def note(text: str) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         pass
+
+
+def leave(status: int) -> NoReturn:
+    """End the process at once, whatever its other threads do; what was printed is printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def show_warning(

@@ -250,7 +250,8 @@ class System(Seeded, BaseEstimator):
         self.initialize(model, examples, noise.child("initial"))
         problem = self.problem(model, examples, noise, group, validation)
         with limited(current_context().threads, torch_alone=self.numpy_products):
-            outcome = run_procedure(self.procedure(examples), problem, run, limit=limit, describe=self._facts)
+            procedure = self.procedure(examples)
+            outcome = run_procedure(procedure, problem, run, limit=limit, describe=self._facts, name=self.name)
         self.finish(model)
         self._set_fitted(model, outcome)
         finished = limit is None or outcome.steps < limit

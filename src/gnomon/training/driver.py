@@ -47,6 +47,7 @@ def run_procedure(
     *,
     limit: int | None = None,
     describe: Callable[[FitResult], Mapping[str, Any]] | None = None,
+    name: str = "",
 ) -> FitResult:
     """Fit: from the start, or from the run's checkpoint if it has one.
 
@@ -61,6 +62,8 @@ def run_procedure(
         Stop (without finishing) after this many steps in all; the checkpoint is written. For tests and budgets.
     describe : callable, optional
         Facts about the system at this point, put into every checkpoint so that its model can be taken home alone.
+    name : str, default ""
+        Of the system, for the line of progress.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def run_procedure(
         After Ctrl-C, once the step under way is complete and the checkpoint written.
     """
     try:
-        return _Drive(procedure, problem, run, describe).go(limit)
+        return _Drive(procedure, problem, run, describe).go(limit, name)
     except Diverged as error:
         if run is not None and problem.group.rank == 0:
             with contextlib.suppress(UserError):  # a full disk must not hide why the fit ended
@@ -87,12 +90,14 @@ class _Drive:
         self.saved_at = self.asked_at = time.monotonic()
         self.asked, self.ask = 0, 1
 
-    def go(self, limit: int | None) -> FitResult:
+    def go(self, limit: int | None, name: str) -> FitResult:
         state = self._begin()
-        progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0)
+        progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0, name=name)
+        progress.expect(self.outcome.steps, self._total(state))
         # numbers that overflow are told of by `diverged`, once and with the step
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with quiet, interruptible(self.run is not None) as interrupted, progress:
+        patient = self.run is not None and getattr(self.procedure, "iterates", True)  # one long step is begun anew
+        with quiet, interruptible(patient) as interrupted, progress:
             while not self.done and self.outcome.steps != limit:
                 state, info = self.procedure.step(state)
                 self.outcome.steps += 1
@@ -101,6 +106,8 @@ class _Drive:
                     raise diverged("the loss or its gradient", info.monitored, self.outcome.steps)
                 if info.record is not None:
                     self._record(info, progress)
+                else:
+                    progress.step(self.outcome.steps)
                 if self.run is None:
                     continue
                 stop, due = self._agree(bool(interrupted))
@@ -110,6 +117,11 @@ class _Drive:
                     raise KeyboardInterrupt
         self._end(state)
         return self.outcome
+
+    def _total(self, state: Any) -> int | None:
+        """Steps of the whole fit at most, where the procedure knows."""
+        known = getattr(self.procedure, "total_steps", None)
+        return None if known is None else known(state)
 
     def _begin(self) -> Any:
         if self.run is None:

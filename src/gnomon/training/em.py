@@ -72,6 +72,10 @@ class EM(ClosedForm):
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
 
+    def total_steps(self, state: _State) -> int:
+        """Iterations at most."""
+        return self.max_iter
+
     def step(self, state: _State) -> tuple[_State, Info]:
         """One iteration."""
         model = state.problem.model
@@ -110,6 +114,10 @@ class Restarts(EM):
         """The model at the first of its starts."""
         problem.model.load(problem.model.starts[0])
         return _Several(problem)
+
+    def total_steps(self, state: _State) -> int:
+        """Iterations of all starts at most."""
+        return self.max_iter * len(state.problem.model.starts)
 
     def step(self, state: _State) -> tuple[_State, Info]:
         """One iteration; after the last of a start, on to the next."""

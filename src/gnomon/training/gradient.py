@@ -232,6 +232,11 @@ class Gradient:
             return state, Info(monitored=norm)
         return state, self._epoch_done(state, norm)
 
+    @staticmethod
+    def total_steps(state: _State) -> int:
+        """Updates of the whole fit at most."""
+        return state.end
+
     def _set_rate(self, state: _State, epoch: int) -> None:
         rate = self.learning_rate * state.clock.factor(epoch, state.epochs, state.update, state.updates)
         if rate == state.rate:

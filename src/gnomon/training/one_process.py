@@ -12,6 +12,7 @@ from safetensors import numpy as safetensors
 
 from gnomon.contracts import Array, Group
 from gnomon.errors import UserError
+from gnomon.training.interrupts import answered
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["OnFirst", "share"]
@@ -27,7 +28,7 @@ class _State:
 class OnFirst:
     """One step, done by the first process, whose model the others take over.
 
-    A fit that was stopped before its step ended is repeated from its seed.
+    A fit that was stopped before its step ended is repeated from its seed. Ctrl-C stops it at once.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class OnFirst:
         problem, record, failure = state.problem, None, None
         if problem.group.rank == 0:
             try:
-                record = self.fit(problem)
+                record = answered(lambda: self.fit(problem))
             except Exception as error:
                 failure = error
         record = share(problem.model, record, problem.group, failure)

@@ -2,53 +2,127 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress", "compilation_shown"]
+__all__ = ["Progress", "announced_as", "compilation_shown", "still_at_work"]
 
 SILENT_SECONDS = 1.0
 BETWEEN_SECONDS = {True: 0.2, False: 10.0}
 
+_name: ContextVar[str] = ContextVar("progress_name", default="")
+_line: ContextVar[Progress | None] = ContextVar("progress_line", default=None)
+
 
 class Progress:
-    """Shows the last record of a fit that takes longer than a second.
+    """Shows the last record of a fit that takes longer than a second, and how long it may still take.
 
     Parameters
     ----------
     enabled : bool
         Whether anything is shown at all.
+    name : str, default ""
+        What is fitted, where `announced_as` says nothing else.
     """
 
-    def __init__(self, *, enabled: bool) -> None:
+    def __init__(self, *, enabled: bool, name: str = "") -> None:
         self.enabled = enabled
+        self.name = _name.get() or name
         self.terminal = enabled and sys.stderr.isatty()
-        self.next = time.monotonic() + SILENT_SECONDS
+        self.begun = time.monotonic()
+        self.next = self.begun + SILENT_SECONDS
+        self.first, self.total = 0, 0
         self.open = False
+        self.last: Mapping[str, float] = {}
 
     def __enter__(self) -> Progress:
+        self.token = _line.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _line.reset(self.token)
         if self.open and self.terminal:
             sys.stderr.write("\n")
 
+    def expect(self, first: int, total: int | None) -> None:
+        """The fit goes on from step `first`, to step `total` at most where that is known."""
+        self.first, self.total, self.begun = first, total or 0, time.monotonic()
+
     def show(self, record: Mapping[str, float]) -> None:
         """Show a record if it is time to."""
-        now = time.monotonic()
-        if not self.enabled or now < self.next:
+        self.last = record
+        if not self._due():
             return
-        self.next = now + BETWEEN_SECONDS[self.terminal]
+        self._write("  ".join(f"{name} {value:.6g}" for name, value in record.items()) + self._left(record))
+
+    def step(self, number: int) -> None:
+        """A step without a record has ended: show its number beside the last record if it is time to."""
+        if self.enabled and time.monotonic() >= self.next:
+            self.show({**self.last, "step": number})
+
+    def wait(self) -> None:
+        """One long step is under way: show for how long."""
+        if self._due():
+            self._write(f"{time.monotonic() - self.begun:.0f} s so far")
+
+    def _due(self) -> bool:
+        return self.enabled and time.monotonic() >= self.next
+
+    def _left(self, record: Mapping[str, float]) -> str:
+        """How long the steps that remain take at the pace so far: less, where a fit may end early."""
+        done = record.get("step", 0) - self.first
+        if done <= 0 or not self.total:
+            return ""
+        return f"  at most {duration((time.monotonic() - self.begun) / done * (self.total - self.first - done))} left"
+
+    def _write(self, text: str) -> None:
+        self.next = time.monotonic() + BETWEEN_SECONDS[self.terminal]
         self.open = True
-        text = "  ".join(f"{name} {value:.6g}" for name, value in record.items())
+        text = f"{self.name}: {text}" if self.name else text
         sys.stderr.write(f"\r\x1b[K{text}" if self.terminal else f"{text}\n")
         sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> duration(0.4), duration(75), duration(7300)
+    ('1 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = max(1, math.ceil(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def announced_as(name: str) -> Iterator[None]:
+    """Lines of progress within the block begin with this name: that of a setting, or of one seed of several."""
+    token = _name.set(name)
+    try:
+        yield
+    finally:
+        _name.reset(token)
+
+
+def still_at_work() -> None:
+    """Say that the step under way goes on, where progress is shown and it is time to."""
+    line = _line.get()
+    if line is not None:
+        line.wait()
 
 
 @contextmanager
@@ -69,17 +143,19 @@ def compilation_shown(*, enabled: bool) -> Iterator[None]:
     import numba.core.event as events
 
     class Notice(events.Listener):
-        announced = False
-
         def on_start(self, event: Any) -> None:
             """A compilation begins."""
-            if not self.announced:
-                sys.stderr.write("compiling kernels (once on this machine) ...\n")
-                sys.stderr.flush()
-            self.announced = True
+            _announce()
 
         def on_end(self, event: Any) -> None:
             """A compilation has ended."""
 
     with events.install_listener("numba:compile", Notice()):
         yield
+
+
+@cache
+def _announce() -> None:
+    """Once in a process, however many fits it makes."""
+    sys.stderr.write("compiling kernels (once on this machine) ...\n")
+    sys.stderr.flush()
