@@ -9,11 +9,11 @@ Names are loaded when they are first used: importing the package loads neither N
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from gnomon import catalog
 from gnomon._version import __version__
+from gnomon.recipes.imports import load as load_place
 
 _WHERE = {
     "LayeredMachine": "gnomon.systems.energy.layered:LayeredMachine",
@@ -42,9 +42,7 @@ __all__ = ["__version__", "catalog", *_WHERE]
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        module, _, attribute = _WHERE[name].partition(":")
-        loaded = importlib.import_module(module)
-        return getattr(loaded, attribute) if attribute else loaded
+        return load_place(_WHERE[name])
     from gnomon.errors import nearest
 
     close = nearest(name, list(_WHERE))

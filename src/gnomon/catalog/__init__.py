@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.line import Entry
 from gnomon.errors import UserTypeError, unknown
+from gnomon.recipes.imports import load
 
 if TYPE_CHECKING:
     from gnomon.catalog.cards import Card
@@ -146,8 +147,7 @@ def card(one: Entry | str) -> Card:
 
 def load_class(one: Entry | str) -> Any:
     """The system's class. This imports what the system needs."""
-    module, _, name = (entry(one) if isinstance(one, str) else one).where.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return load((entry(one) if isinstance(one, str) else one).where)
 
 
 def make(name: str, /, **params: Any) -> Any:

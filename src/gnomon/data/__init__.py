@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from gnomon.data.names import names
+from gnomon.recipes.imports import load as load_place
 
 _WHERE = {
     "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
@@ -25,7 +25,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"gnomon.data.{_WHERE[name]}"), name)
+    return load_place(f"gnomon.data.{_WHERE[name]}:{name}")
 
 
 def __dir__() -> list[str]:

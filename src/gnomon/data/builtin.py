@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.data.names import BUILTIN, PACKAGED
 from gnomon.errors import UserValueError
+from gnomon.recipes.imports import random_kept
 
 __all__ = ["builtin", "python_reference"]
 
@@ -55,10 +55,9 @@ def builtin(name: str) -> Dataset:
 
 
 def _table(name: str) -> Dataset:
-    drawn = random.getstate()
-    from sklearn import datasets  # importing it draws from Python's global generator (by way of rich)
+    with random_kept():
+        from sklearn import datasets
 
-    random.setstate(drawn)
     bunch = getattr(datasets, _LOADERS[name])()
     digits, numeric = name == "digits", name in ("diabetes", "linnerud")
     return Dataset(

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["column_names", "first_cell", "is_empty", "place", "plain", "row_weights", "table"]
+__all__ = ["column_names", "first_cell", "from_tensor", "is_empty", "place", "plain", "row_weights", "table"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -18,6 +18,7 @@ _CELLS_AT_ONCE = 1 << 20
 _COMPLEX = "use real and imaginary parts as columns"
 _NUMBERS = "convert the values to numbers, or leave them out"
 _SPARSE = "use '.toarray()' to convert to a dense array"
+_SPARSE_TENSOR = "use '.to_dense()' to convert to a dense tensor"
 _PLAIN_NUMBERS = (bool, int, float, np.number, np.bool_)
 _NO_NUMBERS = (np.complexfloating, np.timedelta64)
 """What NumPy counts among its numbers all the same."""
@@ -37,8 +38,8 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     name : str, default "X"
         What error messages call it.
     dtype : dtype-like, optional
-        float32 or float64. None keeps float32 and float64, makes float64 of an object array (no cell loses digits) and
-        float32 of everything else.
+        float32 or float64. None takes what rounds no cell: float32 for float32, float16, truth values and whole numbers
+        of at most 16 bits, float64 for everything else.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     --------
     >>> table([[1, 2], [3, 4]])
     array([[1., 2.],
-           [3., 4.]], dtype=float32)
+           [3., 4.]])
     """
     target = _target_dtype(dtype)
     array = _as_array(X, name)
@@ -74,7 +75,7 @@ def table(X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
     if array.dtype.kind not in "biuf":
         raise UserValueError(f"{name} must hold numbers, got dtype {array.dtype}", _first_place(array, name), _NUMBERS)
     if target is None:
-        target = np.dtype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize == 8 else np.dtype(np.float32)
+        target = _exact(array.dtype)
     plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
     if plain and array.dtype == target and array.dtype.isnative:
         return array
@@ -102,13 +103,30 @@ def plain(values: Any, name: str, remedy: str = "give one value per row") -> np.
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise UserTypeError(f"{name} must be dense, got a sparse {type(values).__name__}", name, remedy)
     if hasattr(values, "detach"):
-        values = values.detach().cpu()
+        values = from_tensor(values, name)
     if isinstance(values, np.ma.MaskedArray):
         return _unmasked(values)
     try:
         return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     except ValueError:
         raise UserValueError(f"{name} is ragged: its rows have different lengths", name, remedy) from None
+
+
+def from_tensor(tensor: Any, name: str) -> np.ndarray[Any, Any]:
+    """A tensor's numbers as an array; of a kind that NumPy does not have (bfloat16) in single precision.
+
+    Raises
+    ------
+    UserTypeError
+        A sparse tensor.
+    """
+    if "strided" not in str(tensor.layout):
+        raise UserTypeError(f"Sparse data was passed for {name}, but dense data is required", "", _SPARSE_TENSOR)
+    here = tensor.detach().cpu().resolve_conj().resolve_neg()
+    try:
+        return np.asarray(here.numpy())
+    except TypeError:
+        return np.asarray(here.float().numpy())
 
 
 def is_empty(X: Any) -> bool:
@@ -177,6 +195,36 @@ def column_names(X: Any) -> list[str] | None:
     return None if columns is None or callable(columns) else [str(column) for column in columns]
 
 
+def with_names(X: Any, known: list[str] | None) -> Any:
+    """A frame as it is where its columns are called by text, else a stand-in whose columns are called by their text.
+
+    Numbers 0, 1, 2 ... in order, which a frame has by itself, are no names.
+
+    Parameters
+    ----------
+    X : data frame
+    known : list of str or None
+        Names of the columns of the fit, none where it had none; None in the fit itself.
+
+    Raises
+    ------
+    UserValueError
+        The numbers 0, 1, 2 ... in another order where the fit had no names.
+    """
+    names = list(X.columns)
+    texts = [isinstance(name, str) for name in names]
+    if any(texts):
+        return X
+    written = [str(name) for name in names]
+    numbers = list(range(len(names)))
+    if names == numbers and set(known or ()) != set(written):
+        return np.broadcast_to(np.float32(0), X.shape)
+    if known == [] and set(names) == set(numbers):
+        order = ", ".join(written[:5]) + (" ..." if written[5:] else "")
+        raise UserValueError(f"the columns of X must be 0, 1, 2 ... in order, got {order}", "X", "sort the columns")
+    return X.iloc[:0].set_axis(written, axis=1)
+
+
 def first_cell(X: Floats, bad: Any) -> tuple[int, int] | None:
     """Row and column of the first cell, in reading order, of which ``bad(block)`` is true; None where there is none.
 
@@ -205,6 +253,12 @@ def _blocks(X: Floats) -> Iterator[tuple[int, Floats]]:
         yield start, X[start : start + rows]
 
 
+def _exact(given: np.dtype[Any]) -> np.dtype[Any]:
+    """The narrowest of both that holds every number of a dtype: single precision has 24 bits."""
+    bits = given.itemsize * 8
+    return np.dtype(np.float32 if bits <= (32 if given.kind == "f" else 16) else np.float64)
+
+
 def _target_dtype(dtype: Any) -> np.dtype[Any] | None:
     if dtype is None:
         return None
@@ -221,7 +275,7 @@ def _as_array(X: Any, name: str) -> np.ndarray[Any, Any]:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise UserTypeError(f"Sparse data was passed for {name}, but dense data is required", "", _SPARSE)
     if hasattr(X, "detach"):
-        X = X.detach().cpu()
+        return from_tensor(X, name)
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
     try:

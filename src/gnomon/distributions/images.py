@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.distributions.arrays import Floats, column_names, first_cell, place, table
+from gnomon.distributions.arrays import Floats, column_names, first_cell, from_tensor, place, table
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense
@@ -194,7 +194,7 @@ def _array(X: Any, name: str) -> np.ndarray[Any, Any]:
     if hasattr(X, "toarray"):
         raise UserTypeError(f"Sparse data in {name}", name, "use '.toarray()' to convert to a dense array")
     try:
-        array: np.ndarray[Any, Any] = X.numpy(force=True) if hasattr(X, "detach") else np.asanyarray(X)
+        array: np.ndarray[Any, Any] = from_tensor(X, name) if hasattr(X, "detach") else np.asanyarray(X)
     except ValueError:
         raise UserValueError(
             f"{name} is ragged: its images have different sizes", name, "bring them to one size"

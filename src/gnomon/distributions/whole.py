@@ -14,8 +14,8 @@ from gnomon.errors import UserValueError
 
 __all__ = ["Categories", "Counts"]
 
-LARGEST = 2**24
-"""Up to this whole number float32 holds all of them."""
+LARGEST = {4: 2**24, 8: 2**53}
+"""Up to this whole number a float of so many bytes holds all of them."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Counts(Domain):
     Examples
     --------
     >>> Counts().check([[0, 3]])
-    array([[0., 3.]], dtype=float32)
+    array([[0., 3.]])
     >>> Counts().space(2)
     'pmf on {0,1,2,...}^2'
     """
@@ -48,7 +48,7 @@ class Counts(Domain):
         return np.floor(np.exp(np.clip(X, -2, 3)))
 
     def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
-        return whole_cells(X, array, name, LARGEST, "a count 0, 1, 2 ...")
+        return whole_cells(X, array, name, LARGEST[array.itemsize], "a count 0, 1, 2 ...")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Categories(Domain):
     Examples
     --------
     >>> Categories(3).check([[0, 2]])
-    array([[0., 2.]], dtype=float32)
+    array([[0., 2.]])
     >>> Categories(3).space(2)
     'pmf on {0..2}^2'
     """

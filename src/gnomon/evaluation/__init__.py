@@ -5,8 +5,9 @@ Names are loaded when they are first used: ``gnomon.evaluation.accuracy``.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from gnomon.recipes.imports import load
 
 _WHERE = {
     "anomaly": ("threshold",),
@@ -57,7 +58,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    return load(f"{__name__}.{_HOME[name]}:{name}")
 
 
 def __dir__() -> list[str]:

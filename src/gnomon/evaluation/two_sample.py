@@ -15,6 +15,7 @@ from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import power_of_two
 from gnomon.evaluation.score import Score
+from gnomon.recipes.imports import random_kept
 
 __all__ = [
     "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance", "mmd_test",
@@ -181,7 +182,9 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     Lopez-Paz and Oquab (2017), "Revisiting classifier two-sample tests".
     """
     from scipy.stats import binom
-    from sklearn.ensemble import RandomForestClassifier
+
+    with random_kept():
+        from sklearn.ensemble import RandomForestClassifier
 
     x, y = _pair(X, Y, least=4)
     n = min(len(x), len(y))

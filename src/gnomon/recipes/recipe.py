@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
 from gnomon.errors import UserTypeError, UserValueError, nearest, shown
+from gnomon.recipes.imports import load
 from gnomon.recipes.parameters import check_parameters
-from gnomon.recipes.slots import choices, load, where
+from gnomon.recipes.slots import choices, where
 
 __all__ = ["Factory", "Recipe", "Unsaved", "check_recipe", "inherited_slots", "named", "replace", "resolve", "shorts"]
 

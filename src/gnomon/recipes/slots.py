@@ -6,16 +6,14 @@ A package of one's own names the module or package that holds its recipes in the
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from gnomon.recipes.source import SourceModule, assigned, locate
 
-__all__ = ["GROUP", "choices", "load", "where"]
+__all__ = ["GROUP", "choices", "where"]
 
 GROUP = "gnomon.recipes"
 """Entry points of this group name a module or package with recipes."""
@@ -31,18 +29,6 @@ def where(cls: type) -> str:
     'gnomon.training.optimizers:SGD'
     """
     return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def load(place: str) -> Any:
-    """The class that ``module:Class`` names. This imports its module.
-
-    Raises
-    ------
-    ImportError, AttributeError, ValueError
-        There is none.
-    """
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 @cache

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnomon.errors import UserValueError
+from gnomon.recipes.imports import load
 from gnomon.recipes.recipe import Recipe, Unsaved, named
-from gnomon.recipes.slots import load, where
+from gnomon.recipes.slots import where
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import UserValueError
+from gnomon.recipes.imports import random_kept
 
 __all__ = ["dumps", "loads", "types_in"]
 
@@ -38,7 +39,8 @@ def dumps(estimator: Any) -> bytes:
     estimator : scikit-learn estimator
         Fitted.
     """
-    import skops.io
+    with random_kept():
+        import skops.io
 
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(estimator))) as archive:
         schema = json.loads(archive.read(SCHEMA))
@@ -69,8 +71,9 @@ def loads(content: bytes, allowed: Collection[str], *, where: str = "estimator")
     UserValueError
         No such bytes, or a type that the system does not write; nothing of it has been built by then.
     """
-    import skops.io
-    from skops.io.exceptions import UntrustedTypesFoundException
+    with random_kept():
+        import skops.io
+        from skops.io.exceptions import UntrustedTypesFoundException
 
     try:
         foreign = sorted(types_in(content) - PLAIN - set(allowed))

@@ -20,7 +20,7 @@ from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.data.examples import Dense, Examples
 from gnomon.data.layouts import Layout, Rows
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import column_names, row_weights, with_names
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.density import density_score
@@ -334,6 +334,8 @@ class System(Seeded, BaseEstimator):
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""
+        if column_names(X) is not None:
+            X = with_names(X, None if reset else list(getattr(self, "feature_names_in_", ())))
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
         except (TypeError, ValueError) as error:

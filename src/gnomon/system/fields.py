@@ -41,7 +41,8 @@ class HasDtype(Fields):
     """Precision."""
 
     dtype: Annotated[
-        Literal["float32", "float64"] | None, Doc("None follows float32 and float64 input, else float32.")
+        Literal["float32", "float64"] | None,
+        Doc("None rounds no cell: float32 of float32 and of whole numbers of 16 bits, float64 of everything else."),
     ] = None
 
 
@@ -50,7 +51,7 @@ class ComputesInDouble(HasDtype):
 
     dtype: Annotated[
         Literal["float32", "float64"] | None,
-        Doc("None follows float32 and float64 input, else float32. The fit computes in double precision."),
+        Doc("None rounds no cell: float32 where it was given, else float64. The fit computes in double precision."),
     ] = None
 
 
@@ -59,7 +60,10 @@ class ComparesInSingle(HasDtype):
 
     dtype: Annotated[
         Literal["float32", "float64"] | None,
-        Doc("None follows float32 and float64 input, else float32. Thresholds are compared in single precision."),
+        Doc(
+            "None rounds no cell: float32 where it was given, else float64. Thresholds are compared in single "
+            "precision, after every column has been brought to one scale."
+        ),
     ] = None
 
 

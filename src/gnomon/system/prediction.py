@@ -216,7 +216,11 @@ class Regressor(RegressorMixin, System):
         return examples
 
     def encode_target(self, y: Any, rows: Floats) -> Floats:
-        return self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
+        target = self.target.check(y, n=len(rows), dtype=rows.dtype, several=self.several)
+        outputs = getattr(self, "arguments_", {}).get("n_outputs", 0)
+        if outputs in (None, 1) and _columns(target) == 1:
+            return target.reshape((-1, 1) if outputs else -1)
+        return target
 
     def predict(self, X: Any) -> Array:
         """Predicted numbers, shape (n,), or (n, t) where y had t columns."""
@@ -227,6 +231,8 @@ class Regressor(RegressorMixin, System):
         rows = self._rows(X)
         y = self.target.check(y, n=len(rows), several=self.several)
         predictions = np.asarray(self.predict_rows(rows), np.float64)
+        if _columns(predictions) == _columns(y) == 1:  # a target of shape (n, 1) and one of shape (n,) say the same
+            return y.reshape(predictions.shape), predictions
         if predictions.shape != y.shape:
             raise UserValueError(
                 f"y must have the shape {predictions.shape} of the predictions, got {y.shape}",
@@ -249,6 +255,10 @@ class Regressor(RegressorMixin, System):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.several
         return tags
+
+
+def _columns(y: Floats) -> int:
+    return 1 if y.ndim == 1 else y.shape[1]
 
 
 class DensityRegressor(Regressor):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.recipes.imports import load as import_class
 from gnomon.recipes.recipe import Unsaved
 from gnomon.runs.codecs import decode
 from gnomon.runs.folder import RunFolder
@@ -30,9 +30,8 @@ def system_of(config: dict[str, Any]) -> System:
 
 
 def _unfitted(config: dict[str, Any], read: Callable[[Any], Any]) -> System:
-    module, _, name = config["where"].partition(":")
     try:
-        cls = getattr(importlib.import_module(module), name)
+        cls = import_class(config["where"])
     except (ImportError, AttributeError, ValueError, TypeError):
         raise UserValueError(
             f"the system {config['system']!r} is not installed", config["where"], "install the package that has it"

@@ -22,7 +22,6 @@ Nothing else is edited: ``gnomon compare``, ``fit``, ``evaluate`` and ``data`` a
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.dataset import split as split_data
 from gnomon.data.loading import load as load_data
 from gnomon.errors import UserError, UserValueError, unknown
+from gnomon.recipes.imports import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -218,7 +218,7 @@ def task(name: str) -> Task:
     for where in (f"gnomon.tasks.{name}", *(one.module for one in entry_points(group=GROUP) if one.name == name)):
         if not name.isidentifier() or importlib.util.find_spec(where) is None:
             continue
-        module = importlib.import_module(where)
+        module = load(where)
         for one in vars(module).values():
             if isinstance(one, type) and issubclass(one, Task) and one.name == name:
                 return one()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries, tasks
 from gnomon.errors import UserError
+from gnomon.recipes.imports import load
 from gnomon.recipes.source import SourceModule
 from gnomon.tasks.base import Task, task
 
@@ -183,7 +183,7 @@ def _made(one: Entry, attribute: str) -> Any:
     known = home.resolve(call.func.id) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
     if known is None or not isinstance(call, ast.Call):
         return None
-    domain = getattr(importlib.import_module(known[0].name), known[1].name)
+    domain = load(f"{known[0].name}:{known[1].name}")
     try:
         given = [ast.literal_eval(value) for value in call.args]
         return domain(*given, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})

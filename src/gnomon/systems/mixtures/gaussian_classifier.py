@@ -14,7 +14,7 @@ from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels, Real
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, counted
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
@@ -115,7 +115,8 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
 
     Notes
     -----
-    The label -1 means: not known, unless the labels are -1 and one other. Such rows count by EM, the others held to
+    The label -1 means: not known (a warning says how many are), unless the labels are -1 and one other. Such rows
+    count by EM, the others held to
     their classes; where the densities are not normal they can do harm. Cost O(n d^2) per pass full and tied, O(n d)
     else, times classes. scikit-learn's LinearDiscriminantAnalysis weighs the classes' covariances by given priors, this
     one by their rows. Sources: Fisher 1936; Rao 1948; rows without labels: Nigam, McCallum, Thrun and Mitchell (2000).
@@ -176,6 +177,9 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         self.classes_ = found[named]
         codes = np.where(named, np.cumsum(named) - 1, UNLABELED)[codes]
         known = codes != UNLABELED
+        if not known.all() and current_group().rank == 0:
+            rows = f"{counted(int((~known).sum()), 'row')} labeled -1 taken as without a label"
+            warnings.warn(f"{rows}; if -1 is a class, give it another name", UserWarning, stacklevel=4)
         class_shares(self.priors, len(self.classes_))
         weight = np.where(known, examples.weight, self.unlabeled_weight * examples.weight).astype(examples.weight.dtype)
         if not weight[known].any():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.numeric.threads import controller, in_threads, lanes
+from gnomon.recipes.imports import random_kept
 
 __all__ = ["clusters", "far_apart", "representative", "squared_from"]
 
@@ -105,8 +106,9 @@ def clusters(x: Floats, weight: Floats, seeds: Floats, sweeps: int = 20) -> NDAr
 
     On one thread: with several, scikit-learn adds up in the order in which they end, and a fit would not repeat.
     """
-    from sklearn.cluster import KMeans
-    from sklearn.metrics import pairwise_distances_argmin
+    with random_kept():
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import pairwise_distances_argmin
 
     if len(x) < len(seeds):
         return np.asarray(pairwise_distances_argmin(x, seeds), dtype=np.int64)
