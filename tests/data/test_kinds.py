@@ -202,7 +202,7 @@ def test_a_folder_of_grey_images(tmp_path):
     (tmp_path / "pets" / ".hidden").write_text("x")
     data = load(tmp_path / "pets")
     assert data.images == (4, 3) and data.levels == 256 and data.classes == ("cat", "dog")
-    assert data.y.tolist() == [0, 0, 1, 1, 1] and np.array_equal(data.X.reshape(5, 4, 3), pixels)
+    assert data.y.tolist() == ["cat"] * 2 + ["dog"] * 3 and np.array_equal(data.X.reshape(5, 4, 3), pixels)
     assert data.columns[4] == "pixel_1_1" and len(data.columns) == 12
     flat = load(tmp_path / "pets" / "dog")
     assert flat.y is None and np.array_equal(flat.X.reshape(3, 4, 3), pixels[2:])

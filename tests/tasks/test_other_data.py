@@ -86,12 +86,12 @@ def test_a_fit_to_images_is_asked_about_a_folder_of_images(tmp_path: Path, capsy
     capsys.readouterr()
     assert run(["predict", str(tmp_path / "run"), str(tmp_path / "pets")]) == 0
     told = capsys.readouterr().out.split()
-    assert len(told) == 11 and set(told) <= {"prediction", "0", "1"}
+    assert len(told) == 11 and set(told) <= {"prediction", "cat", "dog"}
     assert run(["evaluate", str(tmp_path / "run"), str(tmp_path / "pets")]) == 0
     capsys.readouterr()
     for name, side, color, got in (("large", 5, False, "5 x 5"), ("colored", 4, True, "4 x 4 x 3")):
         write_images(tmp_path / name, side, color)
         assert run(["predict", str(tmp_path / "run"), str(tmp_path / name)]) == 2
         told = capsys.readouterr().err
-        assert f"images must have the 16 pixels that columns names, got {got} ({name})" in told
+        assert f"images must have 4 x 4 pixels, as the fit has them, got {got} ({name})" in told
         assert told.count("\n") == 1

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import column_name, column_names, data_options
+from gnomon.cli.fit import RESIZE, column_name, column_names, data_options, image_size
 from gnomon.data.names import PACKAGED, names
 
 __all__ = ["command"]
@@ -20,8 +20,9 @@ _CELL = 20
 @click.command("data")
 @click.argument("data", required=False)
 @data_options
+@click.option("--resize", metavar="HxW", help=RESIZE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(data: str | None, target: str | None, columns: str | None, as_json: bool) -> None:
+def command(data: str | None, target: str | None, columns: str | None, resize: str | None, as_json: bool) -> None:
     """The data sets by name; with DATA what that set or file holds: columns, ranges, labels, which systems suit it."""
     if data is None:
         _list(as_json)
@@ -29,7 +30,9 @@ def command(data: str | None, target: str | None, columns: str | None, as_json: 
     from gnomon.data.overview import overview
     from gnomon.tasks.suits import suits, suits_as_read
 
-    found, chosen = overview(data, target=column_name(target), columns=column_names(columns))
+    size = image_size(resize)
+    shape = None if size is None else (size[0], size[1])
+    found, chosen = overview(data, target=column_name(target), columns=column_names(columns), resize=shape)
     found["systems"], found["not_for"] = suits(chosen) if chosen is not None else ({}, {})
     for task, systems in suits_as_read(data, target=column_name(target), columns=column_names(columns)).items():
         found["systems"][task] = systems

@@ -19,13 +19,15 @@ from gnomon.errors import UserError, UserValueError, counted
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
-__all__ = ["SPLIT", "column_name", "column_names", "command", "data_options", "report"]
+__all__ = ["RESIZE", "SPLIT", "column_name", "column_names", "command", "data_options", "image_size", "report"]
 
 TARGET = "Column of the labels, by name or by place from 0."
 SPLIT = "How rows are kept out; ratings: random, user or time, with time:3 the three latest of each user."
+RESIZE = "Height and width to which the images of a folder are brought, such as 32x32."
 COLUMNS = "Columns to take as features; all but the target by default."
 RESERVED = (
-    "target", "columns", "holdout", "split", "out", "devices", "device", "precision", "checkpoint_every", "as_json",
+    "target", "columns", "resize", "holdout", "split", "out", "devices", "device", "precision", "checkpoint_every",
+    "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -126,6 +128,7 @@ def run_options() -> list[click.Option]:
     return [
         click.Option(["--target"], metavar="COLUMN", help=TARGET),
         click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
+        click.Option(["--resize"], metavar="HxW", help=RESIZE),
         click.Option(
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="FRACTION",
             help="Fraction of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
@@ -167,6 +170,27 @@ def column_names(text: str | None) -> list[str] | None:
     if not all(names):
         raise UserValueError(f"--columns must be names set apart by single commas, got {text!r}", "--columns", "")
     return names or None
+
+
+def image_size(text: str | None) -> list[int] | None:
+    """Height and width.
+
+    Raises
+    ------
+    UserValueError
+        A text of another form.
+
+    Examples
+    --------
+    >>> image_size("32x48")
+    [32, 48]
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,4})[x×]([1-9][0-9]{0,4})", text.strip().lower())
+    if found is None:
+        raise UserValueError(f"--resize must be height x width, such as 32x32, got {text!r}", "--resize", "")
+    return [int(found[1]), int(found[2])]
 
 
 def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options: Any) -> None:
@@ -232,7 +256,8 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     seed = params.get("random_state")
     name = os.path.abspath(data) if os.path.exists(data) else data
     target, columns = column_name(options["target"]), column_names(options["columns"])
-    spec = DataSpec(NAMED, name, target, columns, options["holdout"], split=options["split"])
+    resize = image_size(options["resize"])
+    spec = DataSpec(NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize)
     parameters = encode(recipes_placed(about, params))
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,

@@ -42,7 +42,7 @@ class Dataset:
     levels : int, optional
         Number of grey levels 0, 1 ... levels - 1 of the images.
     classes : tuple of str, optional
-        What the labels 0, 1 ... are called, where they are numbers of classes.
+        Names of the classes; where the labels are the numbers 0, 1 ..., what these are called.
     source : mapping
         JSON facts from which the same data is read again: name or path, target, columns, split.
     rows : int64 array, optional

@@ -14,7 +14,11 @@ __all__ = ["load", "located"]
 
 
 def load(
-    name_or_file: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    name_or_file: str | os.PathLike[str],
+    *,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    resize: tuple[int, int] | None = None,
 ) -> Dataset:
     """A built-in data set by its name, or a file (see `gnomon.data.read`).
 
@@ -26,6 +30,8 @@ def load(
         Column of the labels, by name or place; of a file only.
     columns : sequence of str, optional
         The columns to take as features; all but the target where left out.
+    resize : (int, int), optional
+        Height and width to which the images of a folder are brought.
 
     Returns
     -------
@@ -46,11 +52,13 @@ def load(
 
         if target is not None:
             raise UserValueError(f"{name_or_file} has its own target", "target", "leave target out")
+        if resize is not None:
+            raise UserValueError(f"{name_or_file} has its own size", "resize", "leave it out")
         data = builtin(name_or_file)
         return data if columns is None else _choose(data, columns)
     from gnomon.data.readers import read
 
-    return read(located(name_or_file), target=target, columns=columns)
+    return read(located(name_or_file), target=target, columns=columns, resize=resize)
 
 
 def located(name_or_file: str | os.PathLike[str]) -> Path:

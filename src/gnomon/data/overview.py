@@ -29,7 +29,11 @@ _WIDE = 64
 
 
 def overview(
-    name_or_file: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    name_or_file: str | os.PathLike[str],
+    *,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    resize: tuple[int, int] | None = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """What a data set or file holds, and the set itself where it can be used as it is.
 
@@ -38,6 +42,8 @@ def overview(
     name_or_file : str or path
     target : str or int, optional
     columns : sequence of str, optional
+    resize : (int, int), optional
+        Height and width to which images are brought.
 
     Returns
     -------
@@ -71,7 +77,7 @@ def overview(
         described = _table(file)
     problem, data = None, None
     try:
-        data = load(name_or_file, target=target, columns=columns)
+        data = load(name_or_file, target=target, columns=columns, resize=resize)
         for column in described["columns"]:
             column["role"] = "feature" if column["name"] in data.columns else "left out"
         _mark_target(described["columns"], target)

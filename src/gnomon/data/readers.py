@@ -24,7 +24,11 @@ Table = Delimited | Parquet | JsonLines
 
 
 def read(
-    path: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    resize: tuple[int, int] | None = None,
 ) -> Dataset:
     """Read a file, or a folder of images.
 
@@ -37,7 +41,8 @@ def read(
     .npy              an array (n, d), or images (n, height, width); target is a place of a column
     .npz              the array ``X`` (or the only one) and, if there, ``y``; target is the name of another array
     .txt              a text: every line that is not blank is a sentence
-    folder            images, one sub-folder for each class (see `gnomon.data.images.read_images`)
+    folder            images, one sub-folder for each class, whose name is the label (see
+                      `gnomon.data.images.read_images`); a single image file is one row
     ================  ==============================================================================================
 
     Text is UTF-8, or UTF-16 or UTF-32 with a byte-order mark; lines end with LF, CR LF or CR. It may be compressed
@@ -51,6 +56,8 @@ def read(
         The column of the labels, by name or by place from 0 (negative from the end).
     columns : sequence of str, optional
         The columns to take as features; all but the target where left out.
+    resize : (int, int), optional
+        Height and width to which images of several sizes are brought.
 
     Returns
     -------
@@ -79,8 +86,10 @@ def read(
     if columns is not None:
         check_columns(columns)
     source = {"path": os.path.abspath(file), "target": target, "columns": None if columns is None else list(columns)}
-    if file.is_dir():
-        return _read_images(file, source)
+    if file.is_dir() or (file.suffix.lower() in sources.IMAGES and file.is_file()):
+        return _read_images(file, source, size_of(resize))
+    if resize is not None:
+        raise UserValueError("only images have a size to be brought to", "resize", "leave it out, or give a folder")
     sources.check_file(file)
     ending = sources.kind(file)
     if ending == ".txt":
@@ -88,6 +97,22 @@ def read(
     if ending in (".npy", ".npz"):
         return _read_arrays(file, source)
     return _read_table(open_table(file), source)
+
+
+def size_of(resize: Any) -> tuple[int, int] | None:
+    """Height and width of images, checked.
+
+    Raises
+    ------
+    UserValueError
+        What is no pair of positive whole numbers.
+    """
+    if resize is None:
+        return None
+    pair = list(resize) if isinstance(resize, tuple | list) else []
+    if len(pair) != 2 or not all(type(one) is int and 1 <= one <= 1 << 15 for one in pair):
+        raise UserValueError(f"resize must be (height, width), whole numbers of at least 1, got {resize!r}", "resize")
+    return pair[0], pair[1]
 
 
 def check_columns(columns: Sequence[str]) -> None:
@@ -132,18 +157,21 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
         raise NoColumn(f"{what} has no columns", name, "leave target and columns out")
 
 
-def _read_images(folder: Path, source: dict[str, Any]) -> Dataset:
+def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None) -> Dataset:
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
-    from gnomon.data.images import are_pixels, read_images
+    from gnomon.data.images import are_pixels, read_images, shape_of
 
-    columns = source["columns"]
+    columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"
     if source["target"] is not None or not are_pixels(columns):
-        refuse_columns(source, folder.name, "a folder of images")
-    data = read_images(folder, {"path": source["path"]})
+        refuse_columns(source, path.name, what)
+    shape = shape_of(columns or ())
+    colors = shape is not None and len(shape) == 3
+    data = read_images(path, {"path": source["path"]}, resize=resize, colors=colors)
     if columns is not None and tuple(columns) != data.columns:
         size = " x ".join(map(str, data.images or ()))
-        what = f"images must have the {len(columns)} pixels that columns names, got {size}"
-        raise UserValueError(what, folder.name, "give images of the size and the colors of the fit")
+        needed = f"the {len(columns)} pixels that columns names" if shape is None else " x ".join(map(str, shape))
+        words = f"images must have {needed}{' pixels' if shape else ''}, as the fit has them, got {size}"
+        raise UserValueError(words, path.name, "give images of the size and the colors of the fit")
     return data
 
 

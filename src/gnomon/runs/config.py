@@ -35,6 +35,10 @@ def _are_names(value: Any) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(one, str | int) for one in value))
 
 
+def _is_size(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_is_whole(one, 1) for one in value)
+
+
 def _is_fraction(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < 1
 
@@ -60,6 +64,8 @@ DATA_RULES: Mapping[str, Rule] = {
     "whole": ("be text", _is_text),
     "fingerprint": ("be text", _is_text),
     "split": ("be text", _is_text),
+    "levels": ("be a whole number of at least 2", lambda value: _is_whole(value, 2)),
+    "resize": ("be [height, width] or null", lambda value: value is None or _is_size(value)),
 }
 """What the facts of a run's data must be, where they are there."""
 
@@ -83,6 +89,10 @@ class DataSpec:
         Of the whole data set, and of what the fit saw.
     split : str, default "random"
         How the rows were held out.
+    levels : int, optional
+        Grey levels of the images that were fitted to.
+    resize : list of int, optional
+        Height and width to which images are brought.
 
     Examples
     --------
@@ -99,12 +109,14 @@ class DataSpec:
     whole: str | None = None
     fingerprint: str | None = None
     split: str = "random"
+    levels: int | None = None
+    resize: list[int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
         if self.source == ARRAYS:
             return {"source": ARRAYS} | ({"fingerprint": self.fingerprint} if self.fingerprint else {})
-        late = {name: getattr(self, name) for name in ("features", "whole", "fingerprint")}
+        late = {name: getattr(self, name) for name in ("features", "whole", "fingerprint", "levels", "resize")}
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
         if self.split != "random":
             first["split"] = self.split

@@ -14,6 +14,7 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
+from gnomon.data.loading import load as read
 from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
@@ -21,6 +22,7 @@ from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
+from gnomon.tasks.image_data import other_images
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
@@ -51,7 +53,10 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
         Data that is not there any more, or that has changed.
     """
     assert spec.name is not None
-    data = goal.read(spec.name, target=spec.target, columns=spec.columns)
+    if spec.resize is None:
+        data = goal.read(spec.name, target=spec.target, columns=spec.columns)
+    else:
+        data = read(spec.name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
         raise UserValueError(
             "the data has changed since the fit began", spec.name, "restore it, or fit into a new folder"
@@ -65,6 +70,9 @@ def other_data(
     """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
     if columns is not None:
         return goal.read(name, target=target, columns=columns)
+    images = other_images(recipe, name)
+    if images is not None:
+        return images
     fitted = recipe.get("features")
     try:
         return goal.read(name, target=target, columns=fitted)
@@ -140,7 +148,10 @@ def spec_of(
     """What a run keeps of data that it can read again."""
     name = str(Path(data).resolve()) if Path(data).exists() else str(data)
     chosen = None if columns is None else list(columns)
-    return DataSpec(NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split)
+    return DataSpec(
+        NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split,
+        levels=whole.levels, resize=whole.source.get("resize"),
+    )  # fmt: skip
 
 
 def _fit_into(system: System, X: Any, y: Any, run: RunFolder) -> System:
@@ -217,7 +228,7 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
         train, held = goal.split(train, test=spec.holdout, how=spec.split)
     X, y = goal.examples(train, system)
     if group.rank == 0 and spec.whole is None:
-        known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint)
+        known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())
     options = {"verbose": verbose and group.rank == 0}
     options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
