@@ -134,7 +134,7 @@ def test_an_overfitted_tree_and_a_healthy_one(capsys, tmp_path):
     assert (
         told["level"] == "warning"
         and "overfitting" in told["what"]
-        and "accuracy 1 on training rows" in told["evidence"]
+        and "accuracy 1 on 480 training rows" in told["evidence"]
     )
     assert named(found, "calibration")["what"] == "the probabilities are overconfident"
     found = ask(capsys, cli_fit(capsys, tmp_path / "b", "decision-tree", *given, "--max-depth", 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -93,6 +94,10 @@ class Classifier(ClassifierMixin, Labeled):
         """Places of the predicted classes, shape (n,); ties go to the first."""
         return np.argmax(self.class_log_proba(rows), axis=1)
 
+    def _states_frequencies(self) -> bool:
+        """Whether probabilities are shares of a few training rows: a 0 then says only that none of them was there."""
+        return False
+
     # --- fit ----------------------------------------------------------------------------------------------------
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
@@ -124,7 +129,9 @@ class Classifier(ClassifierMixin, Labeled):
         """Accuracy, mean log-likelihood of the labels (nats per row) where there are probabilities, and macro F1.
 
         Macro F1 is the plain mean of the classes' F-scores, over the classes that occur or are predicted. A class
-        unknown to the fit counts as wrong, has no probability, and is named in the scores' note.
+        unknown to the fit counts as wrong, has no probability, and is named in the scores' note. Where probabilities
+        are shares of training rows, as in leaves of trees, one of 0 for the true class makes the log-likelihood
+        undefined.
         """
         rows = self._rows(X)
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
@@ -134,12 +141,20 @@ class Classifier(ClassifierMixin, Labeled):
         scores = [Score.from_pointwise(right, name="accuracy", unit="fraction", data_space=space, note=note)]
         if self.has_probabilities:
             log_p = self.class_log_proba(rows)[np.arange(len(rows)), codes].astype(np.float64)
-            scores.append(Score.from_pointwise(np.where(known, log_p, -np.inf), data_space=space, note=note))
-        counted = confusion_matrix(np.where(known, codes, len(self.classes_)), chosen)
-        if len(counted.classes) <= MOST_CLASSES:
-            averaged = counted.f_score(average="macro")
+            scores.append(self._log_score(np.where(known, log_p, -np.inf), space, note))
+        matrix = confusion_matrix(np.where(known, codes, len(self.classes_)), chosen)
+        if len(matrix.classes) <= MOST_CLASSES:
+            averaged = matrix.f_score(average="macro")
             scores.append(replace(averaged, name="macro_f1", data_space=space, note=note or averaged.note))
         return {score.name: score for score in scores}
+
+    def _log_score(self, log_p: Floats, space: str, note: str) -> Score:
+        """Mean log-likelihood of the labels; undefined where a frequency of 0 decides it (docs/decisions/0032)."""
+        zeros = int(np.isneginf(log_p).sum())
+        if note or not (zeros and self._states_frequencies()):
+            return Score.from_pointwise(log_p, data_space=space, note=note)
+        why = f"undefined: {counted(zeros, 'row')} of {len(log_p)} fell among training rows of other classes alone"
+        return Score(math.nan, math.nan, data_space=space, n=len(log_p), note=why)
 
     def confusion_matrix(self, X: Any, y: Any, sample_weight: Any = None) -> ConfusionMatrix:
         """What was predicted of what: true classes as rows, predicted ones as columns.

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from gnomon.contracts import HasBlocks, supports
+from gnomon.data.relations import Ratings
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
 from gnomon.evaluation.diagnosis.answers import Answers
@@ -33,7 +35,7 @@ __all__ = ["diagnose"]
 LIMITS = ("epochs", "max_iter")
 """Hyper-parameters that end a fit whatever it has reached."""
 ROWS = 5000
-"""Training rows that are scored at most."""
+"""Training rows that are scored at most, drawn at random."""
 
 
 def diagnose(
@@ -54,7 +56,7 @@ def diagnose(
     train : array or (X, y), optional
         Rows of the fit, likewise.
     seed : int, default 0
-        Of the Gibbs chains and of annealing.
+        Of the Gibbs chains, of annealing, and of the training rows that are looked at where there are more than 5,000.
 
     Returns
     -------
@@ -161,7 +163,7 @@ def _of_system(system: System, name: str, history: History, X: Any, y: Any, trai
     findings, skipped = examine(history, histories.CHECKS)
     train = train if isinstance(train, tuple | list) else (train, None)
     more = [
-        _of_answers(system, X, y, train),
+        _of_answers(system, X, y, train, seed),
         _blocks(system, X if X is not None else train[0], seed),
     ]
     for found, missing in more:
@@ -171,12 +173,12 @@ def _of_system(system: System, name: str, history: History, X: Any, y: Any, trai
     return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
 
 
-def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> tuple[list[Finding], dict[str, str]]:
+def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) -> tuple[list[Finding], dict[str, str]]:
     """The checks of answers, where there are rows that the fit has not seen."""
     if X is None:
         return [], {"answers": "no rows are known that the fit has not seen"}
     try:
-        found = _answers(system, X, y, train)
+        found = _answers(system, X, y, train, seed)
     except UserError as error:
         return [], {"answers": str(error)}
     findings, skipped = examine(found, answers.CHECKS)
@@ -186,9 +188,9 @@ def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> tuple[li
     return findings, skipped
 
 
-def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any]) -> Answers:
+def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) -> Answers:
     held = _score(system, X, y)
-    seen = None if train[0] is None else _score(system, *_first(*train))
+    seen = None if train[0] is None else _score(system, *_sampled(*train, seed))
     if y is None or not hasattr(system, "predict"):
         return Answers(held, seen)
     classes = getattr(system, "classes_", None)
@@ -236,9 +238,18 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
     return examine(Machine(model, visible, Noise(seed, "diagnose"), rows, mean), blocks.CHECKS)
 
 
-def _first(X: Any, y: Any) -> tuple[Any, Any]:
-    """The first rows: a score of training rows needs no more."""
-    return (X, y) if len(X) <= ROWS else (X[:ROWS], None if y is None else y[:ROWS])
+def _sampled(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+    """Some rows at random: a score of training rows needs no more, and files are often sorted."""
+    if len(X) <= ROWS:
+        return X, y
+    rows = np.sort(Noise(seed, "diagnose").child("rows").order(len(X))[:ROWS])
+    return _rows(X, rows), None if y is None else _rows(y, rows)
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    if isinstance(X, Ratings):
+        return X.take(rows)
+    return [X[i] for i in rows] if isinstance(X, list | tuple) else _safe_indexing(X, rows)
 
 
 def _line(message: Any) -> str:

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.evaluation.calibration import reliability
+from gnomon.evaluation.calibration import Reliability, reliability
 from gnomon.evaluation.confusion import ConfusionMatrix
+from gnomon.evaluation.diagnosis.gap import FAR, REMEDY, SIGNIFICANT, fall_of, floor, impossible, middle, tail, trimmed
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
 __all__ = ["CHECKS", "Answers", "bias", "calibration", "classes", "gap", "use"]
 
-SIGNIFICANT = 4.0
-"""Standard errors that a finding needs: 6e-5 by chance, were the errors normal."""
-SHARE_GAP, NATS_GAP, ERROR_FACTOR = 0.05, 0.1, 1.5
-"""What a gap must exceed besides: in accuracy; in nats per row, and as a share of the score; as a ratio of errors."""
 CALIBRATION = 0.05
 RECALL = 0.5
 """A class is badly served whose recall is below this share of the accuracy."""
 LEAST = 10
+CHANCE = 6e-5
+"""Chance of so many held-out rows below nearly all training rows that is no chance any more."""
 
 
 @dataclass(frozen=True)
@@ -55,50 +54,66 @@ class Answers:
 
 
 def gap(found: Answers) -> list[Finding] | str:
-    """Whether held-out rows fare worse than training rows by more than chance: overfitting."""
+    """Whether held-out rows fare worse than training rows by more than chance: overfitting.
+
+    By the mean, by the trimmed mean, which a few wild rows do not hide, and by how many held-out rows fare worse than
+    nearly all training rows, which the trimmed mean does not see.
+    """
     train, held = found.train, found.held
     if train is None:
         return "the scores of training rows are not known"
     if not math.isfinite(train.value) or not math.isfinite(held.value):
-        return f"{held.name} is not finite"
-    sign = 1 if held.higher_is_better else -1
-    fall = sign * (train.value - held.value)
-    error = math.hypot(train.stderr, held.stderr)
-    evidence = (
-        f"{held.name} {train.value:.4g} on training rows, {held.value:.4g} ± {held.stderr:.2g} on {held.n} held out"
-    )
-    if not math.isfinite(error):
+        return impossible(train, held)
+    fall, inner, far = fall_of(train, held), middle(train, held), tail(train, held)
+    if not math.isfinite(fall.error):
         return f"{held.n} held-out rows are too few"
-    if fall > SIGNIFICANT * error and fall > _floor(train, held):
-        remedy = "a smaller model, a penalty, early stopping, or more data"
-        return [Finding("warning", "overfitting: held-out rows fare worse", evidence, remedy)]
+    seen = f"{held.name} {train.value:.4g} on {train.n} training rows"
+    evidence = f"{seen}, {held.value:.4g} on {held.n} held out, {fall.words()}"
+    title = "overfitting: held-out rows fare worse"
+    if fall.beyond_chance(floor(held, train.value)):
+        return [Finding("warning", title, evidence, REMEDY)]
+    if inner is not None and inner.beyond_chance(floor(held, inner.train)):
+        evidence += f"; without the highest and lowest fifth {inner.train:.4g} and {inner.held:.4g}, {inner.words()}"
+        return [Finding("warning", title, evidence, REMEDY)]
+    if far is not None and far[0] > FAR * held.n and far[1] < CHANCE and fall.size > floor(held, train.value):
+        evidence += f"; {far[0] / held.n:.1%} of them fare worse than 99% of the training rows"
+        return [Finding("warning", "overfitting: some held-out rows fare far worse", evidence, REMEDY)]
     return [Finding("ok", "no overfitting beyond chance", evidence)]
 
 
-def _floor(train: Score, held: Score) -> float:
-    if held.unit == "fraction":
-        return SHARE_GAP
-    if "nats" in held.unit:
-        return max(NATS_GAP, SHARE_GAP * abs(train.value))
-    return (ERROR_FACTOR - 1) * abs(train.value)
-
-
 def use(found: Answers) -> list[Finding] | str:
-    """Whether the system does better than a constant answer."""
+    """Whether the system does better than a constant answer, on the same rows."""
     held, base = found.held, found.baseline
     if base is None:
         return "there is no baseline"
-    gain = (1 if held.higher_is_better else -1) * (held.value - base.value)
-    evidence = f"{held.name} {held.value:.4g} ± {held.stderr:.2g}, a constant answer has {base.value:.4g}"
+    sign = 1 if held.higher_is_better else -1
+    difference, error = held.difference(base)
+    gain = sign * difference
+    side = "better" if gain > 0 else "worse"
+    evidence = (
+        f"{held.name} {held.value:.4g}, a constant answer has {base.value:.4g}: {abs(gain):.3g} ± {error:.2g} {side}"
+    )
     if gain <= 0:
-        return [
-            Finding(
-                "warning", "no better than a constant answer", evidence, "see what gnomon.evaluation.overfit_tiny says"
+        inner, spread = _inner_gain(held, base, sign)
+        if inner > SIGNIFICANT * spread:
+            words, remedy = (
+                "better than a constant answer but for a few rows",
+                "look at the rows with the largest error",
             )
-        ]
-    if gain < 2 * held.stderr:
+            evidence += f"; without the highest and lowest fifth {inner:.3g} ± {spread:.2g} better"
+            return [Finding("notice", words, evidence, remedy)]
+        remedy = "see what gnomon.evaluation.overfit_tiny says"
+        return [Finding("warning", "no better than a constant answer", evidence, remedy)]
+    if gain < 2 * error:
         return [Finding("notice", "hardly better than a constant answer", evidence, "more data, other columns")]
     return [Finding("ok", "better than a constant answer", evidence)]
+
+
+def _inner_gain(held: Score, base: Score, sign: int) -> tuple[float, float]:
+    """Trimmed mean of the gains row by row; nan where they are not known."""
+    if held.trials > 0 or held.pointwise is None or base.pointwise is None or held.n != base.n or held.n < LEAST:
+        return math.nan, math.nan
+    return trimmed(sign * (held.pointwise - base.pointwise))
 
 
 def calibration(found: Answers) -> list[Finding] | str:
@@ -109,17 +124,31 @@ def calibration(found: Answers) -> list[Finding] | str:
         return "too few held-out rows, or classes that the fit has not seen"
     meter = reliability(found.y, found.proba, classes=found.classes)
     score = meter.score()
-    stated = float((meter.weight * np.nan_to_num(meter.stated)).sum() / meter.weight.sum())
-    right = float((meter.weight * np.nan_to_num(meter.observed)).sum() / meter.weight.sum())
+    stated, right, error = _sureness(meter)
     evidence = (
         f"calibration error {score.value:.3f} ± {score.stderr:.2g} (right probabilities would show about "
-        f"{meter.chance:.2g}), {stated:.1%} sure and {right:.1%} right"
+        f"{meter.chance:.2g}), {stated:.1%} sure and {right:.1%} right: {stated - right:+.1%} ± {error:.1%}"
     )
-    if score.value - meter.chance > max(CALIBRATION, SIGNIFICANT * score.stderr):
+    if abs(stated - right) > max(CALIBRATION, SIGNIFICANT * error):
         words = "overconfident" if stated > right else "underconfident"
         remedy = "gnomon.evaluation.TemperatureScaler on held-out rows"
         return [Finding("warning", f"the probabilities are {words}", evidence, remedy)]
-    return [Finding("ok", "the probabilities are calibrated within chance", evidence)]
+    if not score.value - meter.chance > max(CALIBRATION, SIGNIFICANT * score.stderr):
+        return [Finding("ok", "the probabilities are calibrated within chance", evidence)]
+    gaps = meter.weight * np.nan_to_num(meter.stated - meter.observed)
+    worst = int(np.abs(gaps).argmax())
+    evidence += f"; where it says {meter.stated[worst]:.0%}, {meter.observed[worst]:.0%} are right"
+    remedy = "calibrate on held-out rows, by bins or isotonic regression"
+    return [Finding("warning", "the probabilities are too high in places and too low in others", evidence, remedy)]
+
+
+def _sureness(meter: Reliability) -> tuple[float, float, float]:
+    """Mean stated probability, share that came true, and the standard error of their difference."""
+    weight, stated, came = (float(row.sum()) for row in meter.sums[:3])
+    gap = (came - stated) / weight
+    square, cross, variance = (float(row.sum()) for row in meter.sums[3:6])
+    error = math.sqrt(max(variance - 2 * gap * cross + gap * gap * square, 0.0) * meter.n / (meter.n - 1)) / weight
+    return stated / weight, came / weight, error
 
 
 def classes(found: Answers) -> list[Finding] | str:

@@ -87,12 +87,23 @@ class Diagnosis:
             "skipped": dict(self.skipped), "table": self.table,
         }  # fmt: skip
 
-    def __str__(self) -> str:
+    def text(self, *, everything: bool = False) -> str:
+        """The findings in words.
+
+        Parameters
+        ----------
+        everything : bool, default False
+            Also the checks that the result does not support, and why.
+        """
         parts = [f"{self.subject}: {self.level}"]
         parts += [self.table] if self.table else []
         parts += [str(f) for f in self.findings]
-        parts += [f"not looked at: {name} ({why})" for name, why in self.skipped.items()]
+        if everything:
+            parts += [f"not looked at: {name} ({why})" for name, why in self.skipped.items()]
         return "\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def examine(

@@ -253,6 +253,9 @@ class Bagging(_Bagged, Classifier):
         with np.errstate(divide="ignore"):
             return np.log(self.class_proba(rows))
 
+    def _states_frequencies(self) -> bool:
+        return True  # of members that may have met some of the classes only
+
     @property
     def out_of_bag_score_(self) -> float:
         """Accuracy of the out-of-bag predictions; a row without one does not count."""

@@ -54,6 +54,9 @@ class ForestClassifier(Forest, LibraryClassifier):
     def make_estimator(self, n_features: int) -> Any:
         return self.estimator_class(criterion=self.criterion, **self._growth(n_features))
 
+    def _states_frequencies(self) -> bool:
+        return True
+
 
 class ForestRegressor(Forest, LibraryRegressor):
     """Base of the forests for a number."""

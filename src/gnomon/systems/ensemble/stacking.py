@@ -251,6 +251,10 @@ class Stacking(_Stacked, Classifier):
         with np.errstate(divide="ignore"):
             return np.log(self.class_proba(rows))
 
+    def _states_frequencies(self) -> bool:
+        final = member(self.final, "final")
+        return isinstance(final, Classifier) and final._states_frequencies()
+
     def predict_layer(self, X: Any, layer: int) -> Array:
         """Probabilities by the combiner of one layer (from 0), shape (n, n_classes)."""
         return self._layer(X, layer)

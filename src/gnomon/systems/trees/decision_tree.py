@@ -96,6 +96,9 @@ class DecisionTree(_Tree, LibraryClassifier):
     def make_estimator(self, n_features: int) -> DecisionTreeClassifier:
         return DecisionTreeClassifier(criterion=self.criterion, **self._growth(n_features))
 
+    def _states_frequencies(self) -> bool:
+        return True
+
 
 class RegressionTree(_Tree, LibraryRegressor):
     r"""Regression tree.

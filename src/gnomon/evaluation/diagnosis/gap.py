@@ -1,0 +1,133 @@
+"""Whether held-out rows fare worse than training rows: by the mean, by the middle of the rows, and by the worst."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.evaluation.diagnosis.records import Finding
+from gnomon.evaluation.score import Score
+
+__all__ = ["SIGNIFICANT", "Fall", "fall_of", "floor", "impossible", "middle", "tail", "trimmed"]
+
+SIGNIFICANT = 4.0
+"""Standard errors that a finding needs: 6e-5 by chance, were the errors normal."""
+SHARE_GAP, NATS_GAP, ERROR_FACTOR = 0.05, 0.1, 1.5
+"""What a gap must exceed besides: in accuracy; in nats per row, and as a share of the score; as a ratio of errors."""
+CUT = 0.2
+"""Share of the rows that a trimmed mean leaves out at either end."""
+WORST, FAR = 0.01, 0.05
+"""Training rows that count as the worst; held-out rows worse than they, of which so many are no chance."""
+LEAST = 10
+REMEDY = "a smaller model, a penalty, early stopping, or more data"
+
+Floats = NDArray[np.float64]
+
+
+class Fall(NamedTuple):
+    """By how much a quantity is worse on held-out rows, and the standard error of that.
+
+    Attributes
+    ----------
+    train, held : float
+        The quantity on either.
+    size, error : float
+        How much worse held-out rows fare; negative where they fare better.
+    """
+
+    train: float
+    held: float
+    size: float
+    error: float
+
+    def beyond_chance(self, least: float) -> bool:
+        """Whether it exceeds both its error and what is worth a word."""
+        return self.size > SIGNIFICANT * self.error and self.size > least
+
+    def words(self) -> str:
+        """The fall with the error that it is judged by."""
+        return f"{abs(self.size):.3g} ± {self.error:.2g} {'worse' if self.size > 0 else 'better'}"
+
+
+def fall_of(train: Score, held: Score) -> Fall:
+    """The fall of the mean; training and held-out rows are other rows, so nothing is paired."""
+    sign = 1 if held.higher_is_better else -1
+    difference, error = replace(train, pointwise=None).difference(replace(held, pointwise=None))
+    return Fall(train.value, held.value, sign * difference, error)
+
+
+def middle(train: Score, held: Score) -> Fall | None:
+    """The fall of the trimmed mean (Yuen 1974), which a few wild rows do not move; None where it says nothing."""
+    values = [_values(score) for score in (train, held)]
+    if held.trials > 0 or values[0] is None or values[1] is None:
+        return None
+    (a, u), (b, v) = (trimmed(x) for x in values if x is not None)
+    return Fall(a, b, (1 if held.higher_is_better else -1) * (a - b), math.hypot(u, v))
+
+
+def tail(train: Score, held: Score) -> tuple[int, float] | None:
+    """Held-out rows that fare worse than all but the worst hundredth of the training rows, and the chance of so many.
+
+    By ranks alone, so that it does not matter how far away they are. None where it says nothing.
+    """
+    known, new = _values(train), _values(held)
+    if held.trials > 0 or known is None or new is None or len(known) < 1 / WORST:
+        return None
+    from scipy.special import betainc
+
+    sign = 1 if held.higher_is_better else -1
+    worst = math.ceil(WORST * len(known))
+    edge = np.sort(sign * known)[worst - 1]
+    k, n = int((sign * new < edge).sum()), len(new)
+    # the share below an order statistic has a beta distribution; its mean and two of its deviations are given away
+    share = worst / (len(known) + 1)
+    share += 2 * math.sqrt(share * (1 - share) / (len(known) + 2))
+    return k, 1.0 if k == 0 else float(betainc(k, n - k + 1, share))
+
+
+def impossible(train: Score, held: Score) -> list[Finding] | str:
+    """What can be said where one of the means is not finite."""
+    known, new = train.pointwise, held.pointwise
+    if known is None or new is None or not np.isfinite(known).all():
+        return f"{held.name} is not finite"
+    bad = int((~np.isfinite(new)).sum())
+    evidence = f"{held.name} is {held.value} for {bad} of {len(new)} held-out rows, finite for all training rows"
+    return [Finding("warning", "held-out rows are impossible to the model", evidence, REMEDY)]
+
+
+def floor(score: Score, value: float) -> float:
+    """The smallest fall from a value on training rows that is worth a word."""
+    if score.unit == "fraction":
+        return SHARE_GAP
+    if "nats" in score.unit:
+        return max(NATS_GAP, SHARE_GAP * abs(value))
+    return (ERROR_FACTOR - 1) * abs(value)
+
+
+def trimmed(x: Any) -> tuple[float, float]:
+    """Mean without the highest and the lowest fifth, and its standard error by the winsorized variance.
+
+    Examples
+    --------
+    >>> trimmed(np.array([1.0, 2.0, 3.0, 4.0, -1e9]))[0]
+    2.0
+    """
+    x = np.sort(np.asarray(x, np.float64))
+    n = len(x)
+    cut = math.floor(CUT * n)
+    left = n - 2 * cut
+    held = x.copy()
+    held[:cut], held[n - cut :] = x[cut], x[n - cut - 1]
+    spread = float(held.std(ddof=1)) if n > 1 else math.nan
+    return float(x[cut : n - cut].mean()), spread * math.sqrt((n - 1) / (left * (left - 1))) if left > 1 else math.nan
+
+
+def _values(score: Score) -> Floats | None:
+    """One value per row of equal weight."""
+    if score.pointwise is None or score.weight is not None or len(score.pointwise) < LEAST:
+        return None
+    return score.pointwise
