@@ -13,6 +13,8 @@ import pytest
 import gnomon
 from gnomon import catalog
 from gnomon.catalog import ENTRIES, Entry, card, entries, entry, find, joined, load_class, make, tasks
+from gnomon.catalog.parts import find as find_parts
+from gnomon.catalog.words import GLOSSARY, OF_FAMILIES, OF_SYSTEMS, OF_TASKS
 from gnomon.errors import UserValueError
 
 SPEC = Path(__file__).parent.parent.parent / "docs" / "spec"
@@ -202,3 +204,43 @@ def test_make_of_what_is_no_name() -> None:
 
     with pytest.raises(UserTypeError, match="name must be the name of a system, got 3"):
         catalog.make(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("word", "among"),
+    [
+        ("K均值", ["kmeans"]),
+        ("Ｋ 均值", ["kmeans"]),
+        ("神经网络", ["mlp", "lenet", "rnn-lm"]),
+        ("卷积神经网络", ["lenet"]),
+        ("线性判别", ["gaussian-classifier"]),
+        ("梯度提升树", ["gradient-boosting", "histogram-boosting-regression"]),
+        ("分类", ["svm", "decision-tree", "softmax-regression", "lenet"]),
+        ("聚类", ["kmeans", "gaussian-mixture", "bernoulli-mixture"]),
+        ("回归", ["linear-regression", "regression-tree"]),
+        ("推荐", ["matrix-factorization", "implicit-factorization"]),
+        ("降维", ["ppca", "vae"]),
+        ("Random_FOREST", ["random-forest", "random-forest-regression"]),
+        ("GBDT", ["gradient-boosting"]),
+        ("naive bayes", ["gaussian-classifier"]),
+    ],
+)
+def test_common_words_in_either_language_find_systems(word, among):
+    """E20: case, width and blanks make no difference."""
+    assert set(among) <= {one.name for one in find(word)}
+
+
+def test_every_system_task_and_family_has_words_and_every_word_for_parts_finds_one():
+    """E20: a table that is complete, and of which no line leads nowhere."""
+    assert {one.name for one in ENTRIES} == set(OF_SYSTEMS)
+    assert set(tasks()) == set(OF_TASKS)
+    assert {one.where.split(".")[2] for one in ENTRIES} == set(OF_FAMILIES)
+    for table in (OF_TASKS, OF_FAMILIES, OF_SYSTEMS):
+        assert all(HAN.search(line) for line in table.values())
+    parts = [f"{part.where}\n{part.summary}".casefold() for part in find_parts("")]
+    assert [
+        chinese
+        for chinese, word in GLOSSARY.items()
+        if not any(all(one in part for one in word.split()) for part in parts)
+    ] == []
+    assert [one.where for one in find_parts("注意力")] == [one.where for one in find_parts("attention")] != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import json
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 import gnomon.data.sources as sources
-from gnomon.data import load, ratings, split, triples
+from gnomon.data import load, ratings, split, split_ratings, triples
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserError
 
@@ -280,6 +281,34 @@ def test_ratings_that_are_wrong(write, content, options, parts):
     with pytest.raises(UserError) as caught:
         ratings(write(content), **options)
     assert all(part in str(caught.value) for part in parts) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("plays", [3, 1, 5, 2]), ("count", [3, 1, 5, 2]), ("joy", None), ("note", None)]
+)
+def test_a_third_column_of_ratings_is_never_dropped_in_silence(write, name, values):
+    """HB-40: a known name is the rating, another one is named in a warning, with what takes it."""
+    file = write(f"user,item,{name}\n1001,7,3\n1001,9,1\n2002,7,5\n900000001,8,2\n")
+    if values is not None:
+        assert ratings(file).values.tolist() == values
+        return
+    with pytest.warns(UserWarning, match=f"column '{name}' is not used .*; value='{name}' takes it"):
+        assert ratings(file).values is None
+    assert ratings(file, value=name).values.tolist() == [3, 1, 5, 2]
+
+
+def test_a_generator_is_a_seed_of_every_split(write):
+    """HB-44: it gives one number; the same generator, the same split."""
+    log = ratings(write(REPEATED))
+    made = [np.random.default_rng(3), np.random.default_rng(3), np.random.RandomState(3), np.random.RandomState(3)]
+    for cut in (log.split_rows, lambda test, seed: split(np.arange(20), test=test, seed=seed),
+                lambda test, seed: split_ratings(log, "user", seed=seed)):  # fmt: skip
+        found = [[part.tolist() for part in cut(test=0.4, seed=copy.deepcopy(one))] for one in made]
+        assert found[0] == found[1] and found[2] == found[3]
+    whole = Dataset("t", X=np.arange(20.0)[:, None])
+    train, _ = split(whole, seed=np.random.default_rng(0))
+    assert type(train.source["split_seed"]) is int
+    assert split(whole, seed=train.source["split_seed"])[0].X.tolist() == train.X.tolist()
 
 
 REPEATED = "user,item\nu1,a\nu1,a\nu1,a\nu1,b\nu2,b\nu2,b\nu2,c\n"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import gnomon
+from gnomon.data.sequences import Pairs
 from gnomon.data.text import Vocabulary, detokenize, lines, sentences, tokenize
 from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.systems.text.ngram import NGram
 
 ANY_TEXT = st.text(st.characters())
 
@@ -173,6 +178,27 @@ def test_what_is_no_text(X, error, part):
     with pytest.raises(error) as caught:
         sentences(X)
     assert part in str(caught.value) and "\n" not in str(caught.value)
+
+
+FRAMES = (pd.DataFrame({"text": ["a b c", "b c d"]}), pl.DataFrame({"text": ["a b c", "b c d"]}))
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
+def test_a_data_frame_is_no_text_at_any_door(frame):
+    """HB-36: Python goes through a frame by the names of its columns, which became the corpus."""
+    pairs = type(frame)({"ab": ["a b", "c"], "cd": ["b a", "c"]})
+    fitted = NGram(n=2, smoothing="additive").fit(frame["text"])
+    assert len(fitted.log_prob(frame["text"])) == 2 and set(fitted.vocabulary_.tokens) == {"a", "b", "c", "d"}
+    doors = [
+        lambda: sentences(frame), lambda: Vocabulary.fit(frame), lambda: NGram(n=2).fit(frame),
+        lambda: fitted.log_prob(frame), lambda: fitted.evaluate(frame), lambda: fitted.generate(frame),
+        lambda: fitted.perplexity(frame), lambda: gnomon.make("rnn-lm", epochs=1).fit(frame),
+    ]  # fmt: skip
+    for door in doors:
+        with pytest.raises(UserTypeError, match=r"got a data frame; give one of its columns: frame\['text'\]"):
+            door()
+    with pytest.raises(UserTypeError, match=r"a list of pairs, got a data frame; give its rows"):
+        Pairs().check(pairs)
 
 
 def test_vocabulary_of_sentences_and_mistakes():

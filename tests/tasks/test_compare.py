@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
 
 import gnomon
-from gnomon.data import load, split
+from gnomon.data import Dataset, load, split
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
@@ -158,3 +158,14 @@ def test_labels_of_single_rows_are_refused_as_by_a_fit(tmp_path):
         compare(["softmax-regression"], "diabetes", out=tmp_path / "runs")
     assert "--holdout 0" not in str(told.value), "a comparison always keeps rows out"
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("unit", ["char", "byte", "word"])
+def test_a_baseline_of_text_has_the_unit_of_its_systems(unit):
+    """E4: a baseline in words beside systems in characters ended every comparison."""
+    text = Dataset(
+        "t", text=("the sun casts the shadow", "noon has no shadow", "the dial casts", "at noon the sun") * 5
+    )
+    (board,) = compare([gnomon.NGram(n=2, unit=unit, random_state=0)], text)
+    assert {line.score.data_space for line in board.lines} == {board.data_space} and unit in board.data_space
+    assert [line.name for line in board.lines] == ["ngram", "unigram"]

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.line import Entry
+from gnomon.catalog.words import OF_FAMILIES, OF_SYSTEMS, OF_TASKS, folded
 from gnomon.errors import UserTypeError, unknown
 from gnomon.recipes.imports import load
 
@@ -108,7 +109,9 @@ def tasks() -> tuple[str, ...]:
 
 
 def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
-    """The systems in whose name, titles, kind, family, tasks, source or rows the word occurs; case makes no difference.
+    """The systems in whose name, titles, synonyms, kind, family, tasks, source or rows the word occurs.
+
+    Case, width, blanks and hyphens make no difference.
 
     Parameters
     ----------
@@ -129,13 +132,21 @@ def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
     """
     if task is not None and task not in tasks():
         raise unknown("task", task, tasks())
-    return tuple(one for one in entries() if (task is None or task in one.tasks) and word.casefold() in _text(one))
+    wanted = folded(word)
+    return tuple(one for one in entries() if (task is None or task in one.tasks) and wanted in _text(one))
 
 
 def _text(one: Entry) -> str:
     family, name = one.where.rpartition(".")[0].rpartition(".")[2], one.class_name
-    parts = (one.name, name, family, one.title, one.title_zh, one.kind, one.source, *one.tasks, *one.rows)
-    return "\n".join(parts).casefold()
+    words = [one.name, name, family, one.title, one.title_zh, one.kind, one.source, *one.tasks, *one.rows]
+    room = one.where.split(".")[-2] if one.where.startswith("gnomon.systems.") else ""
+    synonyms = [
+        OF_SYSTEMS.get(one.name, ""),
+        OF_FAMILIES.get(room, ""),
+        *(OF_TASKS.get(task, "") for task in one.tasks),
+    ]
+    words += [word for line in synonyms for word in (*line.split(), line)]
+    return "\n".join(map(folded, words))
 
 
 def card(one: Entry | str) -> Card:

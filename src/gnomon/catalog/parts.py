@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from gnomon.catalog.words import english
 
 __all__ = ["ROOMS", "Part", "find"]
 
@@ -54,15 +57,15 @@ def find(word: str) -> tuple[Part, ...]:
     Parameters
     ----------
     word : str
-        "" finds everything. Of several words, set apart by blanks or hyphens, each may begin a word of another of the
-        four; the parts with the whole phrase come first.
+        "" finds everything; Chinese words stand for English ones. Of several words, set apart by blanks or hyphens,
+        each may begin a word of another of the four; the parts with the whole phrase come first.
 
     Examples
     --------
     >>> [part.room for part in find("average_precision")]
     ['evaluation']
     """
-    folded = word.casefold()
+    folded = unicodedata.normalize("NFKC", english(word)).casefold().strip()
     words = [_beginning(one) for one in re.split(r"[\s-]+", folded.strip())]
     exact: list[Part] = []
     loose: list[Part] = []

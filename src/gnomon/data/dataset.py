@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.holdout import split_rows
+from gnomon.data.holdout import Seed, split_rows
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
@@ -258,16 +258,16 @@ def _feed(digest: Any, part: Any) -> None:
 
 
 @overload
-def split(data: Dataset, *, test: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]: ...
+def split(data: Dataset, *, test: float = 0.2, seed: Seed = 0) -> tuple[Dataset, Dataset]: ...
 @overload
-def split(data: NDArray[Any], *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def split(data: NDArray[Any], *, test: float = 0.2, seed: Seed = 0) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
-def split(data: tuple[Any, ...], *, test: float = 0.2, seed: int = 0) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
+def split(data: tuple[Any, ...], *, test: float = 0.2, seed: Seed = 0) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
 @overload
-def split(data: list[Any], *, test: float = 0.2, seed: int = 0) -> tuple[list[Any], list[Any]]: ...
+def split(data: list[Any], *, test: float = 0.2, seed: Seed = 0) -> tuple[list[Any], list[Any]]: ...
 
 
-def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
+def split(data: Any, *, test: float = 0.2, seed: Seed = 0) -> tuple[Any, Any]:
     """Cut data in a training and a test part, by `split_rows`; a text is cut by sentences, ratings by pairs.
 
     Parameters
@@ -275,7 +275,7 @@ def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
     data : Dataset, array, tuple of arrays, or list of sentences
         A tuple of arrays (``(X, y)``) is cut along the same rows.
     test : float in (0, 1), default 0.2
-    seed : int, default 0
+    seed : int, Generator or RandomState, default 0
 
     Returns
     -------
@@ -298,6 +298,9 @@ def split(data: Any, *, test: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
     (8, 2, True)
     """
     if isinstance(data, Dataset):
+        from gnomon.numeric.noise import seed_of
+
+        seed = seed_of(seed) if isinstance(seed, np.random.Generator | np.random.RandomState) else seed
         if data.ratings is None:
             train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ __all__ = ["Ratings", "Triples", "ratings", "triples"]
 
 _USER = ("user", "userid", "user_id", "uid", "user id")
 _ITEM = ("item", "itemid", "item_id", "iid", "item id", "movieid", "movie_id", "movie", "product", "productid")
-_VALUE = ("rating", "value", "score", "stars", "count", "weight")
+_VALUE = ("rating", "ratings", "value", "score", "stars", "count", "counts", "plays", "playcount", "play_count",
+          "listens", "views", "clicks", "purchases", "quantity", "weight")  # fmt: skip
 _TIME = ("timestamp", "time", "date")
 _HEAD, _RELATION, _TAIL = ("head", "subject"), ("relation", "predicate", "property"), ("tail", "object")
 
@@ -45,6 +47,11 @@ def ratings(
     Ratings
         In the order of the file. Ids are int64 where all are whole numbers in their usual form, else text.
 
+    Warns
+    -----
+    UserWarning
+        No column of values was found, but there are columns that are not used.
+
     Raises
     ------
     UserError
@@ -70,10 +77,22 @@ def ratings(
             ((user, _USER, "user"), (item, _ITEM, "item"), (value, _VALUE, "value"), (time, _TIME, "time"))
         )
     ]
+    if places[2] is None:
+        _warn_of_unused(table, places)
     users, items, values, times = columns_of(table, places, ids_of=(0, 1))
     if times is not None and (times == np.rint(times)).all():
         times = times.astype(np.int64)
     return Ratings(users, items, values, times, name=table.name)
+
+
+def _warn_of_unused(table: Any, places: Sequence[str | None]) -> None:
+    """Say which columns play no part where one of them may be that of the ratings."""
+    unused = [str(column) for column in table.columns if column not in places]
+    if unused:
+        listed = ", ".join(map(repr, unused[:6]))
+        what = f"column {listed} is not used" if len(unused) == 1 else f"columns {listed} are not used"
+        hint = f"value={unused[0]!r} takes it as the rating (--target {unused[0]} on the command line)"
+        warnings.warn(f"{what} ({table.name}); {hint}", UserWarning, stacklevel=3)
 
 
 def triples(

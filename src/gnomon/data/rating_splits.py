@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.holdout import Seed
 from gnomon.data.relations import Ratings
 from gnomon.errors import UserValueError, counted, nearest
 
@@ -16,7 +17,7 @@ Mode = Literal["random", "user", "time"]
 
 
 def split_ratings(
-    log: Ratings, mode: Mode = "random", *, test: float = 0.2, n_test: int = 1, seed: int = 0
+    log: Ratings, mode: Mode = "random", *, test: float = 0.2, n_test: int = 1, seed: Seed = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of a training and a test part, each in ascending order.
 
@@ -31,7 +32,7 @@ def split_ratings(
         Fraction of the test part; for ``random``.
     n_test : int in [1, inf), default 1
         Test rows of a user. A user with `n_test` rows or fewer stays in the training part.
-    seed : int, default 0
+    seed : int, Generator or RandomState, default 0
         For ``random`` and ``user``.
 
     Raises
@@ -68,10 +69,10 @@ def split_ratings(
     return np.flatnonzero(~test_rows), np.flatnonzero(test_rows)
 
 
-def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
-    from gnomon.numeric.noise import Noise
+def _shuffled(n: int, seed: Seed) -> NDArray[np.int64]:
+    from gnomon.numeric.noise import Noise, seed_of
 
-    return np.asarray(Noise(seed, "split").order(n))
+    return np.asarray(Noise(seed_of(seed), "split").order(n))
 
 
 def _last_of_each(users: NDArray[Any], order: NDArray[Any], n: int) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.holdout import split_rows
+from gnomon.data.holdout import Seed, split_rows
 from gnomon.errors import UserValueError
 
 __all__ = ["Ratings", "Triples"]
@@ -123,7 +123,7 @@ class Ratings:
             kept = replace(kept, values=totals[self.pairs[np.sort(last)]])
         return kept, len(self) - n_pairs
 
-    def split_rows(self, *, test: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def split_rows(self, *, test: float = 0.2, seed: Seed = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of a training and a test part, in ascending order, so that no (user, item) pair is on both sides.
 
         The pairs are cut by `gnomon.data.holdout.split_rows`, in the order in which they first occur; all rows of a
@@ -133,7 +133,7 @@ class Ratings:
         ----------
         test : float in (0, 1), default 0.2
             Fraction of the pairs in the test part.
-        seed : int, default 0
+        seed : int, Generator or RandomState, default 0
 
         Raises
         ------

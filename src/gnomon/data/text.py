@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnomon.distributions.arrays import column_names
 from gnomon.errors import UserTypeError, UserValueError, shown
 
 __all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "listed", "sentences", "tokenize", "tokens_of"]
@@ -150,12 +151,23 @@ def listed(X: Any, name: str, what: str, remedy: str) -> list[Any]:
     Raises
     ------
     UserTypeError
-        One string, bytes, a mapping, a sparse matrix, what cannot be gone through.
+        One string, bytes, a mapping, a data frame, a sparse matrix, what cannot be gone through.
     """
+    _refuse_frame(X, name, what)
     several = isinstance(X, Iterable) and not isinstance(X, str | bytes | bytearray | Mapping)
     if not several or hasattr(X, "tocoo") or not getattr(X, "shape", True):
         raise UserTypeError(f"{name} must be {what}, got {type(X).__name__}", name, remedy)
     return X if isinstance(X, list) else list(X)
+
+
+def _refuse_frame(X: Any, name: str, what: str) -> None:
+    """Refuse a data frame, which Python goes through by the names of its columns."""
+    columns = column_names(X)
+    if columns is None:
+        return
+    first = str(columns[0]) if len(columns) else "text"
+    remedy = "give its rows: frame.values.tolist()" if "pair" in what else f"give one of its columns: frame[{first!r}]"
+    raise UserTypeError(f"{name} must be {what}, got a data frame", name, remedy)
 
 
 def tokens_of(X: Any, unit: Unit, name: str) -> list[str]:
@@ -289,6 +301,7 @@ class Vocabulary:
             raise UserTypeError(
                 "tokens must be a list of strings, got one string", "", "use tokenize(text, unit) first"
             )
+        _refuse_frame(tokens, "tokens", "a list of strings")
         if min_count < 1:
             raise UserValueError(f"min_count must be at least 1, got {min_count}", "min_count")
         try:
