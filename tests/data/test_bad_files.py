@@ -8,7 +8,6 @@ import json
 import struct
 import zipfile
 import zlib
-from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -159,7 +158,6 @@ BAD = [
     Bad("t.jsonl", lines({"a": 1}, "{'a': 2}"), ("line 2", "not valid JSON")),
     Bad("t.jsonl", lines('{"a": 1, "a": 2}'), ("line 1", "'a' occurs twice")),
     Bad("t.jsonl", lines("[1, 2]"), ("line 1", "a line must be a JSON object, got a list")),
-    Bad("t.jsonl", lines({"a": 1, "b": "x"}, {"a": 2, "b": "y"}), ("'b'", "holds text")),
     Bad("t.jsonl", lines({"a": 1, "b": 0.5}, {"a": BIG, "b": 2}), ("line 2", "'a'", str(BIG))),
     Bad("t.jsonl", lines({"a": 1, "y": 2}, {"a": 1}), ("line 2", "'y'", "label is missing"), {"target": "y"}),
     Bad("t.jsonl", lines("{}"), ("no keys",)),
@@ -169,8 +167,7 @@ BAD = [
     Bad("t.parquet", parquet(a=[1.0])[:-20], ("not readable as Parquet",)),
     Bad("t.parquet", b"PAR1 nothing at all PAR1", ("not readable as Parquet",)),
     Bad("t.parquet", parquet(a=[1, 2], d=[[1, 2], [3]]), ("'d'", "list(int64)", "lists")),
-    Bad("t.parquet", parquet(a=[1, 2], t=[date(2020, 1, 1), None]), ("'t'", "date", "dates or times")),
-    Bad("t.parquet", parquet(a=[1, 2], s=["x", None]), ("'s'", "string", "text")),
+    Bad("t.parquet", parquet(a=[1, 2], s=[b"x", None]), ("'s'", "binary", "bytes or objects")),
     Bad("t.parquet", parquet(a=[1, BIG]), ("row 1", "'a'", str(BIG))),
     Bad("t.parquet", parquet(a=[1.0, float("inf")]), ("row 1", "'a'", "not finite")),
     Bad("t.parquet", parquet(a=pl.Series([], dtype=pl.Float64)), ("no rows",)),

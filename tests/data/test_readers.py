@@ -75,7 +75,6 @@ def test_headers_and_shapes(write, content, name, columns, X):
         ("a,b\n\n1,2\n3,1_0\n", ["line 4", "'b'", "'1_0'"]),
         ('a,b\n"1\n",2\n3,x\n', ["line 4", "'b'", "'x'"]),
         ("a,1\n2,3\n", ["line 1", "'column_1'", "'a'"]),  # a first line with a number is no header
-        ("a,kind\n1,red\n", ["line 2", "'kind'", "'red'", "target"]),
         ("a,a\n1,2\n", ["duplicate column name 'a'", "columns 1 and 2"]),
         ('a,b\n1,"2\n', ["line 2"]),
         ("", ["empty"]),

@@ -47,7 +47,7 @@ def test_a_missing_cell_in_a_file(name: str, missing: str, tmp_path: Path, capsy
     options = (
         ["--target", "kind"] if name == "softmax-regression" else ["--columns", ",".join(f"c{i}" for i in range(30))]
     )
-    assert gnomon_command(["fit", name, str(file), *options, "--out", str(out)]) == 2
+    assert gnomon_command(["fit", name, str(file), *options, "--missing", "none", "--out", str(out)]) == 2
     said, err = capsys.readouterr()
     assert said == "" and err.count("\n") == 1, err
     assert re.search(r"row 17, column (4|'c4'|c4)\b|line 19.*c4", err), err

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
 
 import gnomon
-from gnomon.data import Dataset, load, split
+from gnomon.data import Dataset, Preparation, load, split
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
@@ -83,7 +83,7 @@ def test_runs_of_a_comparison_are_evaluated_and_resumed_like_any_other(tmp_path)
         (["rmb"], "digits", {}, "rbm"),
         (["ngram"], "digits", {}, "not a text"),
         (["softmax-regression"], "python-reference", {}, "not a table"),
-        (["rbm"], "wine", {}, "must be 0 or 1"),
+        (["rbm"], "wine", {"prepare": Preparation(encode="none")}, "must be 0 or 1"),
         (["rbm"], "digits", {"holdout": 1.5}, "holdout"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_baseline_that_fails_is_named(error, kind, said, monkeypatch):
 
 def test_the_baseline_learns_from_the_training_rows_alone(tmp_path):
     system = gnomon.PPCA(n_components=2)
-    board = compare([system], "wine", holdout=0.4, out=tmp_path / "runs")[0]
+    board = compare([system], "wine", holdout=0.4, prepare=Preparation(scale="no"), out=tmp_path / "runs")[0]
     train, test = (part.view("density") for part in split(load("wine"), test=0.4, seed=0))
     line = next(line for line in board.lines if line.against_baseline == "baseline")
     assert line.score.value == pytest.approx(Real().baseline(train).log_prob(test).mean(), rel=1e-12)

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 import gnomon
-from gnomon.data import load, split
+from gnomon.data import Preparation, load, split
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserError
 from gnomon.tasks.compare import compare
@@ -62,7 +62,8 @@ def test_the_probes_are_scikit_learns_fitted_to_training_rows_alone():
 
 
 def test_one_board_with_both_baselines():
-    board = compare([gnomon.PPCA(n_components=3)], "wine", task="represent")[0]
+    unscaled = Preparation(scale="no")
+    board = compare([gnomon.PPCA(n_components=3)], "wine", task="represent", prepare=unscaled)[0]
     assert [line.name for line in board.lines if line.against_baseline == "baseline"] == ["raw features"]
     assert {line.name for line in board.lines} == {"ppca", "raw features", "pca (3)"}
     values = [line.score.value for line in board.lines]

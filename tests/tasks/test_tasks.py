@@ -141,7 +141,7 @@ def test_a_system_without_tasks_says_what_to_write() -> None:
 
 def test_a_refused_fit_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError):
-        gnomon.fit("rbm", "iris", run=tmp_path / "run")
+        gnomon.fit("rbm", "iris", prepare=gnomon.data.Preparation(encode="none"), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from gnomon.catalog import tasks
 from gnomon.cli import output
 from gnomon.cli.fit import SPLIT, column_name, column_names
 from gnomon.cli.options import parse_system
+from gnomon.cli.preparing import preparation, prepare_options
 from gnomon.errors import UserValueError
 
 __all__ = ["command"]
@@ -37,6 +40,7 @@ def command(
     split: str,
     out: str | None,
     as_json: bool,
+    **preparing: Any,
 ) -> None:
     """Fit systems on the same rows of DATA and score them on the rows held out, beside the task's baseline.
 
@@ -54,7 +58,7 @@ def command(
     with context(verbose=True):
         boards = compare(
             made, data, task=task, holdout=holdout, split=split, target=column_name(target),
-            columns=column_names(columns), out=out,
+            columns=column_names(columns), prepare=preparation(preparing), out=out,
         )  # fmt: skip
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards]})
@@ -62,3 +66,6 @@ def command(
     output.write("\n\n".join(str(board) for board in boards))
     if out is not None:
         output.write(f"the runs are in {out}")
+
+
+command.params[3:3] = prepare_options()

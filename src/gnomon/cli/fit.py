@@ -15,6 +15,7 @@ from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.options import default, flag, plain, resolve_values, values
+from gnomon.cli.preparing import PREPARING, preparation, prepare_options
 from gnomon.errors import UserError, UserValueError, counted
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
@@ -24,9 +25,10 @@ __all__ = ["RESIZE", "SPLIT", "column_name", "column_names", "command", "data_op
 TARGET = "Column of the labels, by name or by place from 0."
 SPLIT = "How rows are kept out; ratings: random, user or time, with time:3 the three latest of each user."
 RESIZE = "Height and width to which the images of a folder are brought, such as 32x32."
-COLUMNS = "Columns to take as features; all but the target by default."
+COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
-    "target", "columns", "resize", "holdout", "split", "out", "devices", "device", "precision", "checkpoint_every",
+    "target", "columns", *PREPARING, "resize", "holdout", "split", "out", "devices", "device", "precision",
+    "checkpoint_every",
     "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
@@ -128,6 +130,7 @@ def run_options() -> list[click.Option]:
     return [
         click.Option(["--target"], metavar="COLUMN", help=TARGET),
         click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
+        *prepare_options(),
         click.Option(["--resize"], metavar="HxW", help=RESIZE),
         click.Option(
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="FRACTION",
@@ -257,7 +260,10 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     name = os.path.abspath(data) if os.path.exists(data) else data
     target, columns = column_name(options["target"]), column_names(options["columns"])
     resize = image_size(options["resize"])
-    spec = DataSpec(NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize)
+    spec = DataSpec(
+        NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize,
+        prepare=preparation(options).to_json(),
+    )  # fmt: skip
     parameters = encode(recipes_placed(about, params))
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,
@@ -288,7 +294,9 @@ def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) ->
     if as_json:
         last = {name: series[-1] for name, series in system.history_.items() if series}
         facts = {"run": path, "system": run.config["system"], "seconds": round(seconds, 3), "steps": system.n_steps_}
-        output.dump({**facts, "seed": run.config["seed"], "last": last, "held_out": found})
+        prepared = getattr(system, "preparation_", None)
+        columns = {} if prepared is None else {"preparation": prepared.lines()}
+        output.dump({**facts, "seed": run.config["seed"], **columns, "last": last, "held_out": found})
         return
     if found and held is not None:
         output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")

@@ -9,16 +9,16 @@ from gnomon.recipes.imports import load as load_place
 
 _WHERE = {
     "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
-    "Ratings": "relations", "Rescaler": "preprocessing", "Standardizer": "preprocessing", "Triples": "relations",
-    "Interactions": "interactions", "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs",
-    "read": "readers", "sentences": "text", "split": "dataset", "split_ratings": "rating_splits", "tokenize": "text",
-    "triples": "pairs",
+    "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
+    "Standardizer": "preprocessing", "Triples": "relations", "Interactions": "interactions",
+    "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
+    "sentences": "text", "split": "dataset", "split_ratings": "rating_splits", "tokenize": "text", "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Dataset", "Indicators", "Interactions", "Ratings", "Rescaler", "Standardizer", "Triples",
-    "Vocabulary", "fingerprint", "load", "names", "open", "ratings", "read", "sentences", "split", "split_ratings",
-    "tokenize", "triples",
+    "Batch", "Batches", "Dataset", "Indicators", "Interactions", "Preparation", "Prepared", "Ratings", "Rescaler",
+    "Standardizer", "Triples", "Vocabulary", "fingerprint", "load", "names", "open", "ratings", "read", "sentences",
+    "split", "split_ratings", "tokenize", "triples",
 ]  # fmt: skip
 
 

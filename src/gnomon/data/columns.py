@@ -14,7 +14,7 @@ from gnomon.errors import NoColumn, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
-    "unique_names",
+    "spread", "unique_names",
 ]  # fmt: skip
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
@@ -103,6 +103,32 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
     return index % len(columns)
 
 
+def spread(chosen: Sequence[str], columns: Sequence[str], name: str) -> list[str]:
+    """Names of columns, with each range ``a:f`` in the place of which stand the columns from a to f.
+
+    Raises
+    ------
+    NoColumn
+        An end of a range that is no column.
+
+    Examples
+    --------
+    >>> spread(["b:d", "a"], ["a", "b", "c", "d"], "t.csv")
+    ['b', 'c', 'd', 'a']
+    """
+    found: list[str] = []
+    for column in chosen:
+        first, colon, last = str(column).partition(":")
+        if column in columns or not colon or not first or not last:
+            found.append(column)
+            continue
+        low, high = (place_of(end, columns, name, "columns") for end in (first, last))
+        if low > high:
+            raise UserValueError(f"no column from {first!r} to {last!r}", f"{name}, columns", f"write {last}:{first}")
+        found += columns[low : high + 1]
+    return found
+
+
 def features(part: Chunk, columns: Sequence[str], *, missing: bool = True) -> NDArray[np.float64]:
     """Columns of numbers, shape (rows, columns), C order; NaN where missing.
 
@@ -172,7 +198,7 @@ def _parsed(part: Chunk, cells: pl.Series, column: str) -> pl.Series:
     bad = values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()
     if bad.any():
         row = int(bad.arg_max() or 0)
-        remedy = "correct it, or leave the column out (columns, or target if it holds the labels)"
+        remedy = "correct it, leave the column out, or take it as categories (categorical)"
         raise UserValueError(f"value {_short(cells[row])} is not a number", part.where(row, column), remedy)
     large = (values.abs() >= EXACT) & values.is_finite()
     if large.any():

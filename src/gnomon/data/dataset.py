@@ -16,6 +16,9 @@ from gnomon.data.holdout import Seed, split_rows
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from gnomon.data.prepared import Prepared
     from gnomon.data.relations import Ratings, Triples
 
 __all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
@@ -53,6 +56,11 @@ class Dataset:
         Statements of a knowledge graph, where the set is that.
     pairs : tuple of (str, str), optional
         Sources and what they become, where the set is that: translations, say.
+    frame : polars.DataFrame, optional
+        The columns as they were read, where not all of them are numbers: numbers, truth values, dates and text, null
+        where missing. `X` is None then until they are prepared.
+    preparation : Prepared, optional
+        What made `X` of the columns; `columns` are the prepared ones then.
 
     Examples
     --------
@@ -74,9 +82,11 @@ class Dataset:
     ratings: Ratings | None = None
     triples: Triples | None = None
     pairs: tuple[tuple[str, str], ...] | None = None
+    frame: pl.DataFrame | None = field(default=None, repr=False)
+    preparation: Prepared | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
-        for part in (self.X, self.text, self.pairs, self.y, self.ratings, self.triples):
+        for part in (self.X, self.frame, self.text, self.pairs, self.y, self.ratings, self.triples):
             if part is not None:
                 return len(part)
         return 0
@@ -85,6 +95,8 @@ class Dataset:
         parts = [repr(self.name)]
         if self.X is not None:
             parts.append(f"{self.X.shape[0]} rows x {self.X.shape[1]} columns")
+        elif self.frame is not None:
+            parts.append(f"{self.frame.height} rows x {self.frame.width} columns, not all of numbers")
         if self.text is not None:
             parts.append(f"{len(self.text)} sentences")
         if self.pairs is not None:
@@ -98,7 +110,10 @@ class Dataset:
     def fingerprint(self) -> str:
         """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
         ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
-        return fingerprint(self.X, self.y, self.text, *ids, *([] if self.pairs is None else [self.pairs]))
+        more: list[Any] = [] if self.pairs is None else [self.pairs]
+        if self.frame is not None:
+            more += [[column.name, str(column.dtype), column.to_list()] for column in self.frame.get_columns()]
+        return fingerprint(self.X if self.frame is None else None, self.y, self.text, *ids, *more)
 
     def view(self, kind: str) -> Any:
         """The data in the form that a task takes.
@@ -137,10 +152,20 @@ class Dataset:
         value = getattr(self, part)
         if value is not None:
             return value
+        if part == "X" and self.frame is not None:
+            raise self._not_prepared()
         words = WORDS.get(part)
         if words is None:
             raise UserValueError("this data has no labels and no target", self.name, "name their column with target")
         raise UserValueError(f"this is {self._form}, not {words}", self.name, f"choose {words}")
+
+    def _not_prepared(self) -> UserValueError:
+        """What is said of a table of more than numbers."""
+        assert self.frame is not None
+        column = next(one for one in self.frame.get_columns() if not one.dtype.is_numeric())
+        held = "dates" if column.dtype.is_temporal() else "truth values" if str(column.dtype) == "Boolean" else "text"
+        remedy = "prepare the table (gnomon.data.Preparation), leave the column out, or turn it into numbers"
+        return UserValueError(f"the column holds {held}, not numbers", f"{self.name}, column {column.name!r}", remedy)
 
     @property
     def _form(self) -> str:
@@ -158,6 +183,7 @@ class Dataset:
             pairs=None if self.pairs is None else tuple(self.pairs[i] for i in rows.tolist()),
             ratings=None if self.ratings is None else self.ratings.take(rows),
             triples=None if self.triples is None else self.triples.take(rows),
+            frame=None if self.frame is None else self.frame[rows],
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )

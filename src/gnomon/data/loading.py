@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gnomon.data.columns import spread
 from gnomon.data.dataset import Dataset
 from gnomon.data.names import BUILTIN
 from gnomon.errors import NoColumn, UserTypeError, UserValueError, nearest
@@ -19,6 +20,7 @@ def load(
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     resize: tuple[int, int] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Dataset:
     """A built-in data set by its name, or a file (see `gnomon.data.read`).
 
@@ -29,9 +31,12 @@ def load(
     target : str or int, optional
         Column of the labels, by name or place; of a file only.
     columns : sequence of str, optional
-        The columns to take as features; all but the target where left out.
+        The columns to take as features; all but the target where left out. ``a:f`` are those from a to f.
     resize : (int, int), optional
         Height and width to which the images of a folder are brought.
+    kinds : mapping, optional
+        What columns of a file hold, where that shall not be decided by their cells: ``number``, ``number?``
+        (whatever is none is missing), ``text``, ``truth value``, ``date``, or ``left out``.
 
     Returns
     -------
@@ -55,10 +60,13 @@ def load(
         if resize is not None:
             raise UserValueError(f"{name_or_file} has its own size", "resize", "leave it out")
         data = builtin(name_or_file)
+        gone = [name for name, kind in (kinds or {}).items() if kind == "left out" and name in data.columns]
+        if gone and columns is None:
+            columns = [name for name in data.columns if name not in gone]
         return data if columns is None else _choose(data, columns)
     from gnomon.data.readers import read
 
-    return read(located(name_or_file), target=target, columns=columns, resize=resize)
+    return read(located(name_or_file), target=target, columns=columns, resize=resize, kinds=kinds)
 
 
 def located(name_or_file: str | os.PathLike[str]) -> Path:
@@ -91,6 +99,7 @@ def _choose(data: Dataset, columns: Sequence[str]) -> Dataset:
 
     if data.X is None:
         raise NoColumn("the data is not a table and has no columns", data.name, "leave columns out")
+    columns = spread(columns, data.columns, data.name)
     for column in columns:
         if column not in data.columns:
             close = nearest(column, data.columns) or list(data.columns[:6])

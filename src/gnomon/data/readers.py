@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
-from gnomon.data.columns import Chunk, features, labels, place_of
+from gnomon.data.columns import Chunk, features, labels, place_of, spread
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
+from gnomon.data.frames import LEFT_OUT, LENIENT, NUMBER, joined, typed_frame
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
 from gnomon.errors import NoColumn, UserTypeError, UserValueError
@@ -29,6 +30,7 @@ def read(
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     resize: tuple[int, int] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Read a file, or a folder of images.
 
@@ -55,13 +57,17 @@ def read(
     target : str or int, optional
         The column of the labels, by name or by place from 0 (negative from the end).
     columns : sequence of str, optional
-        The columns to take as features; all but the target where left out.
+        The columns to take as features; all but the target where left out. ``a:f`` are those from a to f.
     resize : (int, int), optional
         Height and width to which images of several sizes are brought.
+    kinds : mapping, optional
+        Kinds of columns of a table by name, see `gnomon.data.load`; the others are decided by all of their cells.
 
     Returns
     -------
     Dataset
+        With `X` where every feature is one of numbers, else with `frame`: a column of text, truth values or dates keeps
+        its cells, to be prepared by `gnomon.data.Preparation`.
 
     Raises
     ------
@@ -96,7 +102,7 @@ def read(
         return _read_text(file, source)
     if ending in (".npy", ".npz"):
         return _read_arrays(file, source)
-    return _read_table(open_table(file), source)
+    return _read_table(file, source, dict(kinds or {}))
 
 
 def size_of(resize: Any) -> tuple[int, int] | None:
@@ -219,7 +225,7 @@ def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]
     if columns is None:
         chosen = [column for column in names if column != label]
     else:
-        chosen = [names[place_of(column, names, name, "columns")] for column in columns]
+        chosen = [names[place_of(column, names, name, "columns")] for column in spread(columns, names, name)]
     if label in chosen:
         raise UserValueError(f"{label!r} is both target and feature", name, "leave it out of columns")
     if not chosen:
@@ -227,19 +233,70 @@ def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]
     return label, chosen
 
 
-def _read_table(table: Table, source: dict[str, Any]) -> Dataset:
+def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Dataset:
+    """A table: an array where all features are numbers, else a frame, for which the file is read once more."""
+    table = open_table(file)
     label, chosen = choose(table, source)
+    chosen = _kept(table, chosen, source, kinds)
     labeled = () if label is None else (label,)
     if isinstance(table, JsonLines) and [table.kinds[column] for column in chosen] == ["text"]:
         return _read_sentences(table, label, chosen[0], source)
+    found = None
+    if all(kinds.get(column, NUMBER) == NUMBER for column in chosen):
+        found = _read_numbers(table, chosen, labeled, strict=all(column in kinds for column in chosen))
+        table = open_table(file) if found is None else table
+    if found is None:
+        whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
+        _refuse_unseparated(whole, table)
+        frame = typed_frame(whole, chosen, kinds)
+        y = None if label is None else labels([whole], label)
+        return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame)
+    X, kept = found
+    y = None if label is None else labels(kept, label)
+    return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source)
+
+
+def _refuse_unseparated(whole: Chunk, table: Table) -> None:
+    """Refuse a file of one column each of whose lines has the same number of another separator."""
+    if len(table.columns) > 1 or not isinstance(table, Delimited):
+        return
+    cells = whole.frame.get_column(table.columns[0])
+    for separator in ",;\t|":
+        counts = {table.columns[0].count(separator), *cells.str.count_matches(separator, literal=True).to_list()}
+        if len(counts) == 1 and counts != {0}:
+            what = f"value {cells[0]!r} looks like several fields set apart by {separator!r}"
+            raise UserValueError(what, whole.where(0, table.columns[0]), "use commas, or tabs in a .tsv file")
+
+
+def _kept(table: Table, chosen: list[str], source: dict[str, Any], kinds: Mapping[str, str]) -> list[str]:
+    """The features without those that are left out; a kind of a column that is not there is refused."""
+    for column in (name for name, kind in kinds.items() if kind in (LEFT_OUT, LENIENT)):
+        place_of(column, table.columns, table.name, "drop" if kinds[column] == LEFT_OUT else "numeric")
+    gone = [column for column in chosen if kinds.get(column) == LEFT_OUT]
+    if gone:
+        source["left_out"] = gone
+    kept = [column for column in chosen if column not in gone]
+    if not kept:
+        raise UserValueError("no column is left as a feature", table.name, "give at least one besides the target")
+    return kept
+
+
+def _read_numbers(
+    table: Table, chosen: list[str], labeled: tuple[str, ...], *, strict: bool
+) -> tuple[NDArray[np.float64], list[Chunk]] | None:
+    """The features as one array, and the target's cells; None where a cell is no number, unless it must be one."""
     pieces: list[NDArray[np.float64]] = []
     kept: list[Chunk] = []
     whole = table.whole() if isinstance(table, Delimited) and chosen == table.columns else None
     for part in table.parts(labeled, [*chosen, *labeled]) if whole is None else [whole]:
-        pieces.append(features(part, chosen))
+        try:
+            pieces.append(features(part, chosen))
+        except UserValueError:
+            if strict:
+                raise
+            return None
         kept.append(Chunk(part.name, part.frame.select(labeled), part.word, part.first, part.numbers, typed=part.typed))
-    y = None if label is None else labels(kept, label)
-    return Dataset(table.name, X=_joined(pieces), y=y, columns=tuple(chosen), source=source)
+    return _joined(pieces), kept
 
 
 def _joined(pieces: list[NDArray[np.float64]]) -> NDArray[np.float64]:

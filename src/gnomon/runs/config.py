@@ -66,6 +66,8 @@ DATA_RULES: Mapping[str, Rule] = {
     "split": ("be text", _is_text),
     "levels": ("be a whole number of at least 2", lambda value: _is_whole(value, 2)),
     "resize": ("be [height, width] or null", lambda value: value is None or _is_size(value)),
+    "prepare": ("be an object", lambda value: isinstance(value, dict)),
+    "preparation": ("be an object", lambda value: isinstance(value, dict)),
 }
 """What the facts of a run's data must be, where they are there."""
 
@@ -93,6 +95,10 @@ class DataSpec:
         Grey levels of the images that were fitted to.
     resize : list of int, optional
         Height and width to which images are brought.
+    prepare : mapping, optional
+        How raw columns are prepared, where it was asked for: the fields of a `gnomon.data.Preparation`.
+    preparation : mapping, optional
+        What was learned of the training rows: a `gnomon.data.Prepared`.
 
     Examples
     --------
@@ -111,16 +117,20 @@ class DataSpec:
     split: str = "random"
     levels: int | None = None
     resize: list[int] | None = None
+    prepare: Mapping[str, Any] | None = None
+    preparation: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
         if self.source == ARRAYS:
-            return {"source": ARRAYS} | ({"fingerprint": self.fingerprint} if self.fingerprint else {})
-        late = {name: getattr(self, name) for name in ("features", "whole", "fingerprint", "levels", "resize")}
+            known = {name: getattr(self, name) for name in ("fingerprint", "preparation")}
+            return {"source": ARRAYS} | {name: value for name, value in known.items() if value}
+        late_ones = ("features", "whole", "fingerprint", "levels", "resize", "prepare", "preparation")
+        late = {name: getattr(self, name) for name in late_ones}
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
         if self.split != "random":
             first["split"] = self.split
-        return first | {name: value for name, value in late.items() if value is not None}
+        return first | {name: value for name, value in late.items() if value not in (None, {})}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:

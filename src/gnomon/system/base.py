@@ -19,7 +19,10 @@ from gnomon.contracts import Array, Group, Procedure
 from gnomon.data.batches import Batches
 from gnomon.data.dataset import Dataset, fingerprint
 from gnomon.data.examples import Dense, Examples
+from gnomon.data.frames import needs_preparation
 from gnomon.data.layouts import Layout, Rows
+from gnomon.data.preparation import Preparation
+from gnomon.data.prepared import Prepared
 from gnomon.distributions.arrays import column_names, row_weights, with_names
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
@@ -63,6 +66,8 @@ class System(Seeded, BaseEstimator):
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
     labeled: ClassVar[bool] = False
     """Whether it learns from rows with labels."""
+    scale_dependent: ClassVar[bool] = False
+    """Whether the answer depends on the columns' units, so that a table is scaled unless the user says no."""
     resamples_rows: ClassVar[bool] = False
     """Whether the fit draws rows, deals them into folds or counts them, so that a weight of 2 is not two rows."""
 
@@ -158,13 +163,16 @@ class System(Seeded, BaseEstimator):
         sample_weight: Any = None,
         validation: tuple[Any, Any] | None = None,
         run: str | os.PathLike[str] | RunFolder | None = None,
+        preparation: Prepared | None = None,
     ) -> Self:
         """Fit to data.
 
         Parameters
         ----------
         X : data of the system's domain
-            Of a table (n, d): NumPy, pandas or polars; float32 and float64 keep their dtype. Never modified.
+            Of a table (n, d): NumPy, pandas or polars; float32 and float64 keep their dtype. Never modified. A frame
+            with columns of text, categories or dates is prepared as `gnomon.data.Preparation` says; its columns are
+            not scaled.
         y : array of shape (n,), optional
             Labels, where the system predicts them.
         sample_weight : array of shape (n,), optional
@@ -175,6 +183,10 @@ class System(Seeded, BaseEstimator):
             weights to find.
         run : path, optional
             A new folder for checkpoints, history and the fitted model; ``gnomon.resume`` goes on from it.
+        preparation : Prepared, optional
+            What made X of raw columns, or what shall make it of a frame: kept with the model, so that the verbs take
+            frames of raw columns, found by name. Where it scales, X is scaled here and what comes out is in the
+            columns' own units.
 
         Returns
         -------
@@ -189,9 +201,25 @@ class System(Seeded, BaseEstimator):
         """
         self.check_parameters()
         with self._all_or_nothing():
+            X = self._keep_preparation(X, preparation)
             examples = self.ingest(X, y, sample_weight)
             judges = None if validation is None else self.ingest_validation(validation, examples)
             return self._fit(examples, self._open(run, examples, judges), judges)
+
+    def _keep_preparation(self, X: Any, preparation: Prepared | None) -> Any:
+        """X as numbers; what makes numbers of raw columns is kept."""
+        self.__dict__.pop("preparation_", None)
+        if preparation is None and self.domain.is_table and needs_preparation(X):
+            preparation = Preparation().fit(X, keep_missing=self.domain.allow_missing, indicators=self._predicts())
+        if preparation is None:
+            return X
+        self.preparation_ = preparation
+        return preparation.given(X)
+
+    def _predicts(self) -> bool:
+        """Whether it learns to predict a label or a number, and does not model the columns themselves."""
+        tags = self.__sklearn_tags__()
+        return bool(tags.target_tags.required)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -303,8 +331,13 @@ class System(Seeded, BaseEstimator):
         if changed and group.rank == 0 and run.read_checkpoint() is not None:
             warnings.warn(f"the fit began with other versions ({changed}); it may end differently", stacklevel=2)
         if known is None and group.rank == 0:
-            run.update(data={**run.config["data"], "fingerprint": mark})
+            run.update(data={**run.config["data"], "fingerprint": mark, **self._preparation_facts()})
         return run
+
+    def _preparation_facts(self) -> dict[str, Any]:
+        """What makes numbers of raw columns, as a run keeps it."""
+        preparation: Prepared | None = getattr(self, "preparation_", None)
+        return {} if preparation is None else {"preparation": preparation.to_json()}
 
     # --- data ---------------------------------------------------------------------------------------------------
 
@@ -322,6 +355,9 @@ class System(Seeded, BaseEstimator):
         if not reset:
             check_is_fitted(self)
         domain = self.domain if reset else self.known_domain()
+        preparation: Prepared | None = getattr(self, "preparation_", None)
+        if preparation is not None and not reset:
+            X = preparation.given(X)
         if isinstance(X, Dataset) and not domain.reads_datasets:
             what = f"X is the data set {X.name}, not {domain.noun}"
             raise UserTypeError(what, "X", f"give one of its views: X.view({domain.features!r})")
@@ -330,7 +366,9 @@ class System(Seeded, BaseEstimator):
         columns = domain.columns(X, field)
         if columns is not None:
             self._check_columns(columns, reset)
-        return field.values if isinstance(field, Dense) else field
+        if not isinstance(field, Dense):
+            return field
+        return field.values if preparation is None else preparation.scaled(field.values)
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""
@@ -359,7 +397,7 @@ class System(Seeded, BaseEstimator):
     def log_prob(self, X: Any) -> Array:
         """Exact log probability (or density) of each row in nats, shape (n,)."""
         rows = self._rows(X)
-        return self.model_.log_prob(rows)
+        return self.model_.log_prob(rows) - self._log_units(rows)
 
     @verb
     def anomaly_score(self, X: Any) -> Array:
@@ -390,7 +428,17 @@ class System(Seeded, BaseEstimator):
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:
         """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
         check_is_fitted(self)
-        return self.model_.sample(how_many(n), Noise(seed_of(random_state), "sample"))
+        return self._in_units(self.model_.sample(how_many(n), Noise(seed_of(random_state), "sample")))
+
+    def _log_units(self, rows: Any) -> Any:
+        """What the log density of scaled rows is larger by than that of the rows in their own units."""
+        preparation: Prepared | None = getattr(self, "preparation_", None)
+        return 0.0 if preparation is None else preparation.log_units(rows)
+
+    def _in_units(self, rows: Any) -> Any:
+        """Rows of the model in the columns' own units."""
+        preparation: Prepared | None = getattr(self, "preparation_", None)
+        return rows if preparation is None else preparation.in_units(rows)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Scores with their kind and both errors, by name: the likelihood of the rows, as `density_score` finds it."""
@@ -425,12 +473,14 @@ class System(Seeded, BaseEstimator):
             for name in ("n_features_in_", "feature_names_in_", "classes_")
             if hasattr(self, name)
         }
-        return facts | {"attributes": extra}
+        return facts | {"attributes": extra} | self._preparation_facts()
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the fitted system into a new folder that `gnomon.load` reads; returns its path."""
         check_is_fitted(self)
-        run = RunFolder.create(folder, self._config(MODEL, self.seed_))
+        facts = self._preparation_facts()
+        spec = {"data": DataSpec(ARRAYS, **facts)} if facts else {}
+        run = RunFolder.create(folder, self._config(MODEL, self.seed_, **spec))
         try:
             self._write(run, self.model_, self.outcome_)
         except BaseException:
@@ -449,6 +499,8 @@ class System(Seeded, BaseEstimator):
             model.to(current_context().device)
         for name, value in facts["attributes"].items():
             setattr(self, name, value)
+        if "preparation" in facts:
+            self.preparation_ = Prepared.from_json(facts["preparation"])
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
         self._set_fitted(model, FitResult(facts["steps"], facts["records"]))
         return self

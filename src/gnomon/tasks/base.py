@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,10 +68,15 @@ class Task:
         return str(domain.view)
 
     def read(
-        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """A data set by name or file; a task whose files are no tables of numbers has its own way."""
-        return load_data(name, target=target, columns=columns)
+        """A data set by name or file, see `gnomon.data.load`; a task whose files are no tables has its own way."""
+        return load_data(name, target=target, columns=columns, kinds=kinds)
 
     def adopt(self, data: Dataset) -> Dataset:
         """The data set as the task understands it, before it is split.

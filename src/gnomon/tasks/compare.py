@@ -12,6 +12,8 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
+from gnomon.data.preparation import Preparation
+from gnomon.data.prepared import Prepared
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import seed_of
@@ -21,7 +23,9 @@ from gnomon.system.base import System
 from gnomon.tasks.base import Task
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.fitting import spec_of, task_of
+from gnomon.tasks.fitting import kept, spec_of, task_of
+from gnomon.tasks.preparing import prepare as learn
+from gnomon.tasks.preparing import prepared_whole
 
 __all__ = ["compare"]
 
@@ -38,6 +42,7 @@ def compare(
     split: str = "random",
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
+    prepare: Preparation | None = None,
     out: str | Path | None = None,
 ) -> list[Leaderboard]:
     """Fit systems on the same training rows and score them on the same rows held out.
@@ -55,6 +60,8 @@ def compare(
         How rows are held out; ratings also by "user" and by "time" (of each user one row, of "time:3" three).
     target, columns
         As in `gnomon.data.load`.
+    prepare : Preparation, optional
+        How the columns of a table become numbers, learned from the training rows; as in `gnomon.fit`.
     out : path, optional
         A new folder for the runs, one sub-folder per system.
 
@@ -82,15 +89,18 @@ def compare(
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
-    whole = data if isinstance(data, Dataset) else task_of(made[0]).read(data, target=target, columns=columns)
+    recipe = Preparation() if prepare is None else prepare
+    whole = data
+    if not isinstance(whole, Dataset):
+        whole = task_of(made[0]).read(whole, target=target, columns=columns, kinds=recipe.kinds)
     goals = [_goal(system, task) for system in made]
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
-        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout, split=split)
-    room = _Room(whole, holdout, split, spec, None if out is None else Path(out))
+        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout, split=split, prepare=recipe)
+    room = _Room(whole, holdout, split, spec, recipe, None if out is None else Path(out))
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
-        place = (goal.name, task_of(system).board(system))
+        place = (goal.name, task_of(system).board(system) + room.space(goal, system))
         if place not in boards:
             boards[place] = _Board(goal, system, room)
         boards[place].add(system)
@@ -123,10 +133,14 @@ class _Part:
 class _Room:
     """What all boards share: the data, split once for each task and prepared once for each view."""
 
-    def __init__(self, whole: Dataset, holdout: float, how: str, spec: DataSpec, out: Path | None) -> None:
+    def __init__(
+        self, whole: Dataset, holdout: float, how: str, spec: DataSpec, recipe: Preparation, out: Path | None
+    ) -> None:
         self.whole, self.holdout, self.how, self.spec, self.out = whole, holdout, how, spec, out
+        self.recipe = recipe
+        self._prepared: dict[tuple[Any, ...], Prepared | None] = {}
         self._halves: dict[str, tuple[Dataset, Dataset]] = {}
-        self._parts: dict[tuple[str, str], tuple[_Part, _Part]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[_Part, _Part]] = {}
         self._checked: set[tuple[str, str]] = set()
 
     def check(self, system: System) -> None:
@@ -134,19 +148,42 @@ class _Room:
         first = task_of(system)
         key = (first.name, repr(system.domain))
         if key not in self._checked:
-            first.check(self.whole, system, remedy=REMEDY)
+            first.check(prepared_whole(self.recipe, self.whole, system), system, remedy=REMEDY)
             self._checked.add(key)
 
     def parts(self, system: System) -> tuple[_Part, _Part]:
         """Training and held-out rows for a system."""
-        first = task_of(system)
-        if first.name not in self._halves:
-            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout, how=self.how)
-        key = (first.name, first.view(system.outcomes))
+        first, found = task_of(system), self.preparation(system)
+        key = (first.name, first.view(system.outcomes), *_needs(system))
         if key not in self._parts:
-            train, test = (_Part(half, *first.examples(half, system)) for half in self._halves[first.name])
+            halves = self.halves(first) if found is None else tuple(found.apply(half) for half in self.halves(first))
+            train, test = (_Part(half, *first.examples(half, system)) for half in halves)
             self._parts[key] = train, test
         return self._parts[key]
+
+    def halves(self, first: Task) -> tuple[Dataset, Dataset]:
+        """Training and held-out rows as they were read."""
+        if first.name not in self._halves:
+            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout, how=self.how)
+        return self._halves[first.name]
+
+    def preparation(self, system: System) -> Prepared | None:
+        """What makes of the columns what a system takes, learned from the training rows once for all alike."""
+        first = task_of(system)
+        key = (first.name, first.view(system.outcomes), system.scale_dependent, *_needs(system))
+        if key not in self._prepared:
+            self._prepared[key] = learn(self.recipe, self.halves(first)[0], system)
+        return self._prepared[key]
+
+    def space(self, goal: Task, system: System) -> str:
+        """What tells prepared columns from others, where scores speak of the columns themselves."""
+        found = None if goal.name in ("classify", "regress") else self.preparation(system)
+        return "" if found is None or found.plain else f" {found.names_out}"
+
+
+def _needs(system: System) -> tuple[Any, ...]:
+    """What the prepared columns of a system depend on."""
+    return bool(system.__sklearn_tags__().target_tags.required), getattr(system.domain, "allow_missing", False)
 
 
 @contextmanager
@@ -192,14 +229,15 @@ class _Board:
     def _fit(self, system: System, train: _Part) -> str | None:
         """Fit, into a run where these are kept; the folder of a refused fit is removed."""
         out = self.room.out
+        options = kept(self.room.preparation(system))
         if out is None:
-            system.fit(train.X, train.y)
+            system.fit(train.X, train.y, **options)
             return None
         fresh = not os.path.exists(out)  # unlike Path.exists, false for a name that no file system takes
         config = system._config(FIT, seed_of(system.random_state), data=self.room.spec, devices=1)
         run = RunFolder.create(free_path(out / _name(system)), config)
         try:
-            system.fit(train.X, train.y, run=run)
+            system.fit(train.X, train.y, run=run, **options)
         except UserError:
             if not run.begun:
                 run.discard()  # refused before the first step

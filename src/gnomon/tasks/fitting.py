@@ -7,6 +7,7 @@ data is read again; its fingerprint is taken by the fit.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load as read
+from gnomon.data.preparation import Preparation
+from gnomon.data.prepared import Prepared
 from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
@@ -23,6 +26,8 @@ from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.image_data import other_images
+from gnomon.tasks.preparing import prepare as learn
+from gnomon.tasks.preparing import prepared_whole
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
@@ -54,7 +59,8 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     """
     assert spec.name is not None
     if spec.resize is None:
-        data = goal.read(spec.name, target=spec.target, columns=spec.columns)
+        kinds = Preparation.from_json(spec.prepare).kinds
+        data = goal.read(spec.name, target=spec.target, columns=spec.columns, kinds=kinds)
     else:
         data = read(spec.name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
@@ -67,15 +73,20 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
 def other_data(
     recipe: Mapping[str, Any], name: str, goal: Task, *, target: str | int | None, columns: Sequence[str] | None
 ) -> Dataset:
-    """Data that a fitted model is asked about: the columns it was fitted to, by name and in their order."""
+    """Data that a fitted model is asked about: the columns of its fit, by name, prepared as they were for the fit."""
+    facts = recipe.get("preparation")
+    prepared = None if facts is None else Prepared.from_json(facts)
     if columns is not None:
-        return goal.read(name, target=target, columns=columns)
+        found = goal.read(name, target=target, columns=columns, kinds={} if prepared is None else prepared.kinds)
+        return found if prepared is None else prepared.apply(found)
     images = other_images(recipe, name)
     if images is not None:
         return images
-    fitted = recipe.get("features")
+    fitted = recipe.get("features") if prepared is None else list(prepared.names_in)
     try:
-        return goal.read(name, target=target, columns=fitted)
+        if prepared is None:
+            return goal.read(name, target=target, columns=fitted)
+        return prepared.apply(goal.read(name, target=target, columns=fitted, kinds=prepared.kinds))
     except NoColumn as error:
         listed = ", ".join(map(repr, (fitted or [])[:6])) + (", ..." if len(fitted or []) > 6 else "")
         remedy = f"the fit needs {listed}" + ("" if target is None else f", and the target {target!r}")
@@ -86,7 +97,11 @@ def parts(spec: DataSpec, system: System) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of the data of a system's run."""
     goal = task_of(system)
     data = goal.adopt(dataset_of(spec, goal))
-    return goal.split(data, test=spec.holdout, how=spec.split) if spec.holdout else (data, None)
+    train, held = goal.split(data, test=spec.holdout, how=spec.split) if spec.holdout else (data, None)
+    found: Prepared | None = getattr(system, "preparation_", None)
+    if found is None:
+        return train, held
+    return found.apply(train), None if held is None else found.apply(held)
 
 
 def fit(
@@ -95,6 +110,7 @@ def fit(
     *,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
+    prepare: Preparation | None = None,
     run: str | os.PathLike[str] | None = None,
 ) -> System:
     """Fit a system to data by name or file, prepared as its task says.
@@ -108,6 +124,9 @@ def fit(
         All of its rows are fitted to; `compare` holds some out.
     target, columns
         As in `gnomon.data.load`.
+    prepare : Preparation, optional
+        How the columns of a table become numbers; by default categories are encoded, what is missing is filled, and
+        columns are scaled where the system's answer depends on their units. It is kept with the model.
     run : path, optional
         A new folder for checkpoints, history and the fitted model; where the data has a name, `resume` reads it again.
 
@@ -129,35 +148,49 @@ def fit(
     """
     made: System = make(system) if isinstance(system, str) else system
     goal = task_of(made)
-    whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns)
+    recipe = Preparation() if prepare is None else prepare
+    whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns, kinds=recipe.kinds)
     whole = goal.adopt(whole)
-    X, y = goal.examples(whole, made)
+    found = learn(recipe, whole, made)
+    X, y = goal.examples(whole if found is None else found.apply(whole), made)
     if run is None:
-        return made.fit(X, y)
+        return made.fit(X, y, **kept(found))
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
-        spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0)
+        spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=recipe)
     folder = RunFolder.create(run, made._config(FIT, seed_of(made.random_state), data=spec, devices=1))
-    return _fit_into(made, X, y, folder)
+    return _fit_into(made, X, y, folder, found)
+
+
+def tell(found: Prepared) -> None:
+    """What was done to which column, on standard error."""
+    lines = found.lines()
+    if lines:
+        print("\n".join(lines), file=sys.stderr)
+
+
+def kept(found: Prepared | None) -> dict[str, Any]:
+    """What a fit is told of the preparation of its rows."""
+    return {} if found is None else {"preparation": found}
 
 
 def spec_of(
     data: str | os.PathLike[str], whole: Dataset, *, target: str | int | None, columns: Sequence[str] | None,
-    holdout: float, split: str = "random",
+    holdout: float, split: str = "random", prepare: Preparation | None = None,
 ) -> DataSpec:  # fmt: skip
     """What a run keeps of data that it can read again."""
     name = str(Path(data).resolve()) if Path(data).exists() else str(data)
     chosen = None if columns is None else list(columns)
     return DataSpec(
         NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split,
-        levels=whole.levels, resize=whole.source.get("resize"),
+        levels=whole.levels, resize=whole.source.get("resize"), prepare=None if prepare is None else prepare.to_json(),
     )  # fmt: skip
 
 
-def _fit_into(system: System, X: Any, y: Any, run: RunFolder) -> System:
+def _fit_into(system: System, X: Any, y: Any, run: RunFolder, found: Prepared | None) -> System:
     """A fit into a new folder, which is removed where the data is refused before the first step."""
     try:
-        return system.fit(X, y, run=run)
+        return system.fit(X, y, run=run, **kept(found))
     except UserError:
         if not run.begun:
             run.discard()
@@ -221,20 +254,26 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
         raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
     system = system_of(run.config)
     spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
-    whole = dataset_of(spec, goal)
+    whole, recipe = dataset_of(spec, goal), Preparation.from_json(spec.prepare)
     train, held = goal.adopt(whole), None
     if spec.holdout:
-        goal.check(whole, system)
+        goal.check(prepared_whole(recipe, whole, system), system)
         train, held = goal.split(train, test=spec.holdout, how=spec.split)
+    found = learn(recipe, train, system)
+    raw = train.columns
+    if found is not None:
+        if verbose and group.rank == 0:
+            tell(found)
+        train, held = found.apply(train), None if held is None else found.apply(held)
     X, y = goal.examples(train, system)
     if group.rank == 0 and spec.whole is None:
-        known = replace(spec, features=list(train.columns) or None, whole=whole.fingerprint, levels=train.levels)
+        known = replace(spec, features=list(raw) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())
     options = {"verbose": verbose and group.rank == 0}
     options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
     try:
         with context(**options):
-            system.fit(X, y, run=run)
+            system.fit(X, y, run=run, **kept(found))
     except UserError:
         raise
     except ValueError as error:  # scikit-learn's checks of arrays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon.data.dataset import Dataset
@@ -34,7 +34,12 @@ class Language(Task):
     example_data: ClassVar[str] = "python-reference"
 
     def read(
-        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Dataset:
         """A text by name, or from a .txt file or the texts of a .jsonl file."""
         if name not in BUILTIN:

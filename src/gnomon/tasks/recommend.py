@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,12 @@ class Recommend(Task):
     splits: ClassVar[tuple[str, ...]] = ("random", "user", "time")
 
     def read(
-        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Dataset:
         """Ratings by name, or from a table with a column of users, one of items, and one of ratings.
 

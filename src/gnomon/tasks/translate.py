@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -76,7 +76,12 @@ class Translate(Task):
     example_data: ClassVar[str] = "dates"
 
     def read(
-        self, name: str | os.PathLike[str], *, target: str | int | None = None, columns: Sequence[str] | None = None
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> Dataset:
         """Pairs by name, or from a file with two columns set apart by a tab: source and target.
 

@@ -250,6 +250,7 @@ class PPCA(TransformerMixin, Iterated, FromSums):
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = PPCAModel
     domain = Real(allow_missing=True, largest=1e100)
+    scale_dependent: ClassVar[bool] = True
 
     n_components: Annotated[
         int | None,
@@ -376,10 +377,10 @@ class PPCA(TransformerMixin, Iterated, FromSums):
             raise UserValueError(
                 f"Z must have {self._n_features_out} columns, one per component, got {latent.shape[1]}", "Z"
             )
-        return self.model_.reconstruct(latent)
+        return self._in_units(self.model_.reconstruct(latent))
 
     def impute(self, X: Any) -> Array:
         """X with each missing value replaced by its conditional mean given the observed ones of its row."""
         rows = self._rows(X)
         filled = self.model_.reconstruct(self.model_.latent_mean(rows))
-        return np.where(np.isnan(rows), filled, rows).astype(rows.dtype)
+        return self._in_units(np.where(np.isnan(rows), filled, rows).astype(rows.dtype))

@@ -54,6 +54,7 @@ class _SupportVectors(ComputesInDouble, DrawsNothing, Library):
     ] = 10_000_000
 
     model_class: ClassVar[type] = SVMModel
+    scale_dependent: ClassVar[bool] = True
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"kernel": KernelFunction}
 
     def _made(self, kind: Any, **options: Any) -> SVMModel:

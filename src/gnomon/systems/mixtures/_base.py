@@ -113,9 +113,9 @@ class Mixture(ClusterMixin, Iterated, System):
             f"{self.n_components} components, {distinct} distinct rows: some components stay alike or empty; use fewer"
         )
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit to rows; see `System.fit`."""
-        super().fit(X, None, sample_weight=sample_weight, validation=validation, run=run)
+        super().fit(X, None, **options)
         self.labels_ = self.predict(X)
         return self
 

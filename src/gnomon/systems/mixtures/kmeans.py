@@ -165,6 +165,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
     model_class: ClassVar[type] = KMeansModel
     domain = Real(largest=1e100)
     primary: ClassVar[str] = "squared_distance"
+    scale_dependent: ClassVar[bool] = True
 
     n_clusters: Annotated[int, "[1, inf)", Doc("Clusters, at most the number of rows.")] = 8
     n_init: Annotated[int, "[1, inf)", Doc("Starts (k-means++); the one with the smallest inertia is kept.")] = 10
@@ -195,16 +196,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         options = {name: getattr(self, name) for name in ("n_init", "max_iter", "tol")}
         return OnFirst(lambda problem: _cluster(problem, examples, self.n_clusters, options))
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, validation: Any = None, run: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit to rows; see `System.fit`."""
-        super().fit(X, None, sample_weight=sample_weight, validation=validation, run=run)
+        super().fit(X, None, **options)
         self.labels_ = self.predict(X)
         return self
 
     @property
     def cluster_centers_(self) -> Array:
-        """Means of the clusters."""
-        return self.model_.centers
+        """Means of the clusters, in the columns' own units."""
+        return self._in_units(self.model_.centers)
 
     @property
     def inertia_(self) -> float:

@@ -1,0 +1,230 @@
+"""Learning a preparation from training rows: what each column is, what is left out, and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gnomon.data.column_steps import DAY, PARTS, CategoryStep, DateStep, NumberStep, date_part
+from gnomon.data.columns import Chunk
+from gnomon.data.dataset import Dataset
+from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, frame_of, kind_of_series, of_kind, texts_of
+from gnomon.data.prepared import Prepared
+from gnomon.data.preprocessing import standardization
+from gnomon.errors import NoColumn, UserValueError, nearest
+
+if TYPE_CHECKING:
+    from gnomon.data.preparation import Preparation
+
+__all__ = ["learn"]
+
+FEW = 20
+"""Rows from which on cells that are all different make a name of a row, without a hint in the column's name."""
+FREE = 20
+"""Different levels from which on most rows must be in levels that are not rare; a column is free text otherwise."""
+_ID = re.compile(
+    r"^(unnamed: ?[0-9]+|index|level_0|row(_?names?|_?num(ber)?|_?no)?|nr|no\.?|#|(.*[^a-z])?(uu|gu)?id)$"
+    r"|^id([^a-z].*)?$",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"[a-z](ID|Id)$")
+_UNNAMED = re.compile(r"^column_[0-9]+$")
+
+
+def learn(
+    recipe: Preparation, data: Any, *, keep_missing: bool, scaled: bool, indicators: bool, within: str
+) -> Prepared:
+    """What a recipe learns from training rows; see `gnomon.data.Preparation.fit`."""
+    return _Learner(recipe, data, keep_missing, indicators, within).learn(scaled)
+
+
+def _columns(data: Any) -> tuple[dict[str, Any], str]:
+    """Raw columns by name, series of a frame or slices of a table of numbers, and what the data is called."""
+    if isinstance(data, Dataset) and data.frame is None:
+        X = data.view("table")
+        names = data.columns or tuple(f"column_{i}" for i in range(1, X.shape[1] + 1))
+        return {name: X[:, j] for j, name in enumerate(names)}, data.name
+    frame = frame_of(data.frame if isinstance(data, Dataset) else data)
+    return {column.name: column for column in frame.get_columns()}, getattr(data, "name", "X")
+
+
+class _Learner:
+    """The training rows, with what is asked of their columns."""
+
+    def __init__(self, recipe: Preparation, data: Any, keep_missing: bool, indicators: bool, within: str) -> None:
+        self.recipe, self.data = recipe, data
+        self.keep_missing, self.indicators, self.within = keep_missing, indicators, within
+        self.columns, self.name = _columns(data)
+        self.strict = recipe.encode == "none"
+        self.left_out: dict[str, str] = {}
+        self.headless = all(_UNNAMED.match(column) for column in self.columns)
+
+    def learn(self, scaled: bool) -> Prepared:
+        """The steps, then the scaling of what they give."""
+        self._check_names()
+        steps = [step for column in self.columns if (step := self._step(column)) is not None]
+        if not steps:
+            reasons = "; ".join(f"{column}: {why}" for column, why in list(self.left_out.items())[:4])
+            remedy = "name one with columns, or take one as numeric or categorical"
+            raise UserValueError(f"no column is left as a feature ({reasons})", self.name, remedy)
+        found = Prepared(tuple(steps), self.left_out)
+        if not scaled:
+            return found
+        X = found.apply(self.data).X if isinstance(self.data, Dataset) else found.transform(self.data)
+        measured = np.concatenate([step.measured for step in steps])
+        shift, unit = standardization(X)
+        return replace(found, shift=np.where(measured, shift, 0.0), unit=np.where(measured, unit, 1.0))
+
+    def _rows(self) -> NDArray[np.int64]:
+        """The number of each row in its file."""
+        rows = getattr(self.data, "rows", None)
+        return np.arange(len(self.data)) if rows is None else np.asarray(rows)
+
+    def _check_names(self) -> None:
+        """Refuse options that name a column which is not there."""
+        gone = self.data.source.get("left_out", ()) if isinstance(self.data, Dataset) else ()
+        for option in ("drop", "numeric", "categorical", "id"):
+            for column in getattr(self.recipe, option):
+                if column not in self.columns and column not in gone:
+                    close = nearest(column, list(self.columns)) or list(self.columns)[:6]
+                    remedy = f"did you mean {', '.join(map(repr, close))}?"
+                    raise NoColumn(f"no column {column!r}", f"{self.name}, {option}", remedy)
+
+    def _step(self, column: str) -> Any:
+        """What becomes of a column; None where it is left out."""
+        recipe, cells = self.recipe, self.columns[column]
+        if column in (*recipe.drop, *recipe.id):
+            return self._leave(column, "as asked" if column in recipe.drop else "an id, as asked")
+        if column in recipe.categorical:
+            return self._category(column, texts_of(pl.Series(column, cells)), asked=True)
+        asked = column in recipe.numeric
+        if not isinstance(cells, pl.Series):
+            return self._number(column, cells, LENIENT if asked else NUMBER, asked=asked)
+        kind = LENIENT if asked else kind_of_series(cells, typed=True)
+        if self.strict and kind not in (NUMBER, LENIENT, TRUTH):
+            what = f"the column holds {'dates' if kind.startswith(DATE) else 'text'}, not numbers"
+            where = f"{self.name}, column {column!r}"
+            raise UserValueError(what, where, "leave it out (drop), or have it encoded (encode one-hot)")
+        typed = of_kind(Chunk(self.name, pl.DataFrame([cells]), "row", 0, typed=True), column, kind)
+        if kind == TEXT:
+            return self._category(column, typed)
+        if kind.startswith(DATE):
+            return self._date(column, typed, kind.partition(":")[2])
+        return self._number(column, typed.cast(pl.Float64).to_numpy(), kind, asked=asked)
+
+    # --- numbers ------------------------------------------------------------------------------------------------
+
+    def _number(self, column: str, values: NDArray[Any], kind: str, *, asked: bool) -> NumberStep | None:
+        missing = np.isnan(values)
+        seen = values[~missing] if missing.any() else values
+        if self.strict:
+            return NumberStep(column, kind)
+        if not len(seen):
+            return self._leave(column, "empty in the training rows")
+        low, high = float(seen.min()), float(seen.max())
+        inside = low >= 0 and high <= 1 and (self.within != "binary" or bool(np.isin(seen, (0, 1)).all()))
+        bounded = self.within != "real"
+        if not asked and not (bounded and inside):
+            if low == high and not missing.any():
+                return self._leave(column, f"the same in every training row ({low:.6g})")
+            if not missing.any() and self._names_rows(column, seen):
+                return self._leave(column, "a row number or an id")
+        lacking, fills = bool(missing.any()), not self.keep_missing and self.recipe.missing != "none"
+        step = NumberStep(column, kind, missing=lacking, indicator=lacking and fills and self.indicators)
+        if fills:
+            step = replace(step, value=self._typical(seen, kind))
+        if bounded and not inside:
+            ends = {"low": low, "high": high} if self.within == "unit" else {"above": float(np.median(seen))}
+            step = replace(step, **ends)  # type: ignore[arg-type]
+        return step
+
+    def _typical(self, seen: NDArray[np.float64], kind: str) -> float:
+        """What stands for a missing number."""
+        if self.recipe.missing == "most-frequent" or kind == TRUTH:
+            values, counts = np.unique(seen, return_counts=True)
+            return float(values[counts.argmax()])
+        return float(np.median(seen) if self.recipe.missing == "median" else seen.mean())
+
+    def _names_rows(self, column: str, values: NDArray[np.float64]) -> bool:
+        """Whether whole numbers, all different, count the rows, or are said by the column's name to be ids."""
+        if not (values == np.rint(values)).all() or len(values) < 2:
+            return False
+        hinted = self._hinted(column)
+        if len(values) < FEW and not hinted:
+            return False
+        offset = values - self._rows()
+        if (offset == offset[0]).all():
+            return hinted or offset[0] in (0.0, 1.0)
+        return hinted and len(np.unique(values)) == len(values)
+
+    def _hinted(self, column: str) -> bool:
+        unnamed = not self.headless and _UNNAMED.match(column) is not None
+        return unnamed or bool(_ID.match(column.strip()) or _CAMEL.search(column.strip()))
+
+    def _leave(self, column: str, why: str) -> Any:
+        """Leave a column out; nothing becomes of it."""
+        self.left_out[column] = why
+        return None
+
+    # --- categories ---------------------------------------------------------------------------------------------
+
+    def _category(self, column: str, cells: pl.Series, *, asked: bool = False) -> CategoryStep | None:
+        counts = cells.drop_nulls().value_counts().sort(cells.name) if cells.len() else None
+        if counts is None or counts.is_empty():
+            return self._leave(column, "empty in the training rows")
+        levels, rows = counts.get_column(cells.name).to_list(), counts.get_column("count").to_numpy()
+        observed, missing = int(rows.sum()), cells.null_count() > 0
+        least = 2 if asked else max(2, int(np.ceil(self.recipe.rare * cells.len())))
+        kept = rows >= least
+        if not asked:
+            why = self._no_category(column, levels, rows, kept, observed, missing)
+            if why:
+                return self._leave(column, why)
+        if not kept.any():
+            kept[:] = True  # each in one row: a small table
+        chosen = tuple(level for level, there in zip(levels, kept.tolist(), strict=True) if there)
+        codes = self.recipe.encode == "ordinal"
+        return CategoryStep(column, chosen, other=not kept.all(), missing=missing, codes=codes)
+
+    def _no_category(
+        self, column: str, levels: list[str], rows: NDArray[Any], kept: NDArray[Any], observed: int, missing: bool
+    ) -> str:
+        """Why a column of text is left out; empty where it is not."""
+        remedy = f"to take it as categories: --categorical {column}"
+        if len(levels) == 1 and not missing:
+            return f"the same in every training row ({levels[0][:20]!r})"
+        if len(levels) == observed and observed >= 2 and (observed >= FEW or self._hinted(column)):
+            return f"a different text in every row, an id or free text; {remedy}"
+        if len(levels) > FREE and rows[kept].sum() < observed / 2:
+            return f"{len(levels)} different texts, most of them rare, as free text has; {remedy}"
+        return ""
+
+    # --- dates --------------------------------------------------------------------------------------------------
+
+    def _date(self, column: str, cells: pl.Series, written: str) -> DateStep | None:
+        seen = cells.drop_nulls()
+        if seen.is_empty():
+            return self._leave(column, "empty in the training rows")
+        first: Any = seen.cast(pl.Datetime("us")).cast(pl.Int64).min()
+        if seen.n_unique() == 1 and not cells.null_count():
+            return self._leave(column, "the same in every training row")
+        parts = {part: date_part(seen, part, first) for part in PARTS}
+        varying = tuple(part for part, values in parts.items() if (values != values[0]).any()) or ("days",)
+        if varying == ("hour", "days") and not ((seen.cast(pl.Datetime("us")).cast(pl.Int64) - first) // DAY).any():
+            varying = ("hour",)
+        if self.keep_missing or self.recipe.missing == "none":
+            return self._within(DateStep(column, varying, first, written=written))
+        values = tuple(self._typical(parts[part], DATE) for part in varying)
+        said = self.indicators and cells.null_count() > 0
+        return self._within(DateStep(column, varying, first, values, said, written))
+
+    def _within(self, step: DateStep) -> DateStep | None:
+        """A date has no place among numbers in [0, 1] or zeros and ones."""
+        if self.within == "real":
+            return step
+        return self._leave(step.name, "dates are neither in [0, 1] nor 0 and 1")

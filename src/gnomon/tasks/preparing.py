@@ -1,0 +1,63 @@
+"""Tables as they are, made what a system takes: learned from the training rows, applied to all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.preparation import Preparation
+from gnomon.data.prepared import Prepared
+from gnomon.errors import UserValueError
+from gnomon.system.base import System
+
+__all__ = ["prepare", "prepared_whole"]
+
+
+def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | None:
+    """What makes of the columns of a table what a system takes; None where the data is no table, or of images.
+
+    Parameters
+    ----------
+    recipe : Preparation
+    train : Dataset
+        The training rows, and no other.
+    system : System
+
+    Raises
+    ------
+    UserValueError
+        Options for data that has no columns to prepare, scaling for a system that does not know of it.
+    """
+    table = train.X is not None or train.frame is not None
+    if not table or train.images is not None or not getattr(system.domain, "is_table", False):
+        if recipe != Preparation():
+            option = next(iter(recipe.to_json()))
+            what = f"{system.name} takes {system.domain.noun}, whose columns are not prepared"
+            raise UserValueError(what if table else "this data has no columns to prepare", option, "leave it out")
+        return None
+    if train.preparation is not None:
+        return train.preparation
+    predicts = system.__sklearn_tags__().target_tags.required
+    if recipe.scale == "yes" and not (predicts or system.scale_dependent):
+        what = f"{system.name} models the columns in their own units"
+        raise UserValueError(what, "scale", "leave scale out; what it has standardized itself it says in gnomon info")
+    if recipe.encode == "none" and recipe.scale != "yes":
+        return None if train.frame is None else recipe.fit(train)
+    view = getattr(system.outcomes, "view", "table")
+    within = "real" if predicts or view not in ("unit", "binary") else view
+    return recipe.fit(
+        train, keep_missing=system.domain.allow_missing, scaled=system.scale_dependent, indicators=predicts,
+        within=within,
+    )  # fmt: skip
+
+
+def prepared_whole(recipe: Preparation, whole: Dataset, system: System) -> Dataset:
+    """All rows in a form that can be checked before some are held out; nothing of it is kept."""
+    if whole.X is not None and (system.domain.allow_missing or not np.isnan(np.min(whole.X, initial=0.0))):
+        view: Any = getattr(system.outcomes, "view", "table")
+        if system.__sklearn_tags__().target_tags.required or view not in ("unit", "binary"):
+            return whole
+    found = prepare(recipe, whole, system)
+    return whole if found is None else found.apply(whole)
