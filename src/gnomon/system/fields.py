@@ -62,7 +62,7 @@ class ComparesInSingle(HasDtype):
         Literal["float32", "float64"] | None,
         Doc(
             "None rounds no cell: float32 where it was given, else float64. Thresholds are compared in single "
-            "precision, after every column has been brought to one scale."
+            "precision, in a unit that keeps the column's values apart."
         ),
     ] = None
 

@@ -20,7 +20,7 @@ from gnomon.training.context import current as current_context
 from gnomon.training.one_process import OnFirst
 from gnomon.training.procedure import Problem
 
-__all__ = ["Importances", "Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor"]
+__all__ = ["Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor"]
 
 SEEDS = 1 << 31
 """Seeds that scikit-learn takes from every system of gnomon."""
@@ -83,6 +83,18 @@ class LibraryModel:
             self.estimator.set_params(n_jobs=None)  # what is saved and predicted depends on no thread
         _tell(caught)
         self._content = None
+
+    def rows(self, X: Array) -> Array:
+        """Rows as the estimator takes them."""
+        return X
+
+    def numbers(self, answer: Any) -> Array:
+        """Predicted numbers of a regression as they are given out."""
+        return np.asarray(answer, np.float64)
+
+    def ask_estimator(self, verb: str, X: Array) -> Any:
+        """What a method of the estimator says about rows."""
+        return getattr(self.estimator, verb)(self.rows(X))
 
     def state(self) -> dict[str, Array]:
         """The estimator as an array of bytes; nothing before the fit."""
@@ -155,7 +167,7 @@ class Library(System):
         raise NotImplementedError
 
     def make(self, *_: Any, **arguments: Any) -> LibraryModel:
-        return LibraryModel(self.make_estimator(arguments["n_features"]), self.types)
+        return self.model_class(self.make_estimator(arguments["n_features"]), self.types)
 
     def procedure(self, examples: Any) -> Procedure:
         def fit(problem: Problem) -> None:
@@ -179,7 +191,7 @@ class LibraryClassifier(Library, Classifier):
 
     def class_proba(self, rows: Array) -> Array:
         estimator = self.model_.estimator
-        known = np.asarray(estimator.predict_proba(rows)).astype(rows.dtype, copy=False)
+        known = np.asarray(self.model_.ask_estimator("predict_proba", rows)).astype(rows.dtype, copy=False)
         if known.shape[1] == len(self.classes_):
             return known
         # a class all of whose rows have weight 0 is unknown to the library
@@ -192,15 +204,5 @@ class LibraryRegressor(Library, Regressor):
     """A regression of scikit-learn."""
 
     def predict_rows(self, rows: Array) -> Array:
-        return np.asarray(self.model_.estimator.predict(rows), np.float64)
-
-
-class Importances:
-    """Mixin of trees and of what is made of trees."""
-
-    model_: Any
-
-    @property
-    def feature_importances_(self) -> Array:
-        """Decrease of impurity by column, weighted by rows, over all splits; sums to 1, or all 0 without a split."""
-        return self.model_.estimator.feature_importances_
+        model: LibraryModel = self.model_
+        return model.numbers(model.ask_estimator("predict", rows))

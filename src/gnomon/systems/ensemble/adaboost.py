@@ -12,12 +12,13 @@ from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
-from gnomon.system.library import Importances, LibraryClassifier
+from gnomon.system.library import LibraryClassifier
+from gnomon.system.tree_model import Importances
 
 __all__ = ["AdaBoost"]
 
 
-class AdaBoost(ComparesInSingle, Importances, LibraryClassifier):
+class AdaBoost(Importances, ComparesInSingle, LibraryClassifier):
     r"""AdaBoost of small trees.
 
     For two classes, y = -1 or 1, tree m is fitted to weights w (at first equal, or those of the rows), and
@@ -55,7 +56,7 @@ class AdaBoost(ComparesInSingle, Importances, LibraryClassifier):
         "sklearn.ensemble._weight_boosting.AdaBoostClassifier", "sklearn.tree._classes.DecisionTreeClassifier",
         "sklearn.tree._tree.Tree",
     )  # fmt: skip
-    domain = Real(largest=3e38)
+    domain = Real()
 
     n_trees: Annotated[int, "[1, inf)", Doc("Trees at most.")] = 50
     max_depth: Annotated[int, "[1, inf)", Doc("Depth of each tree; 1 is a stump.")] = 1
@@ -68,13 +69,13 @@ class AdaBoost(ComparesInSingle, Importances, LibraryClassifier):
     def decision_function(self, X: Any) -> Array:
         """Weighted votes over the sum of the weights, (n,) in [-1, 1] for two classes, else (n, n_classes)."""
         rows = self._rows(X)
-        votes = self.model_.estimator.decision_function(rows)
+        votes = self.model_.ask_estimator("decision_function", rows)
         return votes / 2 if votes.ndim == 1 else votes  # the library counts a tree for one class and against the other
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each tree, each of shape (n,)."""
         rows = self._rows(X)
-        for codes in self.model_.estimator.staged_predict(rows):
+        for codes in self.model_.ask_estimator("staged_predict", rows):
             yield self.classes_[codes]
 
     @property

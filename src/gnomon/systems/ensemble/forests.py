@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
-from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import LibraryClassifier, LibraryRegressor
+from gnomon.system.tree_model import Importances
 from gnomon.system.trees import DrawsColumns
 
 __all__ = ["NODES", "Forest", "ForestClassifier", "ForestRegressor"]
@@ -17,11 +18,11 @@ NODES = "sklearn.tree._tree.Tree"
 """What every tree of a saved forest consists of."""
 
 
-class Forest(DrawsColumns, ComparesInSingle, Importances):
+class Forest(Importances, DrawsColumns, ComparesInSingle):
     """Base of the forests."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"out_of_bag": {"bootstrap": True}}
-    domain = Real(largest=3e38)
+    domain = Real()
     estimator_class: ClassVar[Any]
     """Forest of scikit-learn."""
 

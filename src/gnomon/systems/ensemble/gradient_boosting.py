@@ -11,7 +11,8 @@ from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
-from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import LibraryClassifier, LibraryRegressor
+from gnomon.system.tree_model import Importances
 from gnomon.system.trees import AddsTrees
 
 __all__ = ["GradientBoosting", "GradientBoostingRegression"]
@@ -22,7 +23,7 @@ TREES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Boosted(AddsTrees, ComparesInSingle, Importances):
+class _Boosted(Importances, AddsTrees, ComparesInSingle):
     """What both show."""
 
     max_depth: int | None = 3
@@ -41,7 +42,7 @@ class _Boosted(AddsTrees, ComparesInSingle, Importances):
     @property
     def training_losses_(self) -> Array:
         """Loss on the training rows (in the sample, with `row_share`) after each tree, shape (n_trees,)."""
-        return self.model_.estimator.train_score_
+        return self.model_.impurity(self.model_.estimator.train_score_)
 
 
 class GradientBoosting(_Boosted, LibraryClassifier):
@@ -76,7 +77,7 @@ class GradientBoosting(_Boosted, LibraryClassifier):
         f"{LOSS}._loss.CyHalfMultinomialLoss", f"{LOSS}.link.MultinomialLogit", f"{LOSS}.loss.HalfMultinomialLoss",
         f"{LOSS}._loss.CyHalfBinomialLoss", f"{LOSS}.link.LogitLink", f"{LOSS}.loss.HalfBinomialLoss",
     )  # fmt: skip
-    domain = Real(largest=3e38)
+    domain = Real()
 
     def make_estimator(self, n_features: int) -> GradientBoostingClassifier:
         return GradientBoostingClassifier(**self._growth())
@@ -84,12 +85,12 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     def decision_function(self, X: Any) -> Array:
         """Scores F: the log odds of the second class, (n,), or one score per class, (n, n_classes)."""
         rows = self._rows(X)
-        return self.model_.estimator.decision_function(rows)
+        return self.model_.ask_estimator("decision_function", rows)
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each step, each of shape (n,)."""
         rows = self._rows(X)
-        for codes in self.model_.estimator.staged_predict(rows):
+        for codes in self.model_.ask_estimator("staged_predict", rows):
             yield self.classes_[codes]
 
 
@@ -126,7 +127,7 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
         "sklearn.ensemble._gb.GradientBoostingRegressor", "sklearn.dummy.DummyRegressor", *TREES,
         f"{LOSS}._loss.CyHalfSquaredError", f"{LOSS}.link.IdentityLink", f"{LOSS}.loss.HalfSquaredError",
     )  # fmt: skip
-    domain = Real(largest=3e38)
+    domain = Real()
 
     def make_estimator(self, n_features: int) -> GradientBoostingRegressor:
         return GradientBoostingRegressor(**self._growth())
@@ -134,4 +135,4 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each tree, each of shape (n,)."""
         rows = self._rows(X)
-        yield from self.model_.estimator.staged_predict(rows)
+        yield from map(self.model_.numbers, self.model_.ask_estimator("staged_predict", rows))

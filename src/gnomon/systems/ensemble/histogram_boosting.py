@@ -12,6 +12,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import HasDtype
 from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
+from gnomon.system.tree_model import BinnedModel
 from gnomon.system.trees import AddsTrees, SplitsBestFirst
 
 __all__ = ["HistogramBoosting", "HistogramBoostingRegression"]
@@ -25,6 +26,8 @@ BINNED: tuple[str, ...] = (
 
 class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
     """Growth of the trees in scikit-learn's words, and what a fit shows."""
+
+    model_class: ClassVar[type] = BinnedModel
 
     max_leaves: int | None = 31
     min_rows_leaf: int = 20
@@ -63,7 +66,9 @@ class HistogramBoosting(_Binned, LibraryClassifier):
               - \frac{G^2}{H + \lambda} \right]
 
     of the sums G and H of the loss's first and second derivatives, and a leaf takes :math:`-G / (H + \lambda)`; trees
-    grow leaf by leaf. Missing values (NaN) have a bin of their own and go to the side of the larger gain.
+    grow leaf by leaf. Missing values (NaN) have a bin of their own and go to the side of the larger gain; those of a
+    column that had none in the fit go to the side with more rows. A column that is missing throughout is never split
+    on.
 
     Attributes
     ----------
@@ -100,7 +105,7 @@ class HistogramBoosting(_Binned, LibraryClassifier):
     def decision_function(self, X: Any) -> Array:
         """Scores: the log odds of the second class, (n,), or one score per class, (n, n_classes)."""
         rows = self._rows(X)
-        return self.model_.estimator.decision_function(rows)
+        return self.model_.ask_estimator("decision_function", rows)
 
 
 class HistogramBoostingRegression(_Binned, LibraryRegressor):
@@ -141,4 +146,4 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each tree, each of shape (n,)."""
         rows = self._rows(X)
-        yield from self.model_.estimator.staged_predict(rows)
+        yield from map(self.model_.numbers, self.model_.ask_estimator("staged_predict", rows))

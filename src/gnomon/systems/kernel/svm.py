@@ -150,12 +150,12 @@ class SVM(_SupportVectors, Classifier):
         )
 
     def class_codes(self, rows: Array) -> Array:
-        return self.model_.estimator.predict(rows)
+        return self.model_.ask_estimator("predict", rows)
 
     def decision_function(self, X: Any) -> Array:
         """f: positive for the second of two classes, shape (n,); votes with the margins as ties, (n, n_classes)."""
         rows = self._rows(X)
-        return self.model_.estimator.decision_function(rows)
+        return self.model_.ask_estimator("decision_function", rows)
 
 
 class SupportVectorRegression(_SupportVectors, LibraryRegressor):

@@ -11,17 +11,16 @@ from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
-from gnomon.system.library import Importances, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import LibraryClassifier, LibraryRegressor
+from gnomon.system.tree_model import Importances
 from gnomon.system.trees import DrawsColumns, SplitsBestFirst
 
 __all__ = ["DecisionTree", "RegressionTree"]
 
 TREE = "sklearn.tree._tree.Tree"
-SINGLE = Real(allow_missing=True, largest=3e38)
-"""Trees compare in single precision."""
 
 
-class _Tree(SplitsBestFirst, DrawsColumns, ComparesInSingle, Importances):
+class _Tree(Importances, SplitsBestFirst, DrawsColumns, ComparesInSingle):
     """What both trees answer."""
 
     min_rows_split: Annotated[int, "[2, inf)", Doc("Rows that a node must have to be split.")] = 2
@@ -41,7 +40,7 @@ class _Tree(SplitsBestFirst, DrawsColumns, ComparesInSingle, Importances):
     def apply(self, X: Any) -> Array:
         """Number of the leaf that each row falls into, int64 of shape (n,)."""
         rows = self._rows(X)  # type: ignore[attr-defined]
-        return self.model_.estimator.apply(rows)
+        return self.model_.ask_estimator("apply", rows)
 
     @property
     def depth_(self) -> int:
@@ -56,7 +55,7 @@ class _Tree(SplitsBestFirst, DrawsColumns, ComparesInSingle, Importances):
     @property
     def impurity_decrease_(self) -> Array:
         """Per column, the sum over its splits of (n_i / n) (G_i - n_L / n_i G_L - n_R / n_i G_R), not normalized."""
-        return self.model_.estimator.tree_.compute_feature_importances(normalize=False)
+        return self.model_.impurity(self.model_.estimator.tree_.compute_feature_importances(normalize=False))
 
 
 class DecisionTree(_Tree, LibraryClassifier):
@@ -78,8 +77,11 @@ class DecisionTree(_Tree, LibraryClassifier):
 
     Notes
     -----
-    Missing values (NaN) go to the side that lowers the impurity most. Cost O(d n log n) per level. A library-backed
-    system: scikit-learn's DecisionTreeClassifier underneath. Source: Breiman, Friedman, Olshen and Stone (1984).
+    Missing values (NaN) go to the side that lowers the impurity most; those of a column that had none in the fit go to
+    the side with more rows. A column that is missing throughout is never split on. Columns are compared in single
+    precision, in a unit that keeps their values apart. Cost O(d n log n) per level. A
+    library-backed system: scikit-learn's DecisionTreeClassifier underneath. Source: Breiman, Friedman, Olshen and Stone
+    (1984).
 
     Examples
     --------
@@ -89,7 +91,7 @@ class DecisionTree(_Tree, LibraryClassifier):
 
     name: ClassVar[str] = "decision-tree"
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeClassifier", TREE)
-    domain = SINGLE
+    domain = Real(allow_missing=True)
 
     criterion: Annotated[Literal["gini", "entropy"], Doc("The impurity.")] = "gini"
 
@@ -113,7 +115,8 @@ class RegressionTree(_Tree, LibraryRegressor):
 
     Notes
     -----
-    Cost O(d n log n) per level. A library-backed system: scikit-learn's DecisionTreeRegressor underneath.
+    Missing values, and the units of columns and target, as in `DecisionTree`. Cost O(d n log n) per level. A
+    library-backed system: scikit-learn's DecisionTreeRegressor underneath.
     Source: Breiman, Friedman, Olshen and Stone (1984).
 
     Examples
@@ -130,7 +133,7 @@ class RegressionTree(_Tree, LibraryRegressor):
         "dtype": "thresholds are compared in single precision and numbers predicted in double"
     }
     types: ClassVar[tuple[str, ...]] = ("sklearn.tree._classes.DecisionTreeRegressor", TREE)
-    domain = SINGLE
+    domain = Real(allow_missing=True)
 
     criterion: Annotated[
         Literal["squared_error", "absolute_error"],

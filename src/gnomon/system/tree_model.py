@@ -1,0 +1,109 @@
+"""Trees of scikit-learn as models: their columns and targets in units that single precision can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from gnomon.contracts import Array
+from gnomon.system.library import LibraryModel
+from gnomon.system.units import ColumnUnits, TargetUnits
+
+__all__ = ["BinnedModel", "Importances", "TreeModel"]
+
+IN_UNITS = ("min_impurity_decrease", "ccp_alpha")
+"""Parameters of scikit-learn that are a decrease of impurity, in units of the target."""
+
+
+class _Scaled(LibraryModel):
+    """An estimator whose target has been brought to a spread of about 1."""
+
+    target: TargetUnits = TargetUnits()
+
+    def _rows_of(self, X: Array) -> Array:
+        """Settle the units of the columns by the rows of the fit, and apply them."""
+        raise NotImplementedError
+
+    def fit(self, X: Array, y: Array | None, weight: Array, seed: int) -> None:
+        """Fit in these units; see `LibraryModel.fit`."""
+        there = weight > 0
+        assert y is not None
+        X, y, weight = X[there], y[there], weight[there]
+        given = {name: v for name, v in self.estimator.get_params(deep=False).items() if name in IN_UNITS}
+        if not is_classifier(self.estimator):
+            self.target = TargetUnits.of(y)
+            y = self.target.apply(y)
+            power = self.power
+            self.estimator.set_params(**{name: self.target.scaled(v, power) for name, v in given.items()})
+        super().fit(self._rows_of(X), y, weight, seed)
+        self.estimator.set_params(**given)
+
+    @property
+    def power(self) -> int:
+        """Of the target's unit, in an impurity."""
+        return 1 if getattr(self.estimator, "criterion", "") == "absolute_error" else 2
+
+    def impurity(self, value: Array) -> Array:
+        """A decrease of impurity, or a squared error, in the units of the target as it was given."""
+        if is_classifier(self.estimator):
+            return value
+        return np.ldexp(np.asarray(value, np.float64), -self.power * self.target.exponent)
+
+    def numbers(self, answer: Any) -> Array:
+        return self.target.back(answer)
+
+    def state(self) -> dict[str, Array]:
+        """The estimator as an array of bytes, and the units; nothing before the fit."""
+        found = super().state()
+        return found | self.target.state() if found else found
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take over an estimator and its units; one that was saved without any computes as it was fitted."""
+        super().load(state)
+        self.target = TargetUnits.of_state(state)
+
+
+class TreeModel(_Scaled):
+    """Trees that compare in single precision."""
+
+    columns: ColumnUnits | None = None
+
+    def _rows_of(self, X: Array) -> Array:
+        self.columns = ColumnUnits.of(X)
+        return self.columns.apply(X)
+
+    def rows(self, X: Array) -> Array:
+        return X if self.columns is None else self.columns.apply(X)
+
+    def state(self) -> dict[str, Array]:
+        """The estimator as an array of bytes, and the units; nothing before the fit."""
+        found = super().state()
+        return found | self.columns.state() if found and self.columns is not None else found
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take over an estimator and its units."""
+        super().load(state)
+        self.columns = ColumnUnits.of_state(state)
+
+
+class BinnedModel(_Scaled):
+    """Trees on bins, which are cut in double precision; a column that is missing throughout is never split on."""
+
+    def _rows_of(self, X: Array) -> Array:
+        nothing = np.isnan(X).all(axis=0)
+        return np.where(nothing, np.zeros((), X.dtype), X) if nothing.any() else X
+
+
+class Importances:
+    """Mixin of trees and of what is made of trees."""
+
+    model_class: ClassVar[type] = TreeModel
+    model_: Any
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decrease of impurity by column, weighted by rows, over all splits; sums to 1, or all 0 without a split."""
+        return self.model_.estimator.feature_importances_
