@@ -102,7 +102,8 @@ class Preparation:
         ----------
         data : Dataset, pandas or polars frame
             The training rows, and no other.
-        y : ignored
+        y : array of shape (n,), optional
+            A numeric target that the system wants at mean 0 and spread 1; it is scaled where numbers are.
         keep_missing : bool, default False
             Whether the system takes missing numbers: they stay missing.
         scaled : bool, default False
@@ -125,7 +126,8 @@ class Preparation:
         from gnomon.data.learning import learn
 
         scaled = self.scale == "yes" or (self.scale == "auto" and scaled)
-        return learn(self, data, keep_missing=keep_missing, scaled=scaled, indicators=indicators, within=within)
+        found = learn(self, data, keep_missing=keep_missing, scaled=scaled, indicators=indicators, within=within)
+        return found if y is None or not scaled else found.with_target(y)
 
     def to_json(self) -> dict[str, Any]:
         """The fields that are not at their defaults, as JSON values."""

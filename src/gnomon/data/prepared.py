@@ -40,15 +40,15 @@ class Prepared:
     shift, unit : arrays of shape (d,), optional
         Mean and spread of the prepared columns, of those that are 0 and 1 by nature 0 and 1; None: nothing is scaled.
         The system scales, so that what it is given and what it answers stay in the columns' own units.
-    notes : tuple of str
-        What else there is to say.
+    target : (float, float), optional
+        Mean and spread of the target, for a system whose answer depends on the unit of the target.
     """
 
     steps: tuple[Any, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     shift: Floats | None = None
     unit: Floats | None = None
-    notes: tuple[str, ...] = ()
+    target: tuple[float, float] | None = None
 
     @cached_property
     def names_in(self) -> tuple[str, ...]:
@@ -170,6 +170,12 @@ class Prepared:
             return 0.0
         return np.matmul(~np.isnan(X), np.log(self.unit))
 
+    def with_target(self, y: Any) -> Self:
+        """The same, with mean and spread of a numeric target."""
+        values = np.asarray(y, np.float64)
+        spread = float(values.std())
+        return replace(self, target=(float(values.mean()), spread if spread > 0 else 1.0))
+
     def _places(self, columns: Sequence[str], name: str) -> list[int]:
         """Where the raw columns are among these."""
         known = {column: i for i, column in enumerate(columns)}
@@ -204,7 +210,9 @@ class Prepared:
             changed = [name for name, unit in zip(self.names_out, self.unit.tolist(), strict=True) if unit != 1]
             every = "" if len(changed) < len(self.names_out) else "all: "
             found.append(f"scaled to mean 0 and spread 1: {every}{_listed(changed)}")
-        return [*found, *self.notes]
+        if self.target is not None:
+            found.append(f"target scaled too: mean {self.target[0]:.6g}, spread {self.target[1]:.6g}")
+        return found
 
     def _category_lines(self) -> list[str]:
         found: dict[bool, list[str]] = {False: [], True: []}
@@ -234,7 +242,7 @@ class Prepared:
         found: dict[str, Any] = {"steps": [step_to_json(step) for step in self.steps], "left_out": dict(self.left_out)}
         if self.shift is not None and self.unit is not None:
             found |= {"shift": self.shift.tolist(), "unit": self.unit.tolist()}
-        return found | ({"notes": list(self.notes)} if self.notes else {})
+        return found if self.target is None else found | {"target": list(self.target)}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -248,7 +256,8 @@ class Prepared:
         try:
             steps = tuple(step_from_json(step) for step in given["steps"])
             shift, unit = (None if given.get(n) is None else np.array(given[n], np.float64) for n in ("shift", "unit"))
-            found = cls(steps, dict(given.get("left_out", {})), shift, unit, tuple(given.get("notes", ())))
+            target = None if given.get("target") is None else (float(given["target"][0]), float(given["target"][1]))
+            found = cls(steps, dict(given.get("left_out", {})), shift, unit, target)
             widths = {len(found.names_out)} | {len(one) for one in (shift, unit) if one is not None}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = " ".join(str(error).split())[:80]

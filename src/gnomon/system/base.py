@@ -68,6 +68,8 @@ class System(Seeded, BaseEstimator):
     """Whether it learns from rows with labels."""
     scale_dependent: ClassVar[bool] = False
     """Whether the answer depends on the columns' units, so that a table is scaled unless the user says no."""
+    scales_target: ClassVar[bool] = False
+    """Whether the answer depends on the unit of a numeric target too, so that it is scaled with the columns."""
     resamples_rows: ClassVar[bool] = False
     """Whether the fit draws rows, deals them into folds or counts them, so that a weight of 2 is not two rows."""
 

@@ -42,11 +42,13 @@ class Leaderboard:
     data_space: str
     metric: str
     lines: list[Line] = field(default_factory=list)
+    preparations: dict[str, list[str]] = field(default_factory=dict)
+    """What was done to the columns of the table, by system."""
 
     def to_json(self) -> dict[str, Any]:
         """The board as a JSON object."""
         head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
-        return {**head, "lines": [line.to_json() for line in self.lines]}
+        return {**head, "lines": [line.to_json() for line in self.lines], "preparations": self.preparations}
 
     def __str__(self) -> str:
         return _text(self)

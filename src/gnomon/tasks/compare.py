@@ -23,9 +23,10 @@ from gnomon.system.base import System
 from gnomon.tasks.base import Task
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.fitting import kept, spec_of, task_of
+from gnomon.tasks.fitting import kept, spec_of, task_of, tell
 from gnomon.tasks.preparing import prepare as learn
-from gnomon.tasks.preparing import prepared_whole
+from gnomon.tasks.preparing import prepared_whole, refuse_numbers_as_classes
+from gnomon.training.context import current as current_context
 
 __all__ = ["compare"]
 
@@ -94,6 +95,8 @@ def compare(
     if not isinstance(whole, Dataset):
         whole = task_of(made[0]).read(whole, target=target, columns=columns, kinds=recipe.kinds)
     goals = [_goal(system, task) for system in made]
+    for system in made:
+        refuse_numbers_as_classes(whole, system)
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
         spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout, split=split, prepare=recipe)
@@ -104,7 +107,14 @@ def compare(
         if place not in boards:
             boards[place] = _Board(goal, system, room)
         boards[place].add(system)
+    for board in boards.values():
+        board.board.preparations = {_name(one): _lines(room.preparation(one)) for one in board.systems}
     return [board.finish() for board in boards.values()]
+
+
+def _lines(found: Prepared | None) -> list[str]:
+    """What was done to the columns."""
+    return [] if found is None else found.lines()
 
 
 def _goal(system: System, name: str | None) -> Task:
@@ -138,6 +148,8 @@ class _Room:
     ) -> None:
         self.whole, self.holdout, self.how, self.spec, self.out = whole, holdout, how, spec, out
         self.recipe = recipe
+        self.told: list[str] = []
+        """What was said of the columns."""
         self._prepared: dict[tuple[Any, ...], Prepared | None] = {}
         self._halves: dict[str, tuple[Dataset, Dataset]] = {}
         self._parts: dict[tuple[Any, ...], tuple[_Part, _Part]] = {}
@@ -170,9 +182,11 @@ class _Room:
     def preparation(self, system: System) -> Prepared | None:
         """What makes of the columns what a system takes, learned from the training rows once for all alike."""
         first = task_of(system)
-        key = (first.name, first.view(system.outcomes), system.scale_dependent, *_needs(system))
+        key = (first.name, first.view(system.outcomes), system.scale_dependent, system.scales_target, *_needs(system))
         if key not in self._prepared:
-            self._prepared[key] = learn(self.recipe, self.halves(first)[0], system)
+            self._prepared[key] = found = learn(self.recipe, self.halves(first)[0], system)
+            if found is not None and current_context().verbose:
+                tell(found, self.told, f"columns, for {_name(system)}:")
         return self._prepared[key]
 
     def space(self, goal: Task, system: System) -> str:

@@ -162,11 +162,13 @@ def fit(
     return _fit_into(made, X, y, folder, found)
 
 
-def tell(found: Prepared) -> None:
-    """What was done to which column, on standard error."""
-    lines = found.lines()
+def tell(found: Prepared, told: list[str] | None = None, title: str = "columns:") -> None:
+    """What was done to which column, on standard error, without what was told before."""
+    known = [] if told is None else told
+    lines = [line for line in found.lines() if line not in known]
+    known += lines
     if lines:
-        print("\n".join(lines), file=sys.stderr)
+        print("\n  ".join([title, *lines]), file=sys.stderr)
 
 
 def kept(found: Prepared | None) -> dict[str, Any]:

@@ -6,13 +6,46 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.catalog import entries
 from gnomon.data.dataset import Dataset
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.errors import UserValueError
 from gnomon.system.base import System
 
-__all__ = ["prepare", "prepared_whole"]
+__all__ = ["prepare", "prepared_whole", "refuse_numbers_as_classes"]
+
+MOST_NUMBERS, LARGEST_SHARE = 50, 0.2
+"""A target of whole numbers is no label where it has more different ones than this, in more than this share of rows."""
+TWINS = {
+    "svm": "support-vector-regression", "decision-tree": "regression-tree", "adaboost": "gradient-boosting-regression",
+    "gaussian-classifier": "bayesian-regression",
+}  # fmt: skip
+"""Regressions beside classifiers whose names do not say it."""
+
+
+def refuse_numbers_as_classes(data: Dataset, system: System) -> None:
+    """Refuse a numeric target of many values where classes are predicted.
+
+    Raises
+    ------
+    UserValueError
+        How many numbers there are, and the regression that is like the system.
+    """
+    if data.y is None or data.y.dtype.kind not in "iuf" or not system.labeled or "classify" not in system.tasks:
+        return
+    values = np.unique(data.y)
+    whole = data.y.dtype.kind != "f" or bool((values == np.rint(values)).all())
+    if whole and (len(values) <= MOST_NUMBERS or len(values) <= LARGEST_SHARE * len(data.y)):
+        return
+    known = {one.name for one in entries()}
+    twin = next(
+        name for name in (TWINS.get(system.name, ""), f"{system.name}-regression", "linear-regression") if name in known
+    )
+    target = data.source.get("target")
+    called = "the target" if target is None else f"the target {target!r}"
+    what = f"{called} has {len(values)} different numbers, from {values[0]:.6g} to {values[-1]:.6g}: no classes"
+    raise UserValueError(what, data.name, f"predict it with a regression: {twin}")
 
 
 def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | None:
@@ -30,6 +63,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
     UserValueError
         Options for data that has no columns to prepare, scaling for a system that does not know of it.
     """
+    refuse_numbers_as_classes(train, system)
     table = train.X is not None or train.frame is not None
     if not table or train.images is not None or not getattr(system.domain, "is_table", False):
         if recipe != Preparation():
@@ -48,13 +82,14 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
     view = getattr(system.outcomes, "view", "table")
     within = "real" if predicts or view not in ("unit", "binary") else view
     return recipe.fit(
-        train, keep_missing=system.domain.allow_missing, scaled=system.scale_dependent, indicators=predicts,
-        within=within,
+        train, y=train.y if system.scales_target else None, keep_missing=system.domain.allow_missing,
+        scaled=system.scale_dependent, indicators=predicts, within=within,
     )  # fmt: skip
 
 
 def prepared_whole(recipe: Preparation, whole: Dataset, system: System) -> Dataset:
     """All rows in a form that can be checked before some are held out; nothing of it is kept."""
+    refuse_numbers_as_classes(whole, system)
     if whole.X is not None and (system.domain.allow_missing or not np.isnan(np.min(whole.X, initial=0.0))):
         view: Any = getattr(system.outcomes, "view", "table")
         if system.__sklearn_tags__().target_tags.required or view not in ("unit", "binary"):

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.svm import SVC, SVR
 
 from gnomon.contracts import Array
+from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -163,6 +164,9 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + C \sum_i \max(0, |y_i - w^T \phi(x_i) - b| - \epsilon)
 
+    C and epsilon are in units of y. ``gnomon.fit`` and the command line bring columns and target to mean 0 and spread 1
+    first.
+
     Notes
     -----
     Cost between O(n^2 d) and O(n^3 d). A library-backed system: scikit-learn's SVR (libsvm) underneath. Source:
@@ -175,11 +179,27 @@ class SupportVectorRegression(_SupportVectors, LibraryRegressor):
     """
 
     name: ClassVar[str] = "support-vector-regression"
+    scales_target: ClassVar[bool] = True
     types: ClassVar[tuple[str, ...]] = ("sklearn.svm._classes.SVR",)
     domain = Real(largest=1e100)
 
     C: Annotated[float, "(0, inf)", Doc("Price of a deviation beyond epsilon; a row's weight multiplies it.")] = 1.0
     epsilon: Annotated[float, "[0, inf)", Doc("Half the width of the tube, in units of the target.")] = 0.1
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        examples = super().ingest(X, y, sample_weight)
+        shift, unit = self._target_units()
+        return examples.replace(y=(examples.y - shift) / unit) if unit else examples
+
+    def predict_rows(self, rows: Array) -> Array:
+        shift, unit = self._target_units()
+        found = super().predict_rows(rows)
+        return found * unit + shift if unit else found
+
+    def _target_units(self) -> tuple[float, float]:
+        """Mean and spread by which the target is scaled; a spread of 0 where it is not."""
+        prepared = getattr(self, "preparation_", None)
+        return (0.0, 0.0) if prepared is None or prepared.target is None else prepared.target
 
     def make(self, *_: Any, **arguments: Any) -> SVMModel:
         return self._made(SVR, C=self.C, epsilon=self.epsilon, tol=max(self.tol, SMALLEST), max_iter=self.max_iter)
