@@ -79,10 +79,7 @@ class EM(ClosedForm):
     def step(self, state: _State) -> tuple[_State, Info]:
         """One iteration."""
         model = state.problem.model
-        statistics = state.problem.group.sum(_total(model.expect, state.problem.batches))
-        weight = float(statistics["weight"])
-        likelihood = float(statistics["log_likelihood"]) / weight
-        climbed = likelihood + model.log_prior() / weight
+        statistics, likelihood, climbed = _expected(state.problem)
         model.maximize(statistics)
         settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
         state.last, state.iteration = climbed, state.iteration + 1
@@ -100,6 +97,7 @@ class _Several(_State):
 class Restarts(EM):
     """Expectation maximization from each of the model's ``starts`` (states) in turn; the best end is kept.
 
+    An iteration knows the likelihood that it began with, so the model that a start ends with takes one more pass.
     A record also carries the number of its start; its ``objective`` is the best of all starts so far.
 
     Parameters
@@ -124,12 +122,13 @@ class Restarts(EM):
         assert isinstance(state, _Several)
         state, info = super().step(state)
         assert isinstance(state, _Several)
-        reached = {"objective": max(info.monitored, state.highest), "start": state.start}
-        record, model = (info.record or {}) | reached, state.problem.model
+        model = state.problem.model
+        end = _expected(state.problem)[2] if info.done else info.monitored
+        record = (info.record or {}) | {"objective": max(end, state.highest), "start": state.start}
         if not info.done:
             return state, Info(record=record, monitored=info.monitored)
-        if info.monitored > state.highest:
-            state.highest = info.monitored
+        if end > state.highest:
+            state.highest = end
             state.best = {name: np.array(value) for name, value in model.state().items()}
         state.start, state.iteration, state.last = state.start + 1, 0, None
         done = state.start == len(model.starts)
@@ -151,6 +150,14 @@ class Restarts(EM):
         best = {name: np.array(arrays[f"best.{name}"]) for name in names} if facts["highest"] is not None else {}
         highest = -math.inf if facts["highest"] is None else facts["highest"]
         return _Several(problem, begun.iteration, begun.last, facts["start"], highest, best)
+
+
+def _expected(problem: Problem) -> tuple[dict[str, Array], float, float]:
+    """Sums of one pass over all rows, with the model's log-likelihood per row, and this plus the log prior per row."""
+    statistics = problem.group.sum(_total(problem.model.expect, problem.batches))
+    weight = float(statistics["weight"])
+    likelihood = float(statistics["log_likelihood"]) / weight
+    return statistics, likelihood, likelihood + problem.model.log_prior() / weight
 
 
 def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:

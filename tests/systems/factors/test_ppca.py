@@ -331,3 +331,102 @@ def test_the_recorded_likelihood_is_the_models(k, rank):
     X = random.normal(size=(40, rank)) @ random.normal(size=(rank, 6))
     model = PPCA(n_components=k).fit(X)
     assert model.history_["log_likelihood"][-1] == pytest.approx(model.score(X), rel=1e-3)
+
+
+@pytest.mark.spec("REP-004", "BAY-56")
+def test_one_step_of_em_is_the_definition_with_the_new_w():
+    """One regression step from any model, row by row by its definition; then the same density with z ~ N(0, I)."""
+    random, X = np.random.default_rng(4), data(n=30)
+    W, b, noise = random.normal(size=(6, 2)), X.mean(0) + 0.3, 0.7
+    model = PPCAModel(W, b, noise)
+    sums = model.expect(X, np.ones(30))
+    inverse = np.linalg.inv(W.T @ W + noise * np.eye(2))
+    z = (X - b) @ W @ inverse
+    t = np.c_[z, np.ones(30)]
+    second = t.T @ t
+    second[:2, :2] += 30 * noise * inverse
+    new = np.linalg.solve(second, t.T @ X).T
+    squares = 0.0
+    V = new[:, :2]
+    for row, mean in zip(X, z, strict=True):
+        centered, moment = row - new[:, 2], noise * inverse + np.outer(mean, mean)
+        squares += centered @ centered - 2 * mean @ V.T @ centered + np.trace(moment @ V.T @ V)
+    model.regress(sums)
+    np.testing.assert_allclose(model.components, new[:, :2], atol=1e-10)
+    np.testing.assert_allclose(model.mean, new[:, 2], atol=1e-10)
+    assert model.noise_variance == pytest.approx(squares / (30 * 6), rel=1e-10)
+    m = z.mean(0)
+    L = noise * inverse + np.cov(z.T, bias=True)
+    model = PPCAModel(W, b, noise)
+    model.maximize(sums)
+    np.testing.assert_allclose(model.components @ model.components.T, new[:, :2] @ L @ new[:, :2].T, atol=1e-10)
+    np.testing.assert_allclose(model.mean, new[:, 2] + new[:, :2] @ m, atol=1e-10)
+    assert model.noise_variance == pytest.approx(squares / (30 * 6), rel=1e-10)
+
+
+@pytest.mark.spec("REP-004")
+def test_one_step_of_em_with_missing_entries_solves_each_row_of_w_where_its_column_is_observed():
+    random = np.random.default_rng(5)
+    X, weight = data(n=30), random.uniform(0.5, 2.0, 30)
+    X[random.random(X.shape) < 0.3] = np.nan
+    W, b, noise = random.normal(size=(6, 2)), np.nanmean(X, 0) + 0.3, 0.7
+    model = PPCAModel(W, b, noise)
+    sums = model.expect(X, weight)
+    design, target, pairs = np.zeros((6, 3, 3)), np.zeros((6, 3)), []
+    for row, w in zip(X, weight, strict=True):
+        o = ~np.isnan(row)
+        inverse = np.linalg.inv(W[o].T @ W[o] + noise * np.eye(2))
+        t = np.r_[inverse @ W[o].T @ (row[o] - b[o]), 1.0]
+        moment = np.outer(t, t)
+        moment[:2, :2] += noise * inverse
+        pairs.append((w, o, row, t, moment))
+        design[o] += w * moment
+        target[o] += w * row[o, None] * t
+    new = np.linalg.solve(design, target[:, :, None])[:, :, 0]
+    squares = sum(
+        w * (row[j] ** 2 - 2 * row[j] * (new[j] @ t) + new[j] @ moment @ new[j])
+        for w, o, row, t, moment in pairs
+        for j in np.flatnonzero(o)
+    )
+    model.regress(sums)
+    np.testing.assert_allclose(np.c_[model.components, model.mean], new, atol=1e-10)
+    assert model.noise_variance == pytest.approx(squares / (weight[:, None] * ~np.isnan(X)).sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("k", [5, 6])
+@pytest.mark.parametrize("hole", [False, True])
+def test_rows_in_a_subspace_have_their_own_spread_from_every_seed(k, hole):
+    """HB-18: six spectra of 80 points, one value of them missing or none; the notice is given once."""
+    X = np.random.default_rng(0).random((6, 80))
+    own = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    if hole:
+        X[0, 0] = np.nan
+    for seed in range(2):
+        with pytest.warns(UserWarning, match="the rows lie in the fitted subspace") as notices:
+            model = PPCA(n_components=k, method="em", random_state=seed).fit(X)
+        assert len(notices) == 1
+        fitted = np.linalg.eigvalsh(model.get_covariance())[::-1]
+        np.testing.assert_allclose(fitted[:6], own[:6], rtol=0.02 if hole else 1e-6, atol=1e-9)
+
+
+def test_three_points_on_a_line_by_every_solver():
+    """HB-19: variances 4/3 and 0; with tol=0 hundreds of iterations give one notice."""
+    X = np.array([[2, 0], [0, 2], [1, 1.0]], dtype=np.float32)
+    for parameters in ({"method": "closed"}, *({"method": "em", "tol": 0.0, "random_state": s} for s in range(3))):
+        with pytest.warns(UserWarning, match="the rows lie in the fitted subspace") as notices:
+            model = PPCA(n_components=1, **parameters).fit(X)
+        assert len(notices) == 1
+        np.testing.assert_allclose(np.linalg.eigvalsh(model.get_covariance()), [0, 4 / 3], atol=1e-6)
+
+
+def test_the_density_keeps_its_digits_where_the_noise_is_small():
+    import mpmath
+
+    model = PPCAModel(np.array([[1.0], [1.0], [2.0]]), np.zeros(3), 1e-13)
+    x = np.array([[1.0, 1.0 + 3e-7, 2.0]])
+    with mpmath.workdps(60):
+        W = mpmath.matrix([1, 1, 2])
+        C = W * W.T + mpmath.mpf(1e-13) * mpmath.eye(3)
+        r = mpmath.matrix(x[0].tolist())
+        right = -(3 * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(C)) + (r.T * C**-1 * r)[0]) / 2
+    assert model.log_prob(x)[0] == pytest.approx(float(right), rel=1e-8)

@@ -280,6 +280,19 @@ def test_more_starts_never_end_lower_and_keep_every_contract():
     check_system(GaussianMixture(n_components=2, n_init=3, max_iter=6, random_state=0), processes=False)
 
 
+@pytest.mark.parametrize("form", ["full", "tied", "diag", "spherical"])
+def test_the_best_end_of_all_starts_is_kept(form):
+    """HB-12: the end, not what the last iteration began with; after any number of iterations."""
+    X = np.random.default_rng(0).normal(size=(240, 4))
+    for iterations in (1, 2):
+        for seed in range(6):
+            options = {"n_components": 4, "covariance": form, "max_iter": iterations, "random_state": seed}
+            ends = [GaussianMixture(n_init=n, **options).fit(X) for n in (1, 2, 6)]
+            scores = [end.score(X) for end in ends]
+            assert scores == sorted(scores)
+            assert ends[-1].history_["objective"][-1] == pytest.approx(scores[-1], abs=1e-9)
+
+
 def test_many_rows_start_from_some_of_them(monkeypatch):
     from gnomon.systems.mixtures import gaussian_mixture
 

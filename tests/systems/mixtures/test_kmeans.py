@@ -104,6 +104,16 @@ def test_the_best_of_all_partitions_of_eight_rows(k, seed):
     assert fitted.inertia_ == pytest.approx(smallest, rel=1e-10)
 
 
+def test_the_best_end_of_all_starts_is_kept():
+    """HB-12: of the centers as they are kept, after any number of iterations."""
+    for seed in range(8):
+        X = np.random.default_rng(seed).normal(size=(60, 3))
+        for iterations in (1, 2):
+            options = {"n_clusters": 5, "max_iter": iterations, "random_state": seed}
+            ends = [KMeans(n_init=n, **options).fit(X).inertia_ for n in (1, 2, 3, 5, 8)]
+            assert ends == sorted(ends, reverse=True)
+
+
 def test_verbs_by_hand():
     model = KMeans(n_clusters=2, random_state=0).fit([[0.0, 0.0], [0.0, 2.0], [9.0, 0.0], [9.0, 4.0]])
     order = np.argsort(model.cluster_centers_[:, 0])

@@ -19,6 +19,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.fields import Iterated
 from gnomon.system.from_sums import FromSums
 from gnomon.training.em import EM, ClosedForm
+from gnomon.training.group import current as current_group
 
 __all__ = ["PPCA", "PPCAModel"]
 
@@ -48,6 +49,7 @@ class PPCAModel:
         self.mean = np.array(mean, dtype=np.float64)
         self.noise_variance = float(noise_variance)
         self.pivot = self.mean.copy()
+        self.held = False
         self.sums: dict[str, Array] | None = None
 
     @property
@@ -78,7 +80,8 @@ class PPCAModel:
         """Posterior means (n, k), covariances (n or 1, k, k), log densities (n,), and x - mean with 0 where missing.
 
         A missing value is left out of every sum, which conditions the Gaussian on the observed ones exactly:
-        M_i = W_o^T W_o + s I, log|C_o| = (|o| - k) log s + log|M_i|, and r^T C_o^-1 r = (r^T r - r^T W_o z) / s.
+        M_i = W_o^T W_o + s I, log|C_o| = (|o| - k) log s + log|M_i|, and r^T C_o^-1 r = |r - W_o z|^2 / s + z^T z, a
+        sum that keeps its digits where s is small, as r^T r - r^T W_o z does not.
         """
         W, s = self.components, self.noise_variance
         k = W.shape[1]
@@ -95,7 +98,8 @@ class PPCAModel:
         field = np.matmul(residual, W)
         inverse = np.linalg.inv(precision)
         z = np.matmul(inverse, field[:, :, None])[:, :, 0]
-        quadratic = ((residual * residual).sum(1) - (field * z).sum(1)) / s
+        rest = np.where(observed, residual - np.matmul(z, W.T), 0.0)
+        quadratic = (rest * rest).sum(1) / s + (z * z).sum(1)
         determinant = np.linalg.slogdet(precision)[1] + (counts - k) * math.log(s)
         log_prob = -0.5 * (counts * math.log(2 * math.pi) + determinant + quadratic)
         return z, s * inverse, log_prob, residual
@@ -125,6 +129,12 @@ class PPCAModel:
             (n, d), like=self.mean
         )
 
+    def _set_noise(self, variance: float, scale: float) -> None:
+        """Take the variance, or a small share of the scale where the rows lie in the subspace exactly."""
+        floor = FLOOR * scale if scale > 0 else FLOOR
+        self.held = not variance > floor
+        self.noise_variance = floor if self.held else variance
+
     # --- closed form --------------------------------------------------------------------------------------------
 
     def moments(self, x: Array, weight: Array) -> dict[str, Array]:
@@ -143,7 +153,7 @@ class PPCAModel:
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         d, k = self.components.shape
         rest = values[k:] if k < d else values[-1:]
-        self.noise_variance = _floored(float(rest.mean()), float(values[0]))
+        self._set_noise(float(rest.mean()), float(values[0]))
         self.components = vectors[:, :k] * np.sqrt(np.maximum(values[:k] - self.noise_variance, 0.0))
         self.mean = self.pivot + shift
         self.canonicalize()
@@ -162,11 +172,9 @@ class PPCAModel:
         centered = np.where(observed, centered, 0.0)
         t = np.concatenate([z, np.ones((n, 1))], axis=1)
         weighted = t * weight[:, None]
+        second = np.matmul(weighted.T, t)
+        second[:k, :k] += weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
         if observed.all():
-            second = np.matmul(weighted.T, t)
-            second[:k, :k] += (
-                weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
-            )
             design, counts = np.broadcast_to(second, (x.shape[1], k + 1, k + 1)), np.full(x.shape[1], weight.sum())
         else:
             outer = t[:, :, None] * t[:, None, :]
@@ -177,6 +185,7 @@ class PPCAModel:
         return {
             "weight": weight.sum(),
             "log_likelihood": np.matmul(weight, log_prob),
+            "latent": second,
             "design": design,
             "target": np.matmul(centered.T, weighted),
             "square": np.matmul(weight, centered * centered),
@@ -184,13 +193,27 @@ class PPCAModel:
         }
 
     def maximize(self, statistics: dict[str, Array]) -> None:
+        """The regressions of `regress`, then the latent variables brought back to mean 0 and covariance I.
+
+        Parameter-expanded EM (Liu, Rubin and Wu 1998): the model with z ~ N(m, L) has the same likelihood, its M step
+        takes m and L from the posteriors, and W L^(1/2), mean + W m say the same with z ~ N(0, I). Without it the
+        length of W hardly moves where the noise is small, and not at all where the rows lie in the subspace.
+        """
+        self.regress(statistics)
+        latent, k = statistics["latent"] / statistics["weight"], self.components.shape[1]
+        shift = latent[:k, k]
+        spread = latent[:k, :k] - np.outer(shift, shift)
+        self.mean = self.mean + np.matmul(self.components, shift)
+        self.components = np.matmul(self.components, np.linalg.cholesky((spread + spread.T) / 2))
+
+    def regress(self, statistics: dict[str, Array]) -> None:
         """Row-wise regressions, then the noise variance over the observed entries, with the new W and mean."""
         design, target = statistics["design"], statistics["target"]
         solution = np.linalg.solve(design, target[:, :, None])[:, :, 0]
         explained = np.einsum("jk,jk->j", solution, 2 * target - np.einsum("jkl,jl->jk", design, solution))
         total = float(statistics["counts"].sum())
         scale = float(statistics["square"].sum()) / total
-        self.noise_variance = _floored(float((statistics["square"] - explained).sum()) / total, scale)
+        self._set_noise(float((statistics["square"] - explained).sum()) / total, scale)
         self.components, self.mean = solution[:, :-1].copy(), self.pivot + solution[:, -1]
 
     def log_prior(self) -> float:
@@ -205,16 +228,15 @@ class PPCAModel:
         self.components = rotated * np.where(largest < 0, -1.0, 1.0)
 
 
-def _floored(variance: float, scale: float) -> float:
-    """The variance, or a small share of the scale where the data lie in the subspace exactly."""
-    floor = FLOOR * scale if scale > 0 else FLOOR
-    if variance > floor:
-        return variance
+def _tell(model: PPCAModel) -> None:
+    """Say once of a fit that the noise is at its floor."""
+    if not model.held or current_group().rank:
+        return
     warnings.warn(
-        f"the rows lie in the fitted subspace: noise variance set to {floor:.3g}; use fewer components for a density",
-        UserWarning, stacklevel=2,
+        f"the rows lie in the fitted subspace: noise variance set to {model.noise_variance:.3g}; use fewer components "
+        "for a density",
+        UserWarning, stacklevel=4,
     )  # fmt: skip
-    return floor
 
 
 class PPCA(TransformerMixin, Iterated, FromSums):
@@ -233,7 +255,8 @@ class PPCA(TransformerMixin, Iterated, FromSums):
 
     Notes
     -----
-    Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3.
+    Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3; EM
+    with expanded parameters: Liu, Rubin and Wu (1998).
 
     Examples
     --------
@@ -326,7 +349,7 @@ class PPCA(TransformerMixin, Iterated, FromSums):
         model.pivot = (np.where(observed, X, 0.0) * weight).sum(0) / counts
         model.mean = model.pivot.copy()
         spread = (np.where(observed, X - model.pivot, 0.0) ** 2 * weight).sum(0) / counts
-        model.noise_variance = _floored(float(spread.mean()), float(np.abs(model.pivot).max()) or 1.0)
+        model.noise_variance = float(spread.mean()) or FLOOR * (float(np.abs(model.pivot).max()) or 1.0)
         if not self.arguments_["closed"]:
             scale = math.sqrt(model.noise_variance)
             model.components = scale * noise.normal(model.components.shape, like=model.mean)
@@ -339,6 +362,12 @@ class PPCA(TransformerMixin, Iterated, FromSums):
 
     def finish(self, model: PPCAModel) -> None:
         model.canonicalize()
+        _tell(model)
+
+    def solve(self, model: PPCAModel, sums: Any, examples: Examples, n: int) -> dict[str, float]:
+        record = super().solve(model, sums, examples, n)
+        _tell(model)
+        return record
 
     @property
     def components_(self) -> Array:

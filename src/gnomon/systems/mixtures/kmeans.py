@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from itertools import count
 from typing import Annotated, Any, ClassVar, Self
 
 import numba
@@ -13,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.cluster import KMeans as Library
 from sklearn.metrics import euclidean_distances
 
-from gnomon.contracts import Array, Procedure
+from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
@@ -82,21 +81,28 @@ class KMeansModel:
         return squared_from(x, self.centers, self.nearest(x))
 
 
-def _cluster(problem: Problem, examples: Examples, n_clusters: int, options: Mapping[str, Any]) -> dict[str, float]:
-    """scikit-learn's fit, which asks for the seeds of each start; its centers into the model."""
-    X, weight, start = examples.X, examples.weight.astype(np.float64), count()
+def _cluster(
+    problem: Problem, examples: Examples, n_clusters: int, n_init: int, options: Mapping[str, Any]
+) -> dict[str, float]:
+    """scikit-learn's fit from each start; the centers with the smallest inertia, as the model holds them, are kept."""
+    X, weight = examples.X, examples.weight.astype(np.float64)
+    fits = (_from(problem.noise.child("seeds").at(i), X, weight, n_clusters, options) for i in range(n_init))
+    ends = ((float(np.matmul(weight, squared_from(X, end, KMeansModel(end).nearest(X)))), end) for end in fits)
+    inertia, problem.model.centers = min(ends, key=lambda end: end[0])
+    return {"inertia": inertia}
+
+
+def _from(noise: Noise, X: Array, weight: Array, n_clusters: int, options: Mapping[str, Any]) -> Array:
+    """Centers of one start; scikit-learn asks for its seeds."""
 
     def seeds(X: Array, n_clusters: int, random_state: Any) -> Array:
-        noise = problem.noise.child("seeds").at(next(start))
         return X[far_apart(X.astype(np.float64, copy=False), weight, n_clusters, noise)]
 
-    library = Library(n_clusters, init=seeds, random_state=0, **options)
+    library = Library(n_clusters, init=seeds, n_init=1, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fewer distinct rows than clusters the system itself tells
-        library.fit(X, sample_weight=examples.weight)
-    model = problem.model
-    model.centers = _means(X, weight, library.labels_, library.cluster_centers_)
-    return {"inertia": float(np.matmul(weight, model.squared_distance(X)))}
+        library.fit(X, sample_weight=weight.astype(X.dtype, copy=False))
+    return _means(X, weight, library.labels_, library.cluster_centers_)
 
 
 def _means(X: Array, weight: Array, labels: Array, centers: Array) -> Array:
@@ -193,8 +199,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Sy
         return KMeansModel(np.zeros((self.n_clusters, n_features), dtype))
 
     def procedure(self, examples: Any) -> Procedure:
-        options = {name: getattr(self, name) for name in ("n_init", "max_iter", "tol")}
-        return OnFirst(lambda problem: _cluster(problem, examples, self.n_clusters, options))
+        options = {name: getattr(self, name) for name in ("max_iter", "tol")}
+        return OnFirst(lambda problem: _cluster(problem, examples, self.n_clusters, self.n_init, options))
 
     def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit to rows; see `System.fit`."""
