@@ -186,14 +186,12 @@ def _dates(part: Chunk, column: str, written: str) -> pl.Series:
         raise UserValueError("the column must hold dates, as in the fit", where, "write them as YYYY-MM-DD")
     cells = cells.str.strip_chars()
     cells = cells.set(cells.is_in(list(MISSING)).fill_null(False), None)
-    found = _parsed(cells, written or "%Y-%m-%d")
-    if not written:
-        for one in _FORMATS[1:7]:
-            found = found.fill_null(_parsed(cells, one))
+    written = written or _format(cells.drop_nulls()) or _FORMATS[0]
+    found = _parsed(cells, written)
     wrong = found.is_null() & cells.is_not_null()
     if wrong.any():
         row = int(wrong.arg_max() or 0)
-        what = f"value {cells[row]!r} must be a date written as {written or '%Y-%m-%d'}"
+        what = f"value {cells[row]!r} must be a date written as {written}"
         raise UserValueError(what, part.where(row, column), "write it as the fit had it, or leave the field empty")
     return found.alias(column)
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gnomon.data.column_steps import DAY, PARTS, CategoryStep, DateStep, NumberStep, date_part
+from gnomon.data.column_steps import PARTS, CategoryStep, DateStep, NumberStep, date_part
 from gnomon.data.columns import Chunk
 from gnomon.data.dataset import Dataset
 from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, frame_of, kind_of_series, of_kind, texts_of
@@ -26,7 +26,8 @@ __all__ = ["learn"]
 FEW = 20
 """Rows from which on cells that are all different make a name of a row, without a hint in the column's name."""
 FREE = 20
-"""Different levels from which on most rows must be in levels that are not rare; a column is free text otherwise."""
+"""Different levels from which on most rows must be in levels that are not rare, and a level must have five rows on
+average; a column is free text otherwise."""
 _ID = re.compile(
     r"^(unnamed: ?[0-9]+|index|level_0|row(_?names?|_?num(ber)?|_?no)?|nr|no\.?|#|(.*[^a-z])?(uu|gu)?id)$"
     r"|^id([^a-z].*)?$",
@@ -50,7 +51,7 @@ def _columns(data: Any) -> tuple[dict[str, Any], str]:
         names = data.columns or tuple(f"column_{i}" for i in range(1, X.shape[1] + 1))
         return {name: X[:, j] for j, name in enumerate(names)}, data.name
     frame = frame_of(data.frame if isinstance(data, Dataset) else data)
-    return {column.name: column for column in frame.get_columns()}, getattr(data, "name", "X")
+    return {column.name: column for column in frame.get_columns()}, data.name if isinstance(data, Dataset) else "X"
 
 
 class _Learner:
@@ -82,8 +83,8 @@ class _Learner:
 
     def _rows(self) -> NDArray[np.int64]:
         """The number of each row in its file."""
-        rows = getattr(self.data, "rows", None)
-        return np.arange(len(self.data)) if rows is None else np.asarray(rows)
+        rows = self.data.rows if isinstance(self.data, Dataset) else None
+        return np.arange(len(self.data)) if rows is None else rows
 
     def _check_names(self) -> None:
         """Refuse options that name a column which is not there."""
@@ -114,7 +115,8 @@ class _Learner:
         if kind == TEXT:
             return self._category(column, typed)
         if kind.startswith(DATE):
-            return self._date(column, typed, kind.partition(":")[2])
+            known = self.data.source.get("dates", {}) if isinstance(self.data, Dataset) else {}
+            return self._date(column, typed, known.get(column, "") or kind.partition(":")[2])
         return self._number(column, typed.cast(pl.Float64).to_numpy(), kind, asked=asked)
 
     # --- numbers ------------------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ class _Learner:
             return f"the same in every training row ({levels[0][:20]!r})"
         if len(levels) == observed and observed >= 2 and (observed >= FEW or self._hinted(column)):
             return f"a different text in every row, an id or free text; {remedy}"
-        if len(levels) > FREE and rows[kept].sum() < observed / 2:
+        if len(levels) > FREE and (rows[kept].sum() < observed / 2 or len(levels) > observed / 5):
             return f"{len(levels)} different texts, most of them rare, as free text has; {remedy}"
         return ""
 
@@ -215,7 +217,7 @@ class _Learner:
             return self._leave(column, "the same in every training row")
         parts = {part: date_part(seen, part, first) for part in PARTS}
         varying = tuple(part for part, values in parts.items() if (values != values[0]).any()) or ("days",)
-        if varying == ("hour", "days") and not ((seen.cast(pl.Datetime("us")).cast(pl.Int64) - first) // DAY).any():
+        if varying == ("hour", "days") and (seen.dt.date() == seen[0].date()).all():
             varying = ("hour",)
         if self.keep_missing or self.recipe.missing == "none":
             return self._within(DateStep(column, varying, first, written=written))

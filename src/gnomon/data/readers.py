@@ -14,7 +14,7 @@ from gnomon.data import arrays, sources
 from gnomon.data.columns import Chunk, features, labels, place_of, spread
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
-from gnomon.data.frames import LEFT_OUT, LENIENT, NUMBER, joined, typed_frame
+from gnomon.data.frames import DATE, LEFT_OUT, LENIENT, NUMBER, joined, kind_of_series, typed_frame
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
 from gnomon.errors import NoColumn, UserTypeError, UserValueError
@@ -248,7 +248,12 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
     if found is None:
         whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
         _refuse_unseparated(whole, table)
-        frame = typed_frame(whole, chosen, kinds)
+        decided = {column: kind_of_series(whole.frame.get_column(column), typed=whole.typed) for column in chosen}
+        decided |= {column: kind for column, kind in kinds.items() if column in chosen}
+        frame = typed_frame(whole, chosen, decided)
+        dates = {column: kind.partition(":")[2] for column, kind in decided.items() if kind.startswith(f"{DATE}:")}
+        if dates:
+            source["dates"] = dates
         y = None if label is None else labels([whole], label)
         return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame)
     X, kept = found
