@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 __all__ = [
-    "FULL", "abandon_stdout", "dump", "leave", "note", "number", "scores", "show_warning", "strict", "table",
-    "tolerate_any_terminal", "width", "write",
+    "FULL", "abandon_stdout", "dump", "leave", "note", "number", "readable", "scores", "show_warning", "strict",
+    "table", "tolerate_any_terminal", "width", "write",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -79,10 +79,24 @@ def strict(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): strict(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
-        return strict(value.tolist())
+        return strict(readable(value).tolist())
     if isinstance(value, Iterable):
         return [strict(item) for item in value]
     return str(value)
+
+
+def readable(array: Any) -> Any:
+    """An array (or number) of float32 or float16 as float64 of the shortest text that says which number it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.float32(0.1).tolist(), readable(np.float32(0.1)).tolist()
+    (0.10000000149011612, 0.1)
+    """
+    if getattr(array.dtype, "kind", "") != "f" or array.dtype.itemsize >= 8:
+        return array
+    return array.astype(str).astype("float64")
 
 
 def width(text: str) -> int:

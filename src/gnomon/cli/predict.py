@@ -1,16 +1,16 @@
-"""``gnomon predict RUN DATA``: labels, numbers or clusters of rows."""
+"""``gnomon predict RUN DATA``: labels, numbers or clusters of rows, with their probabilities or spread."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fit import column_names
-from gnomon.cli.write import write_rows
-from gnomon.errors import UserValueError
-from gnomon.runs.folder import RunFolder
+from gnomon.cli.fitted import KEEP, Asked, ask, having, kept, lacks
+from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
+from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["command"]
 
@@ -19,28 +19,85 @@ __all__ = ["command"]
 @click.argument("run")
 @click.argument("data")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
+@click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components instead of the likeliest.")
-@click.option("--out", metavar="FILE", help="A new .csv or .npy file; standard output by default.")
+@click.option("--std", is_flag=True, help="The standard deviation of each number too, noise included.")
+@click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(run: str, data: str, columns: str | None, proba: bool, out: str | None, as_json: bool) -> None:
+def command(
+    run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, out: str | None, as_json: bool
+) -> None:
     """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
-    Columns are found by their names; other columns of DATA, such as known labels, are left out.
+    DATA is a built-in set, a file, a folder of images or a single image. Columns are found by their names; other
+    columns of DATA, such as known labels, are left out.
     """
-    recipe = RunFolder.open(run).config.get("data", {})
+    check_out(out, TABLES)
     from gnomon.system.saving import load
-    from gnomon.tasks.fitting import other_data, task_of
 
     system = load(run)
-    verb = "predict_proba" if proba else "predict"
-    if not hasattr(system, verb):
-        raise UserValueError(f"{system.name} does not predict", run, f"gnomon info {system.name} shows what it can do")
-    chosen = other_data(recipe, data, task_of(system), target=None, columns=column_names(columns))
-    found = getattr(system, verb)(task_of(system).examples(chosen, system, answers=False)[0])
-    header = _header(system, found, proba)
+    _check(system, run, proba, std)
+    asked = ask(run, data, system, columns=columns)
+    found, spread = _answers(asked, proba, std)
+    header, rows = _header(system, found, proba), found
+    answers = as_columns(found, header)
+    if spread is not None:
+        names = ["std"] if spread.ndim == 1 else [f"std_{j}" for j in range(1, spread.shape[1] + 1)]
+        answers |= as_columns(spread, names)
+        rows = None
+    first = kept(data, keep, len(found))
+    table = beside(first, answers)
     if out is not None:
-        write_rows(out, found, header)
-    _show(found, header, out, as_json)
+        write_table(out, table, None if first else rows)
+    if as_json:
+        shown: dict[str, Any] = {"columns": header, "predictions": found} | ({"std": spread} if std else {})
+        output.dump({"n": len(found), "out": out} if out else shown | ({"kept": first} if first else {}))
+    elif out:
+        output.note(f"{len(found)} predictions are in {out}")
+    else:
+        write_table(None, table)
+
+
+def _check(system: Any, run: str, proba: bool, std: bool) -> None:
+    """Refuse what the system cannot say of a row.
+
+    Raises
+    ------
+    UserError
+        What it cannot say, with what it can, and who can.
+    """
+    if not hasattr(system, "predict"):
+        other = f"gnomon transform {run} DATA gives its codes" if hasattr(system, "transform") else ""
+        raise lacks(system, "predict", "predict", run, other)
+    if proba and std:
+        raise UserValueError("--proba and --std must not stand together", "--std", "leave one out")
+    spreads = _has_std(system)
+    if proba and not hasattr(system, "predict_proba"):
+        if "regress" in system.tasks or "recommend" in system.tasks:
+            remedy = "--std gives the standard deviation of each" if spreads else "leave --proba out"
+            what = f"{system.name} predicts numbers, which have no probabilities of classes"
+            raise UserTypeError(what, "--proba", remedy)
+        raise lacks(system, "predict_proba", "give probabilities", "--proba")
+    if std and not spreads:
+        if "regress" not in system.tasks:
+            raise UserTypeError(f"{system.name} predicts no numbers with a spread", "--std", "leave it out")
+        names = [name for name in having("log_prob", system.tasks) if name != system.name]
+        listed = f"systems that do: {', '.join(names)}"
+        raise UserTypeError(f"{system.name} does not give a standard deviation", "--std", listed)
+
+
+def _has_std(system: Any) -> bool:
+    return "return_std" in inspect.signature(system.predict).parameters
+
+
+def _answers(asked: Asked, proba: bool, std: bool) -> tuple[Any, Any]:
+    """Predictions, and their standard deviations where these are asked for."""
+    if proba:
+        return asked.system.predict_proba(asked.X), None
+    if std:
+        found, spread = asked.system.predict(asked.X, return_std=True)
+        return found, spread
+    return asked.system.predict(asked.X), None
 
 
 def _header(system: Any, found: Any, proba: bool) -> list[str]:
@@ -48,12 +105,3 @@ def _header(system: Any, found: Any, proba: bool) -> list[str]:
     if proba:
         return [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))]
     return ["prediction"] if found.ndim == 1 else [f"prediction_{j}" for j in range(1, found.shape[1] + 1)]
-
-
-def _show(found: Any, header: list[str], out: str | None, as_json: bool) -> None:
-    if as_json:
-        output.dump({"n": len(found), "out": out} if out else {"columns": header, "predictions": found})
-    elif out:
-        output.note(f"{len(found)} predictions are in {out}")
-    else:
-        write_rows(None, found, header)

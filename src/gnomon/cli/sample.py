@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Any
 
 import click
 
 from gnomon.cli import output
-from gnomon.cli.write import write_rows
-from gnomon.errors import UserValueError
+from gnomon.cli.fitted import lacks
+from gnomon.cli.write import PICTURES, TABLES, TEXTS, check_out, write_picture, write_rows
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
@@ -18,31 +21,52 @@ __all__ = ["command"]
 @click.argument("run")
 @click.option("-n", "n", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="How many.")
 @click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
-@click.option("--out", metavar="FILE", help="A new .csv or .npy file (.txt for sentences); standard output by default.")
+@click.option(
+    "--out", metavar="FILE",
+    help="A new .csv, .parquet or .npy file (.txt for sentences), .png of images; standard output by default.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) -> None:
-    """Draw N rows (or sentences) from the model in the folder RUN."""
+    """Draw N rows (or sentences, or images) from the model in the folder RUN."""
+    check_out(out, (*TABLES, *TEXTS, *PICTURES))
     from gnomon.system.saving import load
 
     system = load(run)
     if not hasattr(system, "sample"):
-        raise UserValueError(
-            f"{system.name} cannot be drawn from", run, f"gnomon info {system.name} shows what it can do"
-        )
+        raise lacks(system, "sample", "draw samples", run)
+    if "X" in inspect.signature(system.sample).parameters:
+        what = f"{system.name} is a model of y given x and cannot draw rows x"
+        raise UserTypeError(what, run, "gnomon predict RUN DATA --std; a density of rows is gaussian-mixture, say")
     found = system.sample(n, random_state=seed)
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
-    if isinstance(found, tuple):
-        rows, labels = found
-        found, features = labeled(rows, labels, features, data.get("target"))
-    if out is not None:
-        write_rows(out, found, header(found, features))
+    rows = found[0] if isinstance(found, tuple) else found
+    if out is not None and Path(out).suffix.lower() in PICTURES:
+        _draw(out, rows, features, system)
+    else:
+        if isinstance(found, tuple):
+            found, features = labeled(rows, found[1], features, data.get("target"))
+        if out is not None:
+            write_rows(out, found, header(found, features))
     if as_json:
         output.dump({"n": n, "out": out} if out else {"samples": found})
     elif out is not None:
         output.note(f"{n} samples are in {out}")
     else:
         write_rows(None, found, header(found, features))
+
+
+def _draw(out: str, rows: Any, features: list[str] | None, system: Any) -> None:
+    """Write images as a picture of all of them side by side."""
+    from gnomon.data.images import shape_of
+    from gnomon.tasks.pictures import grid
+
+    shape = shape_of(features or ()) or getattr(system, "image_shape", None)
+    if shape is None or not hasattr(rows, "shape"):
+        raise UserValueError("only images have a picture", "--out", "write .csv, .parquet or .npy, .txt for sentences")
+    if not len(rows):
+        raise UserValueError("a picture needs at least 1 sample, got 0", "-n", "draw more")
+    write_picture(out, grid(rows, tuple(shape)))
 
 
 def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[Any, list[str]]:

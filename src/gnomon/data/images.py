@@ -18,7 +18,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.sources import IMAGES, check_size
 from gnomon.errors import UserValueError
 
-__all__ = ["MAX_PIXELS", "are_pixels", "array_of_images", "brought_to", "read_images", "shape_of"]
+__all__ = ["MAX_PIXELS", "are_pixels", "array_of_images", "brought_to", "image_names", "read_images", "shape_of"]
 
 MAX_PIXELS = 1 << 26
 """Most pixels of one image: a small file may claim to hold more than memory can."""
@@ -79,6 +79,11 @@ def read_images(
         classes=classes,
         source=source if resize is None else {**source, "resize": list(resize)},
     )
+
+
+def image_names(path: Path) -> list[str]:
+    """The files of images in the order in which `read_images` has them, as paths from the folder."""
+    return [str(file.relative_to(path)) for file in _files(path)[0]] if path.is_dir() else [path.name]
 
 
 def _refuse_sizes(files: Sequence[Path], headers: Sequence[tuple[int, int, str]], folder: Path) -> None:

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MOST_CLASSES", "SHOWN", "bars", "histogram", "matrix", "plane", "predicted", "rows"]
+__all__ = ["MOST_CLASSES", "SHOWN", "bars", "grid", "histogram", "matrix", "plane", "predicted", "rows"]
 
 SHOWN = 64
 """Rows that are drawn."""
 MOST_CLASSES = 60
+SMALLEST = 48
+"""Pixels that an image in a grid is enlarged to, where it has fewer."""
 
 
 def _axes(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -92,6 +94,26 @@ def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str) -> 
     axes.imshow(_grid(X.reshape(len(X), *shape)), cmap="gray")
     axes.axis("off")
     return figure
+
+
+def grid(X: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Images side by side in a square, small ones enlarged by a whole factor: pixels in [0, 1].
+
+    Parameters
+    ----------
+    X : array of shape (n, ...)
+    shape : tuple of int
+        Height and width, perhaps 1 or 3 channels.
+
+    Examples
+    --------
+    >>> grid(np.eye(4), (2, 2)).shape
+    (98, 98)
+    """
+    shape = tuple(shape[:2]) if shape[2:] == (1,) else shape
+    images = np.asarray(X, np.float64).reshape(len(X), *shape)
+    factor = max(1, SMALLEST // max(shape[:2]))
+    return _grid(images.repeat(factor, axis=1).repeat(factor, axis=2))
 
 
 def _grid(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

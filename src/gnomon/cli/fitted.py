@@ -1,0 +1,139 @@
+"""What the verbs of a fitted model share: the model of a run, rows as its fit took them, refusals of what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon.cli import output
+from gnomon.cli.fit import column_names
+from gnomon.cli.write import beside, write_table
+from gnomon.errors import UserTypeError
+from gnomon.runs.folder import RunFolder
+
+__all__ = ["KEEP", "Asked", "ask", "having", "kept", "lacks", "tell"]
+
+KEEP = "Columns of DATA that stand before the answers, such as an id; of images there is: file."
+SOME = 6
+"""Systems that a refusal names at most."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A fitted model and the rows that it is asked about.
+
+    Parameters
+    ----------
+    run, name : str
+        The folder, and the data as it was named.
+    system : System
+    recipe : mapping
+        The data of the run.
+    data : Dataset
+    X, y : what the system's verbs take
+        y is None where answers are not asked for.
+    """
+
+    run: str
+    name: str
+    system: Any
+    recipe: Mapping[str, Any]
+    data: Any
+    X: Any
+    y: Any
+
+
+def ask(
+    run: str, data: str, system: Any, *, columns: str | None = None, target: str | int | None = None,
+    answers: bool = False,
+) -> Asked:  # fmt: skip
+    """Rows of DATA as the system of a run takes them.
+
+    Raises
+    ------
+    UserError
+        Data that lacks a column of the fit, or suits the model in another way not.
+    """
+    from gnomon.tasks.fitting import other_data, task_of
+
+    recipe, goal = RunFolder.open(run).config.get("data", {}), task_of(system)
+    chosen = other_data(recipe, data, goal, target=target, columns=column_names(columns))
+    X, y = goal.examples(chosen, system, answers=answers)
+    return Asked(run, data, system, recipe, chosen, X, y)
+
+
+def kept(data: str, text: str | None, n: int) -> dict[str, Any]:
+    """The columns of DATA that stand beside the answers to its n rows."""
+    names = column_names(text)
+    if names is None:
+        return {}
+    from gnomon.data.cells import cells
+
+    found = cells(data, names)
+    assert all(len(column) == n for column in found.values())
+    return found
+
+
+def lacks(system: Any, verb: str, words: str, run: str, remedy: str = "") -> UserTypeError:
+    """The refusal of a verb that a system has not, with some that have it.
+
+    Parameters
+    ----------
+    system : System
+    verb : str
+        Name of the method.
+    words : str
+        What the system cannot be asked, after "does not": "predict".
+    run : str
+    remedy : str
+        What is said before the names.
+    """
+    names = having(verb, system.tasks)
+    listed = f"systems that do: {', '.join(names[:SOME])}{', ...' if len(names) > SOME else ''}" if names else ""
+    return UserTypeError(f"{system.name} does not {words}", run, "; ".join(part for part in (remedy, listed) if part))
+
+
+def having(verb: str, tasks: tuple[str, ...]) -> list[str]:
+    """Names of the systems that have a verb; those of the same tasks where there are such."""
+    from gnomon.catalog import card, entries
+
+    found = [one for one in entries() if verb in card(one).verbs]
+    near = [one.name for one in found if set(one.tasks) & set(tasks)]
+    return near or [one.name for one in found]
+
+
+def tell(
+    asked: Asked, keep: str | None, found: Mapping[str, Any], out: str | None, as_json: bool, *,
+    rows: Any = None, noun: str = "rows", facts: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
+    """Write what was found of each row, beside the columns that are kept: a file, JSON or CSV on standard output.
+
+    Parameters
+    ----------
+    asked : Asked
+    keep : str, optional
+        The option.
+    found : mapping of str to array of shape (n,)
+    out : str, optional
+    as_json : bool
+    rows : array, optional
+        What a .npy file holds, where no column is kept.
+    noun : str
+        What was found: "predictions".
+    facts : mapping, optional
+        What else the JSON says.
+    """
+    n = len(next(iter(found.values()))) if found else len(asked.data)
+    first = kept(asked.name, keep, n)
+    columns = beside(first, found)
+    if out is not None:
+        write_table(out, columns, None if first else rows)
+    if as_json:
+        whole: dict[str, Any] = {"n": n, **(facts or {})}
+        whole |= {"out": out} if out else {"columns": columns}
+        output.dump(whole)
+    elif out is not None:
+        output.note(f"{n} {noun} are in {out}")
+    else:
+        write_table(None, columns)

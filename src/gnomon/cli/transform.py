@@ -1,0 +1,46 @@
+"""``gnomon transform RUN DATA``: codes of rows: components, hidden units, distances to centers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gnomon.cli.fitted import KEEP, ask, lacks, tell
+from gnomon.cli.write import TABLES, as_columns, check_out
+
+__all__ = ["command"]
+
+
+@click.command("transform")
+@click.argument("run")
+@click.argument("data")
+@click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
+@click.option("--keep", metavar="A,B,...", help=KEEP)
+@click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(run: str, data: str, columns: str | None, keep: str | None, out: str | None, as_json: bool) -> None:
+    """Turn each row of DATA into its code under the model in the folder RUN: one named column for each number.
+
+    The code is what transform gives in Python: coordinates (ppca, vae), probabilities of hidden units (rbm), distances
+    to the centers (kmeans).
+    """
+    check_out(out, TABLES)
+    from gnomon.system.saving import load
+
+    system = load(run)
+    if not hasattr(system, "transform"):
+        raise lacks(system, "transform", "transform rows", run)
+    asked = ask(run, data, system, columns=columns)
+    codes = system.transform(asked.X)
+    flat = codes.reshape(len(codes), -1)
+    tell(asked, keep, as_columns(flat, _names(system, flat.shape[1])), out, as_json, rows=codes, noun="codes")
+
+
+def _names(system: Any, width: int) -> list[str]:
+    """Names of the columns of a code, those of scikit-learn's convention where the system has them."""
+    if hasattr(system, "get_feature_names_out"):
+        names = [str(name) for name in system.get_feature_names_out()]
+        if len(names) == width:
+            return names
+    return [f"{type(system).__name__.lower()}{j}" for j in range(width)]

@@ -1,0 +1,167 @@
+"""What a fitted model is made of, by column: components, centers, means, coefficients, weights, filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Components", "components"]
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Components:
+    """Vectors over the columns of the data, or over the pixels of a filter.
+
+    Parameters
+    ----------
+    noun : str
+        What they are: "center".
+    names : tuple of str
+        One for each vector.
+    values : array of shape (k, d)
+    columns : tuple of str
+    extra : mapping of str to array of shape (k,)
+        A number of each that is no column of the data: its weight, its bias.
+    shape : tuple of int, optional
+        Of the image that each vector is.
+    """
+
+    noun: str
+    names: tuple[str, ...]
+    values: Floats
+    columns: tuple[str, ...]
+    extra: dict[str, Floats]
+    shape: tuple[int, ...] | None = None
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """The vectors as rows of a table: a name, further numbers, a column for each column of the data."""
+        found: dict[str, NDArray[Any]] = {self.noun: np.array(self.names)}
+        found |= {name: np.asarray(values) for name, values in self.extra.items()}
+        return found | {name: self.values[:, j] for j, name in enumerate(self.columns)}
+
+
+def components(system: Any, columns: Sequence[str], shape: tuple[int, ...] | None = None) -> Components | None:
+    """What a fitted system is made of; None where that is no list of vectors over the columns.
+
+    Parameters
+    ----------
+    system : System
+    columns : sequence of str
+        Of the rows that it was fitted to.
+    shape : tuple of int, optional
+        Of the images that the rows are.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]])
+    >>> found = components(gnomon.KMeans(n_clusters=2, random_state=0).fit(X), ["a", "b"])
+    >>> found.names, sorted(found.table()["a"].tolist())
+    (('center 0', 'center 1'), [0.0, 9.0])
+    """
+    for find in (_principal, _centers, _hidden_units, _means, _coefficients, _first_layer):
+        found = find(system)
+        if found is not None:
+            noun, names, values, extra = found
+            if values.ndim == 4:  # filters: maps, channels, rows, columns
+                return _filters(noun, names, values, extra)
+            if len(columns) != values.shape[1]:
+                columns = [f"x{j}" for j in range(values.shape[1])]
+            return Components(noun, tuple(names), values, tuple(columns), extra, shape)
+    return None
+
+
+Found = tuple[str, list[str], Floats, dict[str, Floats]]
+
+
+def _principal(system: Any) -> Found | None:
+    if not hasattr(system, "components_"):
+        return None
+    values, mean = np.asarray(system.components_), np.asarray(system.mean_)
+    names = [*_numbered("component", len(values)), "mean"]
+    return "component", names, np.concatenate([values, mean[None]]), {}
+
+
+def _centers(system: Any) -> Found | None:
+    if not hasattr(system, "cluster_centers_"):
+        return None
+    values = np.asarray(system.cluster_centers_)
+    return "center", _numbered("center", len(values)), values, {}
+
+
+def _hidden_units(system: Any) -> Found | None:
+    """Weights of the hidden units of an energy machine, with the biases of both sides."""
+    if not hasattr(system, "visible_bias_"):
+        return None
+    values, visible = np.asarray(system.weights_).T, np.asarray(system.visible_bias_)
+    bias = np.append(np.asarray(system.hidden_bias_), np.nan)
+    names = [*_numbered("hidden unit", len(values)), "visible bias"]
+    return "unit", names, np.concatenate([values, visible[None]]), {"bias": bias}
+
+
+def _means(system: Any) -> Found | None:
+    if not hasattr(system, "means_"):
+        return None
+    values = np.asarray(system.means_)
+    if hasattr(system, "priors_"):
+        return "class", [str(one) for one in system.classes_], values, {"prior": np.asarray(system.priors_)}
+    return "component", _numbered("component", len(values)), values, {"weight": np.asarray(system.weights_)}
+
+
+def _coefficients(system: Any) -> Found | None:
+    if not hasattr(system, "coef_"):
+        return None
+    values = np.atleast_2d(np.asarray(system.coef_))
+    bias = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_)), len(values))
+    return "output", _outputs(system, len(values)), values, {"intercept": bias}
+
+
+def _outputs(system: Any, n: int) -> list[str]:
+    """What each row of coefficients speaks for."""
+    classes = [str(one) for one in getattr(system, "classes_", ())]
+    if len(classes) == 2 and n == 1:
+        return [f"{classes[1]} against {classes[0]}"]
+    if classes and not hasattr(system, "predict_proba"):  # a machine of pairs of classes
+        pairs = [f"{one} against {other}" for i, one in enumerate(classes) for other in classes[i + 1 :]]
+        return pairs if len(pairs) == n else _numbered("output", n)
+    if len(classes) == n:
+        return classes
+    return ["prediction"] if n == 1 else _numbered("prediction", n)
+
+
+def _first_layer(system: Any) -> Found | None:
+    """Weights of the first layer of a network: filters of a convolution, weights of units on columns."""
+    modules = getattr(getattr(system, "model_", None), "modules", None)
+    layers = [] if modules is None else [one for one in modules() if type(one).__name__ in ("Conv2d", "Linear")]
+    if not layers:
+        return None
+    values = layers[0].weight.detach().cpu().numpy()
+    if values.ndim == 2 and values.shape[1] != getattr(system, "n_features_in_", -1):
+        return None
+    bias = layers[0].bias
+    extra = {} if bias is None else {"bias": bias.detach().cpu().numpy()}
+    noun = "filter" if values.ndim == 4 else "unit"
+    return noun, _numbered(noun, len(values)), values, extra
+
+
+def _filters(noun: str, names: list[str], values: Floats, extra: dict[str, Floats]) -> Components:
+    """Filters as images: one channel, or three colors, or the channels below one another."""
+    n, channels, height, width = values.shape
+    flat, shape = values.transpose(0, 2, 3, 1).reshape(n, -1), (height, width, 3)
+    if channels != 3:
+        flat, shape = values.reshape(n, -1), (channels * height, width)  # type: ignore[assignment]
+    places = [f"{i}_{j}" for i in range(height) for j in range(width)]
+    columns = [f"{place}_{c}" for place in places for c in "rgb"] if channels == 3 else places
+    if channels not in (1, 3):
+        columns = [f"channel {c} {place}" for c in range(channels) for place in places]
+    return Components(noun, tuple(names), flat, tuple(columns), extra, shape)
+
+
+def _numbered(noun: str, n: int) -> list[str]:
+    return [f"{noun} {j}" for j in range(n)]
