@@ -259,7 +259,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     seed = params.get("random_state")
     name = os.path.abspath(data) if os.path.exists(data) else data
     target, columns = column_name(options["target"]), column_names(options["columns"])
-    resize = image_size(options.get("resize"))
+    resize = image_size(options["resize"])
     spec = DataSpec(
         NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize,
         prepare=preparation(options).to_json(),
