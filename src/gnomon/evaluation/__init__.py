@@ -10,9 +10,11 @@ from typing import Any
 from gnomon.recipes.imports import load
 
 _WHERE = {
+    "agreement": ("cohen_kappa", "kappa_of", "matthews", "matthews_of"),
     "anomaly": ("threshold",),
     "bias_variance": ("decompose",),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
+    "classification": ("brier", "classification_metrics"),
     "confusion": ("ConfusionMatrix", "confusion_matrix"),
     "costs": (
         "bayes_error", "bayes_error_gaussians", "decide", "optimal_threshold", "plugin_bayes_error", "total_cost",
@@ -37,10 +39,11 @@ _WHERE = {
     "perplexity": ("Perplexity", "bits_per_byte"),
     "ranking": ("Ranking",),
     "recommendation": ("Placements", "rmse"),
-    "regression": ("r_squared", "regression_scores"),
+    "regression": ("r_squared", "regression_metrics", "regression_scores"),
     "rejection": (
         "Coverage", "CoverageCurve", "RejectOption", "coverage_at_accuracy", "coverage_curve", "fit_threshold",
     ),
+    "roc": ("roc_auc", "roc_auc_of_classes"),
     "score": ("Score",),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "text_scores": ("byte_lengths",),
