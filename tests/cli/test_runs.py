@@ -57,7 +57,7 @@ def test_fit_evaluate_predict(capsys: pytest.CaptureFixture[str], table: Path, t
     assert (out / "config.json").is_file() and (out / "model.safetensors").is_file()
     again = call(capsys, "evaluate", str(out))
     assert again["held_out"] and again["n"] == 12
-    assert again["scores"] == fitted["held_out"]
+    assert {name: again["scores"][name] for name in fitted["held_out"]} == fitted["held_out"]
     predicted = call(capsys, "predict", str(out), str(table))["predictions"]
     labels = [line.rpartition(",")[2] for line in table.read_text().split()[1:]]
     assert np.mean(np.array(predicted) == np.array(labels)) > 0.9

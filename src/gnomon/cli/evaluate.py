@@ -25,11 +25,13 @@ MOST_SHOWN = 20
 @click.argument("run")
 @click.argument("data", required=False)
 @data_options
+@click.option("--metric", metavar="NAME[,NAME]", help="These scores alone, roc_auc,brier say; all where left out.")
 @click.option("--figures", metavar="FOLDER", help="Write the task's pictures into this folder, new or empty, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, data: str | None, target: str | None, columns: str | None, figures: str | None, as_json: bool
-) -> None:
+    run: str, data: str | None, target: str | None, columns: str | None, metric: str | None, figures: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Score the model in the folder RUN on DATA; without DATA on the rows that the fit held out."""
     folder = RunFolder.open(run)
     recipe = folder.config.get("data", {})
@@ -45,24 +47,26 @@ def command(
     from gnomon.data.names import BUILTIN
     from gnomon.system.saving import load
     from gnomon.tasks.fitting import other_data, parts, task_of
+    from gnomon.tasks.metrics import all_scores, chosen
 
     system = load(run)
     if data is None:
-        chosen = parts(DataSpec.from_json(recipe), system)[1]
-        assert chosen is not None
+        held = parts(DataSpec.from_json(recipe), system)[1]
+        assert held is not None
     else:
         label = column_name(target) if target or data in BUILTIN else recipe.get("target")
-        chosen = other_data(recipe, data, task_of(system), target=label, columns=column_names(columns))
+        held = other_data(recipe, data, task_of(system), target=label, columns=column_names(columns))
         if recipe.get("source") == NAMED and recipe["name"] in (data, os.path.abspath(data)):
             output.note(
                 "notice: the fit has seen rows of this data; without DATA only rows that were held out are scored"
             )
     goal = task_of(system)
-    X, y = goal.examples(chosen, system)
-    found, matrix = system.evaluate(X, y), _confusion(system, X, y)
-    drawn = [] if figures is None else _draw(goal.figures(system, X, y, chosen.images), Path(figures))
+    X, y = goal.examples(held, system)
+    found = chosen(all_scores(system, X, y, held), None if metric is None else metric.split(","))
+    matrix = None if metric is not None else _confusion(system, X, y)
+    drawn = [] if figures is None else _draw(goal.figures(system, X, y, held.images), Path(figures))
     if as_json:
-        facts = {"run": run, "data": chosen.name, "n": len(chosen), "held_out": data is None, "scores": found}
+        facts = {"run": run, "data": held.name, "n": len(held), "held_out": data is None, "scores": found}
         if figures is not None:
             facts["figures"] = drawn
         if matrix is not None:
@@ -70,7 +74,7 @@ def command(
         output.dump(facts)
         return
     what = "held-out " if data is None else ""
-    output.write(f"{run} on {len(chosen)} {what}{'sentences' if chosen.text else 'rows'} of {chosen.name}:")
+    output.write(f"{run} on {len(held)} {what}{'sentences' if held.text else 'rows'} of {held.name}:")
     output.write(output.scores(found))
     if matrix is not None:
         output.write(f"\n{matrix}")

@@ -169,7 +169,7 @@ def explained_variance(y: Any, found: Any, *, sample_weight: Any = None) -> Scor
 
 
 def median_absolute_error(y: Any, found: Any, *, sample_weight: Any = None) -> Score:
-    """The absolute error that half of the rows exceed; its standard error by order statistics (Maritz and Jarrett 1978).
+    """The absolute error that half of the rows exceed; its error by order statistics (Maritz and Jarrett 1978).
 
     Examples
     --------

@@ -89,7 +89,7 @@ def _mean_area(hit: Array, values: Array, weight: Floats, name: str, k: int) -> 
     """Mean over the columns that have rows of both kinds."""
     areas, influence, fewest = [], np.zeros(len(weight)), math.inf
     for j in range(hit.shape[1]):
-        few = min(np.count_nonzero(weight[hit[:, j]]), np.count_nonzero(weight[~hit[:, j]]))
+        few = min(float(np.count_nonzero(weight[side])) for side in (hit[:, j], ~hit[:, j]))
         if few:
             area, part = _area(hit[:, j], values[:, j], weight)
             areas.append(area)

@@ -15,7 +15,7 @@ entry-point group ``gnomon.tasks``) with a subclass of `Task`:
 5. `baseline`: the title and the fitted simplest answer, an object with ``evaluate(X, y)`` (or whatever `scores` asks)
    and ``n_parameters``.
 6. `scores`: by default ``system.evaluate(X, y)``; each a `Score`, the one called ``primary`` among them.
-7. `figures`: a few pictures by name.
+7. `metrics`, further scores for ``gnomon evaluate``, and `figures`, a few pictures by name.
 
 Nothing else is edited: ``gnomon compare``, ``fit``, ``evaluate`` and ``data`` ask the class.
 """
@@ -188,6 +188,22 @@ class Task:
             The training part in the same form, for scores that learn something on top of the system.
         """
         return dict(system.evaluate(X, y))
+
+    def metrics(
+        self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
+    ) -> dict[str, Score]:
+        """Further scores that ``gnomon evaluate`` prints, by name.
+
+        Parameters
+        ----------
+        system : System
+        X, y : examples
+        scores : mapping of name to Score
+            What ``system.evaluate(X, y)`` says.
+        data : Dataset, optional
+            What X is of, for answers that the system is not given.
+        """
+        return {}
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """A few pictures by name; `shape` is that of an image, where rows are flat images."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserError, UserValueError
+from gnomon.evaluation.classification import classification_metrics, log_loss_of
 from gnomon.evaluation.score import Score
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
@@ -86,6 +88,15 @@ class Classify(Task):
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """The classes' shares."""
         return ClassShares.title, ClassShares().fit(X, y)
+
+    def metrics(
+        self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
+    ) -> dict[str, Score]:
+        """Log loss, and what `classification_metrics` lists."""
+        proba = system.predict_proba(X) if hasattr(system, "predict_proba") else None
+        found = classification_metrics(y, system.predict(X), proba, system.classes_)
+        known = scores.get("log_likelihood")
+        return found if known is None else {"log_loss": log_loss_of(known), **found}
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Who was taken for whom."""

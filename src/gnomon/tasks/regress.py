@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,8 +10,9 @@ import numpy as np
 from sklearn.dummy import DummyRegressor
 
 from gnomon.data.dataset import Dataset
-from gnomon.evaluation.regression import regression_scores
+from gnomon.evaluation.regression import regression_metrics, regression_scores
 from gnomon.evaluation.score import Score
+from gnomon.system.prediction import DensityRegressor
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
 
@@ -81,6 +83,15 @@ class Regress(Task):
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """The mean."""
         return MeanTarget.title, MeanTarget().fit(X, y)
+
+    def metrics(
+        self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
+    ) -> dict[str, Score]:
+        """What `regression_metrics` lists; coverage where predictions have a standard deviation."""
+        if not isinstance(system, DensityRegressor):
+            return regression_metrics(y, system.predict(X))
+        found, std = system.predict(X, return_std=True)
+        return regression_metrics(y, found, std=std)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Predicted against true numbers."""
