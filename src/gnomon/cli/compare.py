@@ -9,6 +9,7 @@ import click
 from gnomon.catalog import tasks
 from gnomon.cli import output
 from gnomon.cli.fit import SPLIT, column_name, column_names
+from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
 from gnomon.errors import UserValueError
@@ -49,6 +50,7 @@ def command(
     *names, data = systems
     if not names:
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
+    said = taken(preparing)
     parsed = [parse_system(name) for name in names]
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
@@ -57,7 +59,7 @@ def command(
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
     with context(verbose=True):
         boards = compare(
-            made, data, task=task, holdout=holdout, split=split, target=column_name(target),
+            made, file_of(data, said), task=task, holdout=holdout, split=split, target=column_name(target),
             columns=column_names(columns), prepare=preparation(preparing), out=out,
         )  # fmt: skip
     if as_json:
@@ -68,4 +70,4 @@ def command(
         output.write(f"the runs are in {out}")
 
 
-command.params[3:3] = prepare_options()
+command.params[3:3] = [*form_options(), *prepare_options()]

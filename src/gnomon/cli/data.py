@@ -8,6 +8,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import RESIZE, column_name, column_names, data_options, image_size
+from gnomon.cli.form import with_form
 from gnomon.data.names import PACKAGED, names
 
 __all__ = ["command"]
@@ -111,3 +112,6 @@ def _systems(found: dict[str, Any]) -> str:
     rows += [[task, f"none: {reason}"] for task, reason in sorted(found["not_for"].items())]
     table = output.table(["task", "systems that suit it"], rows)
     return table if found["problem"] is None else f"{table}\n\nas a table it suits no system: {found['problem']}"
+
+
+with_form(command)

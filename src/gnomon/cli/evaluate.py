@@ -10,6 +10,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names, data_options
+from gnomon.cli.form import with_form
 from gnomon.cli.write import new_folder
 from gnomon.errors import UserValueError
 from gnomon.runs.config import NAMED, DataSpec
@@ -98,3 +99,6 @@ def _confusion(system: Any, X: Any, y: Any) -> Any:
     if not hasattr(system, "confusion_matrix") or len(system.classes_) > MOST_SHOWN:
         return None
     return system.confusion_matrix(X, y) if np.isin(y, system.classes_).all() else None
+
+
+with_form(command)

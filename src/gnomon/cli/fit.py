@@ -14,8 +14,10 @@ import click
 from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
+from gnomon.cli.form import FORM, form_options, taken
 from gnomon.cli.options import default, flag, plain, resolve_values, values
 from gnomon.cli.preparing import PREPARING, preparation, prepare_options
+from gnomon.data.form import Form
 from gnomon.errors import UserError, UserValueError, counted
 from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
@@ -27,7 +29,7 @@ SPLIT = "How rows are kept out; ratings: random, user or time, with time:3 the t
 RESIZE = "Height and width to which the images of a folder are brought, such as 32x32."
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
-    "target", "columns", *PREPARING, "resize", "holdout", "split", "out", "devices", "device", "precision",
+    "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "out", "devices", "device", "precision",
     "checkpoint_every",
     "as_json",
 )  # fmt: skip
@@ -130,6 +132,7 @@ def run_options() -> list[click.Option]:
     return [
         click.Option(["--target"], metavar="COLUMN", help=TARGET),
         click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
+        *form_options(),
         *prepare_options(),
         click.Option(["--resize"], metavar="HxW", help=RESIZE),
         click.Option(
@@ -262,7 +265,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     resize = image_size(options["resize"])
     spec = DataSpec(
         NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize,
-        prepare=preparation(options).to_json(),
+        form=Form(**taken(dict(options))).to_json() or None, prepare=preparation(options).to_json(),
     )  # fmt: skip
     parameters = encode(recipes_placed(about, params))
     return RunConfig(

@@ -9,6 +9,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fitted import KEEP, Asked, ask, having, kept, lacks
+from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
 from gnomon.errors import UserTypeError, UserValueError
 
@@ -105,3 +106,6 @@ def _header(system: Any, found: Any, proba: bool) -> list[str]:
     if proba:
         return [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))]
     return ["prediction"] if found.ndim == 1 else [f"prediction_{j}" for j in range(1, found.shape[1] + 1)]
+
+
+with_form(command)

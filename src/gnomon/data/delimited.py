@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from gnomon.data import sources
 from gnomon.data.columns import EXACT, MISSING, Chunk, unique_names
+from gnomon.data.form import Form
+from gnomon.data.marks import UNIT, canonical, refuse_marks, separated, separated_blocks, separator_of
 from gnomon.data.sources import blocks
 from gnomon.errors import UserValueError
 
@@ -35,10 +37,11 @@ class Delimited:
     ----------
     file : path
     separator : str, optional
-        None: that of comma, semicolon and tab which the first line holds most.
+        None: found in the first line, see `gnomon.data.marks.separator_of`.
     size, limit : int, optional
         See `gnomon.data.sources.blocks`.
-
+    form : Form, optional
+        Encoding, separator and marks within numbers, where the file does not say so itself.
     header : sequence of str, optional
         Names, in lower case, of which a header has at least one. Left out, any line without a number is one.
 
@@ -61,21 +64,26 @@ class Delimited:
         size: int | None = None,
         limit: int | None = None,
         header: Sequence[str] | None = None,
+        form: Form | None = None,
     ) -> None:
-        self.name, self._file = file.name, file
-        self._blocks = blocks(file, size, limit=limit)
+        self.name, self._file, self.form = file.name, file, form or Form()
+        self._blocks = blocks(file, size, limit=limit, encoding=self.form.encoding)
         line, block = next(((line, b) for line, b in self._blocks if b.strip()), (1, b""))
         if not block:
             raise UserValueError("the file is empty", file.name, "give a header and rows")
         start = _blank_lines(block)
         line, block = line + block.count(b"\n", 0, start), block[start:]
         end = block.find(b"\n") + 1 or len(block)
+        said = self.form.separator or separator or separator_of(block[:end].decode(), file)
+        self.separator = said if len(said) == 1 and said != " " else UNIT
+        if self.separator == UNIT:
+            block, self._blocks = separated(block, said, self.name), separated_blocks(self._blocks, said, self.name)
+            end = block.find(b"\n") + 1 or len(block)
         first = block[:end].decode()
-        self.separator = separator or max(",;\t", key=first.count)
         cells = first.rstrip("\n").split(self.separator)
         self._quoted = '"' in first
         if self._quoted:
-            _, cells = next(self._rows(chain([(line, block)], ())))
+            _, cells = next(self._rows(chain([(line, block)], ())), (line, [""]))
         named = header is None or any(cell.strip().casefold() in header for cell in cells)
         self.header = named and not any(_is_number(cell) for cell in cells)
         self.columns = (
@@ -89,6 +97,8 @@ class Delimited:
         self._rest = (line, block)
         # whether the file itself, below its header, is what the blocks are
         self._plain = file.suffix.lower() != ".gz" and line == 1 + self.header and not (start or self._quoted)
+        self._plain = self._plain and self.separator != UNIT and self.form.encoding is None
+        self._marked = bool(self.form.thousands) or self.form.decimal == ","
 
     def parts(self, texts: Sequence[str] = (), columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """The rows in parts, once.
@@ -114,7 +124,7 @@ class Delimited:
         Polars reads the file with all its threads, and one pass over its bytes counts the separators, so that no line
         is shorter than the others. That every field is a number leaves no room for quotes, marks or other encodings.
         """
-        if not self._plain or self._file.stat().st_size <= sources.BLOCK:
+        if not self._plain or self._marked or self._file.stat().st_size <= sources.BLOCK:
             return None
         try:
             frame = self._floats(self._file, self.columns, skip_rows=int(self.header))
@@ -150,6 +160,8 @@ class Delimited:
 
     def _numbers(self, line: int, block: bytes, texts: set[str], chosen: list[str]) -> Chunk | None:
         """A block by polars alone; None where anything in it is out of the ordinary."""
+        if self._marked:
+            return None
         plain = [c for c in chosen if c not in texts]
         kept = [c for c in chosen if c in texts]
         try:
@@ -236,7 +248,11 @@ class Delimited:
 
     def _stripped(self, frame: pl.DataFrame, lines: list[int], chosen: list[str]) -> Chunk:
         frame = frame.select(chosen).with_columns(pl.all().fill_null("").str.strip_chars())
-        return Chunk(self.name, frame, "line", lines[0] if lines else 0, np.array(lines, np.int64))
+        part = Chunk(self.name, frame, "line", lines[0] if lines else 0, np.array(lines, np.int64))
+        if self._marked:
+            return canonical(part, self.form)
+        refuse_marks(part)
+        return part
 
     def _check_width(self, width: int, line: int) -> None:
         if width != len(self.columns):

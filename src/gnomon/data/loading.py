@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gnomon.data.columns import spread
 from gnomon.data.dataset import Dataset
+from gnomon.data.form import File
 from gnomon.data.names import BUILTIN
 from gnomon.errors import NoColumn, UserTypeError, UserValueError, nearest
 
@@ -27,7 +28,8 @@ def load(
     Parameters
     ----------
     name_or_file : str or path
-        A name from ``gnomon.data.names()``; anything else is a file.
+        A name from ``gnomon.data.names()``; anything else is a file, a `gnomon.data.File` one whose encoding, separator
+        or decimal mark is named.
     target : str or int, optional
         Column of the labels, by name or place; of a file only.
     columns : sequence of str, optional
@@ -66,7 +68,14 @@ def load(
         return data if columns is None else _choose(data, columns)
     from gnomon.data.readers import read
 
-    return read(located(name_or_file), target=target, columns=columns, resize=resize, kinds=kinds)
+    file = located(name_or_file)
+    return read(
+        name_or_file if isinstance(name_or_file, File) else file,
+        target=target,
+        columns=columns,
+        resize=resize,
+        kinds=kinds,
+    )
 
 
 def located(name_or_file: str | os.PathLike[str]) -> Path:

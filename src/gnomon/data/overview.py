@@ -13,8 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data import sources
+from gnomon.data.boundary import guarded
 from gnomon.data.columns import MISSING, Chunk, kind_of
 from gnomon.data.dataset import Dataset
+from gnomon.data.form import Form, form_of
 from gnomon.data.loading import load
 from gnomon.data.names import BUILTIN
 from gnomon.errors import UserError
@@ -74,7 +76,8 @@ def overview(
     file = None if str(name_or_file) in BUILTIN else Path(name_or_file).expanduser()
     table = file is not None and os.path.isfile(file) and sources.kind(file) in (*_TEXTS, ".parquet")
     if file is not None and table:
-        described = _table(file)
+        with guarded(file):
+            described = _table(file, form_of(name_or_file))
     problem, data = None, None
     try:
         data = load(name_or_file, target=target, columns=columns, resize=resize)
@@ -92,7 +95,7 @@ def overview(
     return {"name": name, "rows": rows, **_whole(data), **described, "problem": problem}, data
 
 
-_TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+_TEXTS = (*sources.TABLES, *sources.RECORDS, ".xlsx")
 
 
 def _mark_target(columns: list[dict[str, Any]], target: str | int | None) -> None:
@@ -143,12 +146,12 @@ def _labels(data: Dataset) -> dict[str, int] | str | None:
 # --- tables in files ----------------------------------------------------------------------------------------------
 
 
-def _table(file: Path) -> dict[str, Any]:
+def _table(file: Path, form: Form) -> dict[str, Any]:
     """Every column of a table as it stands."""
     from gnomon.data.readers import open_table
 
     sources.check_file(file)
-    table = open_table(file)
+    table = open_table(file, form=form)
     parts = list(table.parts(table.columns))
     frame = pl.concat([part.frame for part in parts])
     joined = Chunk(table.name, frame, parts[0].word, parts[0].first, typed=parts[0].typed)

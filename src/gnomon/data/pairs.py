@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.data.boundary import guarded
 from gnomon.data.columns import columns_of, place_of
+from gnomon.data.form import form_of
 from gnomon.data.relations import Ratings, Triples
 from gnomon.errors import UserTypeError, UserValueError, counted
 
@@ -70,11 +72,18 @@ def ratings(
     known = _by_name(name_or_file, "ratings")
     if known is not None:
         return known
+    with guarded(name_or_file):
+        return _ratings(name_or_file, (user, item, value, time))
+
+
+def _ratings(name_or_file: str | os.PathLike[str], said: tuple[str | int | None, ...]) -> Ratings:
+    """Ratings from a table, whose columns are said or found."""
     table = _open(name_or_file)
+    names = (_USER, _ITEM, _VALUE, _TIME)
     places = [
-        _column(table, given, names, index, parameter, parameter in ("user", "item"))
-        for index, (given, names, parameter) in enumerate(
-            ((user, _USER, "user"), (item, _ITEM, "item"), (value, _VALUE, "value"), (time, _TIME, "time"))
+        _column(table, given, usual, index, parameter, parameter in ("user", "item"))
+        for index, (given, usual, parameter) in enumerate(
+            zip(said, names, ("user", "item", "value", "time"), strict=True)
         )
     ]
     if places[2] is None:
@@ -92,7 +101,7 @@ def _warn_of_unused(table: Any, places: Sequence[str | None]) -> None:
         listed = ", ".join(map(repr, unused[:6]))
         what = f"column {listed} is not used" if len(unused) == 1 else f"columns {listed} are not used"
         hint = f"value={unused[0]!r} takes it as the rating (--target {unused[0]} on the command line)"
-        warnings.warn(f"{what} ({table.name}); {hint}", UserWarning, stacklevel=3)
+        warnings.warn(f"{what} ({table.name}); {hint}", UserWarning, stacklevel=4)
 
 
 def triples(
@@ -136,14 +145,16 @@ def triples(
         return known
     names = (_HEAD, _RELATION, _TAIL)
     given = [str(one).casefold() for one in (head, relation, tail) if one is not None]
-    table = _open(name_or_file, header=[*given, *(one for group in names for one in group)])
+    with guarded(name_or_file):
+        table = _open(name_or_file, header=[*given, *(one for group in names for one in group)])
     places = [
         _column(table, column, group, index, parameter, True)
         for index, (column, group, parameter) in enumerate(
             zip((head, relation, tail), names, ("head", "relation", "tail"), strict=True)
         )
     ]
-    heads, relations, tails = columns_of(table, places, ids_of=(0, 1, 2))
+    with guarded(name_or_file):
+        heads, relations, tails = columns_of(table, places, ids_of=(0, 1, 2))
     if heads.dtype != tails.dtype and "U" in (heads.dtype.kind, tails.dtype.kind):
         heads, tails = heads.astype(np.str_), tails.astype(np.str_)
     return Triples(heads, relations, tails, name=table.name)
@@ -175,7 +186,7 @@ def _open(path: str | os.PathLike[str], header: Sequence[str] | None = None) -> 
     sources.check_file(file)
     if sources.kind(file) in (".npy", ".npz", ".txt"):
         raise UserValueError("the file must be a table of ids", file.name, "give CSV, TSV, Parquet or JSON Lines")
-    return open_table(file, header=header)
+    return open_table(file, header=header, form=form_of(path))
 
 
 def _column(

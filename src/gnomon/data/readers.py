@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
+from gnomon.data.boundary import guarded
 from gnomon.data.columns import Chunk, features, labels, place_of, spread
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
+from gnomon.data.excel import Excel
+from gnomon.data.form import Form, form_of
 from gnomon.data.frames import DATE, LEFT_OUT, LENIENT, NUMBER, joined, kind_of_series, typed_frame
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
@@ -21,7 +24,7 @@ from gnomon.errors import NoColumn, UserTypeError, UserValueError
 
 __all__ = ["choose", "open_table", "read"]
 
-Table = Delimited | Parquet | JsonLines
+Table = Delimited | Parquet | JsonLines | Excel
 
 
 def read(
@@ -35,11 +38,14 @@ def read(
     """Read a file, or a folder of images.
 
     ================  ==============================================================================================
-    .csv, .tsv, .tab  a table, separated by comma, semicolon or tab; a header is a first line without any number;
-                      empty, ``NA``, ``N/A``, ``NaN``, ``nan`` and ``null`` are missing (NaN); features are float64
+    .csv, .tsv, .tab  a table, separated by comma, semicolon, bar, ``::`` or tab; a header is a first line without any
+                      number; empty, ``NA``, ``N/A``, ``NaN``, ``nan`` and ``null`` are missing (NaN); features are float64
+    .dat, .data       the same; runs of blanks separate too where none of these marks is in the first line
+    .xlsx             the first sheet of a workbook as a table, its first row the header
     .parquet          a table; null and NaN are missing, categories are texts, the index of pandas is no feature
     .jsonl, .ndjson   an object in every line; null and an absent key are missing; where texts are all there is besides
                       the target, they are sentences
+    .json             the same in one array of objects
     .npy              an array (n, d), or images (n, height, width); target is a place of a column
     .npz              the array ``X`` (or the only one) and, if there, ``y``; target is the name of another array
     .txt              a text: every line that is not blank is a sentence
@@ -53,7 +59,8 @@ def read(
 
     Parameters
     ----------
-    path : path
+    path : path or `gnomon.data.File`
+        A `File` says what the file itself does not: encoding, separator, marks within numbers.
     target : str or int, optional
         The column of the labels, by name or by place from 0 (negative from the end).
     columns : sequence of str, optional
@@ -91,18 +98,24 @@ def read(
     file = Path(path).expanduser()
     if columns is not None:
         check_columns(columns)
+    form = form_of(path)
     source = {"path": os.path.abspath(file), "target": target, "columns": None if columns is None else list(columns)}
     if file.is_dir() or (file.suffix.lower() in sources.IMAGES and file.is_file()):
-        return _read_images(file, source, size_of(resize))
+        with guarded(file):
+            return _read_images(file, source, size_of(resize))
     if resize is not None:
         raise UserValueError("only images have a size to be brought to", "resize", "leave it out, or give a folder")
     sources.check_file(file)
     ending = sources.kind(file)
-    if ending == ".txt":
-        return _read_text(file, source)
-    if ending in (".npy", ".npz"):
-        return _read_arrays(file, source)
-    return _read_table(file, source, dict(kinds or {}))
+    if form != Form():
+        source["form"] = form.to_json()
+        _check_form(form, file)
+    with guarded(file):
+        if ending == ".txt":
+            return _read_text(file, source)
+        if ending in (".npy", ".npz"):
+            return _read_arrays(file, source)
+        return _read_table(file, source, dict(kinds or {}))
 
 
 def size_of(resize: Any) -> tuple[int, int] | None:
@@ -119,6 +132,17 @@ def size_of(resize: Any) -> tuple[int, int] | None:
     if len(pair) != 2 or not all(type(one) is int and 1 <= one <= 1 << 15 for one in pair):
         raise UserValueError(f"resize must be (height, width), whole numbers of at least 1, got {resize!r}", "resize")
     return pair[0], pair[1]
+
+
+def _check_form(form: Form, file: Path) -> None:
+    """Refuse what says nothing of a file of this kind."""
+    ending = sources.kind(file)
+    takes = ("encoding", "separator", "decimal", "thousands") if ending in sources.TABLES else ("encoding",)
+    takes = takes if ending in (*sources.TABLES, *sources.RECORDS, ".txt") else ()
+    other = next((name for name in form.to_json() if name not in takes), None)
+    if other is not None:
+        what = f"a {ending} file is read without {other}, got {form.to_json()[other]!r}"
+        raise UserValueError(what, file.name, "leave it out")
 
 
 def check_columns(columns: Sequence[str]) -> None:
@@ -144,11 +168,11 @@ def check_columns(columns: Sequence[str]) -> None:
 def _read_text(file: Path, source: dict[str, Any]) -> Dataset:
     refuse_columns(source, file.name, "a text")
     found: list[str] = []
-    for _, block in sources.blocks(file):
+    for _, block in sources.blocks(file, encoding=source.get("form", {}).get("encoding")):
         found += lines(block.decode(), file.name)
     if not found:
         raise UserValueError("the file has no line with text", file.name, "give at least one sentence")
-    return Dataset(file.name, text=tuple(found), source={"path": source["path"]})
+    return Dataset(file.name, text=tuple(found), source={k: source[k] for k in ("path", "form") if k in source})
 
 
 def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
@@ -191,6 +215,7 @@ def open_table(
     limit: int | None = None,
     whole: bool = True,
     header: Sequence[str] | None = None,
+    form: Form | None = None,
 ) -> Table:
     """A table whose columns are known and whose rows are still in the file.
 
@@ -203,13 +228,19 @@ def open_table(
         Whether all rows will be in memory at once.
     header : sequence of str, optional
         See `gnomon.data.delimited.Delimited`.
+    form : Form, optional
+        How a text is to be read.
     """
+    form = Form() if form is None else form
     ending = sources.kind(file)
     if ending == ".parquet":
         return Parquet(file, limit=limit, whole=whole)
-    if ending in (".jsonl", ".ndjson"):
-        return JsonLines(file, size=size, limit=limit)
-    return Delimited(file, None if ending == ".csv" else "\t", size=size, limit=limit, header=header)
+    if ending == ".xlsx":
+        return Excel(file, limit=limit)
+    if ending in sources.RECORDS:
+        return JsonLines(file, size=size, limit=limit, encoding=form.encoding)
+    separator = "\t" if ending in (".tsv", ".tab") else None
+    return Delimited(file, separator, size=size, limit=limit, header=header, form=form)
 
 
 def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]:
@@ -235,7 +266,8 @@ def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]
 
 def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Dataset:
     """A table: an array where all features are numbers, else a frame, for which the file is read once more."""
-    table = open_table(file)
+    form = Form.from_json(source.get("form"))
+    table = open_table(file, form=form)
     label, chosen = choose(table, source)
     chosen = _kept(table, chosen, source, kinds)
     labeled = () if label is None else (label,)
@@ -244,7 +276,7 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
     found = None
     if all(kinds.get(column, NUMBER) == NUMBER for column in chosen):
         found = _read_numbers(table, chosen, labeled, strict=all(column in kinds for column in chosen))
-        table = open_table(file) if found is None else table
+        table = open_table(file, form=form) if found is None else table
     if found is None:
         whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
         _refuse_unseparated(whole, table)

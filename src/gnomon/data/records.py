@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from gnomon.data.columns import EXACT, Chunk, unique_names
-from gnomon.data.sources import blocks, check_size
+from gnomon.data.parquet_check import check_parquet
+from gnomon.data.sources import blocks, check_size, kind
 from gnomon.errors import UserValueError
 
 __all__ = ["JsonLines", "Parquet"]
@@ -43,11 +45,12 @@ class Parquet:
 
     def __init__(self, file: Path, *, limit: int | None = None, whole: bool = True) -> None:
         self.name, self._file = file.name, file
+        check_parquet(file, limit)
         try:
             names = pl.read_parquet_schema(file)
             self.height = int(pl.scan_parquet(file).select(pl.len()).collect().item())
             self.columns = [name for name in names if name not in self._index()]
-        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
         unique_names(self.columns, self.name)
         if not self.columns:
@@ -66,7 +69,7 @@ class Parquet:
         for start in range(0, self.height, step):
             try:
                 frame = pl.scan_parquet(self._file).select(chosen).slice(start, step).collect()
-            except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
                 raise self._unreadable(error) from None
             yield Chunk(self.name, _texts(frame), "row", start, typed=True)
 
@@ -91,13 +94,15 @@ def _texts(frame: pl.DataFrame) -> pl.DataFrame:
 class JsonLines:
     """A file of JSON Lines: in every line an object with the same kinds of values, or a text.
 
-    An absent key and ``null`` are missing. A line that is a string is an object with the one key ``text``.
+    A file that ends in ``.json`` may be one array of such objects instead; these count from 1. An absent key and ``null`` are missing. A line that is a string is an object with the one key ``text``.
 
     Parameters
     ----------
     file : path
     size, limit : int, optional
         See `gnomon.data.sources.blocks`.
+    encoding : str, optional
+        UTF-8 where left out.
 
     Raises
     ------
@@ -110,13 +115,16 @@ class JsonLines:
     any size.
     """
 
-    def __init__(self, file: Path, *, size: int | None = None, limit: int | None = None) -> None:
-        self.name = file.name
+    def __init__(
+        self, file: Path, *, size: int | None = None, limit: int | None = None, encoding: str | None = None
+    ) -> None:
+        self.name, self._word, self._json = file.name, "line", kind(file) == ".json"
         self._kinds: dict[str, str] = {}
-        self._parsed = self._records(blocks(file, size, limit=limit))
+        read = blocks(file, size, limit=limit, encoding=encoding)
+        self._parsed = self._array(read) if self._json else self._records(read)
         self._first = next(self._parsed, None)
         if self._first is None:
-            raise UserValueError("the file has no rows", file.name, "give one JSON object in every line")
+            raise UserValueError("the file has no rows", file.name, "give JSON objects")
         self.columns = list(self._kinds)
         if not self.columns:
             raise UserValueError("the objects have no keys", file.name, "give at least one")
@@ -141,7 +149,7 @@ class JsonLines:
 
     def _part(self, lines: list[int], rows: list[dict[str, Any]], chosen: list[str]) -> Chunk:
         series = [self._series(name, [row.get(name) for row in rows], lines) for name in chosen]
-        return Chunk(self.name, pl.DataFrame(series), "line", lines[0], np.array(lines, np.int64), typed=True)
+        return Chunk(self.name, pl.DataFrame(series), self._word, lines[0], np.array(lines, np.int64), typed=True)
 
     def _series(self, name: str, values: list[Any], lines: list[int]) -> pl.Series:
         """A column in the type that keeps its values."""
@@ -153,7 +161,7 @@ class JsonLines:
             return pl.Series(name, values, pl.Int128 if large else pl.Int64)
         row = next((i for i, value in enumerate(values) if _rounded(value)), None)
         if row is not None:
-            where = f"{self.name}, line {lines[row]}, column {name!r}"
+            where = f"{self.name}, {self._word} {lines[row]}, column {name!r}"
             what = f"value {values[row]} has more digits than a float64 holds"
             raise UserValueError(what, where, "leave the column out, or write it with a decimal point")
         return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
@@ -168,25 +176,46 @@ class JsonLines:
             if rows:
                 yield lines, rows
 
+    def _array(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
+        """The objects of one array; a file that does not begin with one has an object in every line."""
+        first = next(numbered, (1, b""))
+        if not first[1].lstrip().startswith(b"["):
+            yield from self._records(chain([first], numbered))
+            return
+        self._word = "object"
+        values = self._parse(b"".join(block for _, block in chain([first], numbered)), f"{self.name}")
+        rows = [self._object(value, i) for i, value in enumerate(values, 1)]
+        if rows:
+            yield list(range(1, len(rows) + 1)), rows
+
     def _record(self, text: bytes, line: int) -> dict[str, Any]:
+        return self._object(self._parse(text, f"{self.name}, line {line}"), line)
+
+    def _parse(self, text: bytes, where: str) -> Any:
         try:
             value = json.loads(text, object_pairs_hook=_unique)
+            if b"\\u" in text:
+                json.dumps(value, ensure_ascii=False).encode()
         except _Twice as error:
-            where = f"{self.name}, line {line}"
             raise UserValueError(f"the key {str(error)!r} occurs twice", where, "rename one of them") from None
+        except UnicodeEncodeError:
+            what, remedy = "there is half of a character (a lone surrogate) in the text", "remove it"
+            raise UserValueError(what, where, remedy) from None
         except (ValueError, RecursionError) as error:
             reason = str(error) if not isinstance(error, RecursionError) else "nested too deeply"
-            where = f"{self.name}, line {line}"
-            raise UserValueError(
-                f"the line is not valid JSON: {reason}", where, "give one JSON object in every line"
-            ) from None
+            remedy = "give one JSON object in every line" + (
+                ', or an array of objects (pandas: to_json(orient="records"))' if self._json else ""
+            )
+            raise UserValueError(f"the text is not valid JSON: {reason}", where, remedy) from None
+        return value
+
+    def _object(self, value: Any, line: int) -> dict[str, Any]:
         record = {"text": value} if isinstance(value, str) else value
         if not isinstance(record, dict):
-            where = f"{self.name}, line {line}"
             raise UserValueError(
-                f"a line must be a JSON object, got a {type(value).__name__}",
-                where,
-                "give one JSON object in every line",
+                f"a {self._word} must be a JSON object, got a {type(value).__name__}",
+                f"{self.name}, {self._word} {line}",
+                "give objects: {...}",
             )
         for key, cell in record.items():
             self._check(key, cell, line)
@@ -198,7 +227,7 @@ class JsonLines:
             self._kinds.setdefault(key, "nothing")
             return
         found = _KINDS.get(type(cell))
-        where = f"{self.name}, line {line}, column {key!r}"
+        where = f"{self.name}, {self._word} {line}, column {key!r}"
         if found is None:
             what = f"the value is {'a list' if isinstance(cell, list) else 'an object'}"
             raise UserValueError(what, where, "give numbers, texts, true, false or null")
@@ -209,7 +238,7 @@ class JsonLines:
             self._kinds[key] = found
         elif known != found:
             remedy = "write the whole column in one way"
-            raise UserValueError(f"{cell!r} is a {found}, the lines before hold a {known}", where, remedy)
+            raise UserValueError(f"{cell!r} is a {found}, the {self._word}s before hold a {known}", where, remedy)
 
 
 _KINDS: dict[type, str] = {int: "number", float: "number", str: "text", bool: "truth value"}

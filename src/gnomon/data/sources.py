@@ -22,9 +22,13 @@ MAX_LINE = 256 << 20
 BLOCK = 32 << 20
 """Bytes of text that are worked on at a time."""
 
-READABLE = (".csv", ".tsv", ".tab", ".parquet", ".npy", ".npz", ".jsonl", ".ndjson", ".txt")
+TABLES = (".csv", ".tsv", ".tab", ".dat", ".data")
+"""Endings of delimited text."""
+RECORDS = (".jsonl", ".ndjson", ".json")
+"""Endings of JSON."""
+READABLE = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz", *RECORDS, ".txt")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
-PACKABLE = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".txt")
+PACKABLE = (*TABLES, *RECORDS, ".txt")
 """Kinds that may be compressed with gzip: ``t.csv.gz``."""
 
 _BOMS = ((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
@@ -86,7 +90,9 @@ def check_size(n_bytes: int, where: str, limit: int | None = None) -> None:
         raise UserValueError(what, where, "split the data, or read it in chunks with gnomon.data.open")
 
 
-def blocks(file: Path, size: int | None = None, *, limit: int | None = None) -> Iterator[tuple[int, bytes]]:
+def blocks(
+    file: Path, size: int | None = None, *, limit: int | None = None, encoding: str | None = None
+) -> Iterator[tuple[int, bytes]]:
     r"""A text as UTF-8 in blocks of whole lines, each with the number of its first line (from 1).
 
     A byte-order mark is dropped and chooses the encoding (UTF-8, UTF-16, UTF-32); without one it is UTF-8. ``\r\n`` and
@@ -99,6 +105,8 @@ def blocks(file: Path, size: int | None = None, *, limit: int | None = None) -> 
         Bytes read at a time (None: `BLOCK`); a block may be as much larger as its last line is long.
     limit : int, optional
         Bytes of text after unpacking at which to stop with an error (None: `MAX_BYTES`).
+    encoding : str, optional
+        What the text is written in, if not in UTF-8 and without a mark.
 
     Raises
     ------
@@ -111,7 +119,9 @@ def blocks(file: Path, size: int | None = None, *, limit: int | None = None) -> 
     Memory: about three blocks, whatever the size of the file.
     """
     line, rest = 1, b""
-    for data in _lines_end(_utf8(file, BLOCK if size is None else size, MAX_BYTES if limit is None else limit)):
+    for data in _lines_end(
+        _utf8(file, BLOCK if size is None else size, MAX_BYTES if limit is None else limit, encoding)
+    ):
         data = rest + data if rest else data
         cut = data.rfind(b"\n") + 1
         if not cut:
@@ -147,23 +157,25 @@ def _raw(file: Path, size: int, limit: int) -> Iterator[bytes]:
         raise UserValueError(f"the file cannot be read: {reason}", str(file), "check its permissions") from None
 
 
-def _utf8(file: Path, size: int, limit: int) -> Iterator[bytes]:
-    """UTF-8 without a mark, from whatever encoding the mark says."""
+def _utf8(file: Path, size: int, limit: int, given: str | None = None) -> Iterator[bytes]:
+    """UTF-8 without a mark, from the encoding that is given, or that the mark says."""
     decoder, offset = None, 0
     for data in _raw(file, size, limit):
         if not offset:
-            encoding = next((name for mark, name in _BOMS if data.startswith(mark)), "utf-8")
-            if encoding == "utf-8-sig":
+            marked = next((name for mark, name in _BOMS if data.startswith(mark)), "utf-8")
+            encoding = marked if given is None else codecs.lookup(given).name
+            if marked == "utf-8-sig" and encoding in ("utf-8", "utf-8-sig"):
                 offset, data = 3, data[3:]
-            elif encoding != "utf-8":
+            elif encoding not in ("utf-8", "utf-8-sig"):
                 decoder = codecs.getincrementaldecoder(encoding)()
-        if decoder is not None:
-            yield _translated(decoder, data, file.name)
-        else:
+        if decoder is None:
             yield data
+        else:
+            text = _translated(decoder, data, file.name)
+            yield text if offset else text.removeprefix(b"\xef\xbb\xbf")
         offset += len(data)
     if decoder is not None:
-        _translated(decoder, b"", file.name, final=True)
+        yield _translated(decoder, b"", file.name, final=True)
 
 
 def _translated(decoder: codecs.IncrementalDecoder, data: bytes, name: str, *, final: bool = False) -> bytes:
@@ -171,7 +183,7 @@ def _translated(decoder: codecs.IncrementalDecoder, data: bytes, name: str, *, f
         return decoder.decode(data, final).encode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         encoding = error.encoding.upper().removesuffix("-LE").removesuffix("-BE")
-        raise UserValueError(f"the text is not {encoding}", name, "save it as UTF-8") from None
+        raise UserValueError(f"the text is not {encoding}", name, "name its encoding, or save it as UTF-8") from None
 
 
 def _lines_end(parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -192,7 +204,8 @@ def _check_text(block: bytes, line: int, name: str) -> None:
     """Refuse NUL characters and what is not UTF-8."""
     if b"\0" in block:
         if block.count(b"\0") * 3 > len(block):
-            raise UserValueError("the encoding looks like UTF-16 without a mark", name, "save it as UTF-8")
+            remedy = "--encoding utf-16-le (or utf-16-be) may read it, or save it as UTF-8"
+            raise UserValueError("the encoding looks like UTF-16 without a mark", name, remedy)
         raise UserValueError(
             "there is a NUL character in the text", _place(block, block.index(b"\0"), line, name), "remove it"
         )
@@ -201,9 +214,29 @@ def _check_text(block: bytes, line: int, name: str) -> None:
     try:
         block.decode()
     except UnicodeDecodeError as error:
-        where = _place(block, error.start, line, name)
+        where, likely = _place(block, error.start, line, name), likely_encoding(block[error.start :])
         what = f"the text is not UTF-8: byte 0x{block[error.start]:02x}"
-        raise UserValueError(what, where, "save it as UTF-8") from None
+        remedy = f'--encoding {likely} reads it (gnomon.data.File(path, encoding="{likely}")), or save it as UTF-8'
+        raise UserValueError(what, where, remedy) from None
+
+
+def likely_encoding(data: bytes) -> str:
+    """What a text that is not UTF-8 may be written in: Chinese, Windows or Latin-1.
+
+    Examples
+    --------
+    >>> [likely_encoding(text.encode(name)) for text, name in (("Café", "latin-1"), ("机器学习", "gb18030"), ("5 €", "cp1252"))]
+    ['latin-1', 'gb18030', 'cp1252']
+    """
+    sample = data[: 1 << 16]
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    try:
+        wide = [c for c in sample.decode("gb18030") if c > "\x7f"]
+        if wide and sum("\u3000" <= c <= "\u9fff" or "\uff00" <= c <= "\uffef" for c in wide) > 0.9 * len(wide):
+            return "gb18030"
+    except UnicodeDecodeError:
+        pass
+    return "cp1252" if any(0x80 <= byte < 0xA0 for byte in sample) else "latin-1"
 
 
 def _place(block: bytes, i: int, line: int, name: str) -> str:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
+from gnomon.data.boundary import guarded
 from gnomon.data.columns import Chunk, features, labels
+from gnomon.data.form import Form, form_of
 from gnomon.data.readers import Table, check_columns, choose, open_table, refuse_columns
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
@@ -68,14 +70,15 @@ def open(
     [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]
     """
     file = Path(path).expanduser()
-    if file.is_dir() or file.suffix.lower() == ".npz":
+    if file.is_dir() or sources.kind(file) in (".npz", ".json", ".xlsx"):
         raise UserValueError("this cannot be read in chunks", str(file), "use gnomon.data.read")
     sources.check_file(file, limit=_NO_LIMIT)
     if columns is not None:
         check_columns(columns)
     if rows < 1:
         raise UserValueError(f"rows must be at least 1, got {rows}", "rows")
-    return Stream(file, target, columns, rows, missing)
+    with guarded(file):
+        return Stream(file, target, columns, rows, missing, form_of(path))
 
 
 class Stream:
@@ -93,8 +96,9 @@ class Stream:
     """
 
     def __init__(
-        self, file: Path, target: str | int | None, columns: Sequence[str] | None, rows: int, missing: bool
+        self, file: Path, target: str | int | None, columns: Sequence[str] | None, rows: int, missing: bool, form: Form
     ) -> None:
+        self._form = form
         self.name, self.rows, self.missing = file.name, rows, missing
         self._file = file
         self._kind = sources.kind(file)
@@ -115,12 +119,12 @@ class Stream:
         return f"Stream({self.name!r}, chunks of {self.rows} rows)"
 
     def __iter__(self) -> Iterator[Any]:
-        if self._kind == ".txt":
-            return self._sentences()
-        return self._array() if self._kind == ".npy" else self._chunks()
+        chunks = self._array if self._kind == ".npy" else self._chunks
+        with guarded(self._file):
+            yield from self._sentences() if self._kind == ".txt" else chunks()
 
     def _table(self) -> Table:
-        return open_table(self._file, size=_BLOCK, limit=_NO_LIMIT, whole=False)
+        return open_table(self._file, size=_BLOCK, limit=_NO_LIMIT, whole=False, form=self._form)
 
     def _parts(self, columns: list[str]) -> Iterator[Chunk]:
         table = self._table()
@@ -187,7 +191,7 @@ class Stream:
     def _sentences(self) -> Iterator[list[str]]:
         held: list[str] = []
         found = False
-        for _, block in sources.blocks(self._file, _BLOCK, limit=_NO_LIMIT):
+        for _, block in sources.blocks(self._file, _BLOCK, limit=_NO_LIMIT, encoding=self._form.encoding):
             held += lines(block.decode(), self.name)
             for start in range(0, len(held) - self.rows + 1, self.rows):
                 found = True

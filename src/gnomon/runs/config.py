@@ -35,6 +35,10 @@ def _are_names(value: Any) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(one, str | int) for one in value))
 
 
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
 def _is_size(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(_is_whole(one, 1) for one in value)
 
@@ -65,6 +69,7 @@ DATA_RULES: Mapping[str, Rule] = {
     "fingerprint": ("be text", _is_text),
     "split": ("be text", _is_text),
     "levels": ("be a whole number of at least 2", lambda value: _is_whole(value, 2)),
+    "form": ("be an object of texts or null", lambda value: value is None or _are_texts(value)),
     "resize": ("be [height, width] or null", lambda value: value is None or _is_size(value)),
     "prepare": ("be an object", lambda value: isinstance(value, dict)),
     "preparation": ("be an object", lambda value: isinstance(value, dict)),
@@ -95,6 +100,8 @@ class DataSpec:
         Grey levels of the images that were fitted to.
     resize : list of int, optional
         Height and width to which images are brought.
+    form : dict, optional
+        Encoding, separator and marks of a text file, see `gnomon.data.form.Form`.
     prepare : mapping, optional
         How raw columns are prepared, where it was asked for: the fields of a `gnomon.data.Preparation`.
     preparation : mapping, optional
@@ -117,6 +124,7 @@ class DataSpec:
     split: str = "random"
     levels: int | None = None
     resize: list[int] | None = None
+    form: dict[str, str] | None = None
     prepare: Mapping[str, Any] | None = None
     preparation: Mapping[str, Any] | None = None
 
@@ -125,7 +133,7 @@ class DataSpec:
         if self.source == ARRAYS:
             known = {name: getattr(self, name) for name in ("fingerprint", "preparation")}
             return {"source": ARRAYS} | {name: value for name, value in known.items() if value}
-        late_ones = ("features", "whole", "fingerprint", "levels", "resize", "prepare", "preparation")
+        late_ones = ("features", "whole", "fingerprint", "levels", "resize", "form", "prepare", "preparation")
         late = {name: getattr(self, name) for name in late_ones}
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
         if self.split != "random":

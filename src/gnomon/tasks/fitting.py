@@ -15,9 +15,11 @@ from typing import Any
 
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
+from gnomon.data.form import File, Form, form_of
 from gnomon.data.loading import load as read
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
+from gnomon.data.sources import RECORDS, TABLES, kind
 from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
@@ -58,9 +60,10 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
         Data that is not there any more, or that has changed.
     """
     assert spec.name is not None
+    name = file_as(spec.name, spec.form)
     if spec.resize is None:
         kinds = Preparation.from_json(spec.prepare).kinds
-        data = goal.read(spec.name, target=spec.target, columns=spec.columns, kinds=kinds)
+        data = goal.read(name, target=spec.target, columns=spec.columns, kinds=kinds)
     else:
         data = read(spec.name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
@@ -70,10 +73,24 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     return data
 
 
+def file_as(name: str | os.PathLike[str], form: Mapping[str, Any] | None) -> str | os.PathLike[str]:
+    """A file that is read as another one was, where its ending is one of text and nothing else was said of it."""
+    if not form or isinstance(name, File) or kind(Path(name)) not in (*TABLES, *RECORDS, ".txt"):
+        return name
+    chosen = form if kind(Path(name)) in TABLES else {one: form[one] for one in ("encoding",) if one in form}
+    return File(name, **Form.from_json(chosen).to_json())
+
+
 def other_data(
-    recipe: Mapping[str, Any], name: str, goal: Task, *, target: str | int | None, columns: Sequence[str] | None
+    recipe: Mapping[str, Any],
+    name: str | os.PathLike[str],
+    goal: Task,
+    *,
+    target: str | int | None,
+    columns: Sequence[str] | None,
 ) -> Dataset:
     """Data that a fitted model is asked about: the columns of its fit, by name, prepared as they were for the fit."""
+    name = file_as(name, recipe.get("form"))
     facts = recipe.get("preparation")
     prepared = None if facts is None else Prepared.from_json(facts)
     if columns is not None:
@@ -185,7 +202,8 @@ def spec_of(
     chosen = None if columns is None else list(columns)
     return DataSpec(
         NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split,
-        levels=whole.levels, resize=whole.source.get("resize"), prepare=None if prepare is None else prepare.to_json(),
+        levels=whole.levels, resize=whole.source.get("resize"), form=form_of(data).to_json() or None,
+        prepare=None if prepare is None else prepare.to_json(),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from gnomon.data.sources import IMAGES, check_file
 __all__ = ["other_images"]
 
 
-def other_images(recipe: Mapping[str, Any], name: str) -> Dataset | None:
+def other_images(recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
     """The images of a folder, file or array as the run's fit has them; None where the fit or the data holds none.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import located
 from gnomon.data.names import BUILTIN
-from gnomon.data.sources import kind
+from gnomon.data.sources import TABLES, kind
 from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
 from gnomon.tasks.base import MISTAKE, Task
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Language"]
 
-NO_TEXT = (".csv", ".tsv", ".tab", ".parquet", ".npy", ".npz")
+NO_TEXT = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz")
 """Endings of tables."""
 
 

@@ -1,0 +1,40 @@
+"""The edge of the readers: whatever a damaged file makes a library say becomes one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polars.exceptions import PanicException
+
+from gnomon.errors import UserError, UserValueError
+
+__all__ = ["guarded"]
+
+
+@contextmanager
+def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let only errors of the user out while a file is read; the library's own error is their cause.
+
+    Examples
+    --------
+    >>> with guarded("t.parquet"):
+    ...     {}["footer"]
+    Traceback (most recent call last):
+    ...
+    gnomon.errors.UserValueError: the file is damaged: KeyError 'footer' (t.parquet); write it again, or check its ending
+    """
+    try:
+        yield
+    except (UserError, Warning, ImportError):
+        raise
+    except MemoryError as error:
+        what = "the file needs more memory than there is"
+        raise UserValueError(what, Path(path).name, "split it, or read it in chunks with gnomon.data.open") from error
+    except (Exception, PanicException) as error:
+        reason = f"{type(error).__name__} {' '.join(str(error).split())[:120]}".strip()
+        raise UserValueError(
+            f"the file is damaged: {reason}", Path(path).name, "write it again, or check its ending"
+        ) from error
