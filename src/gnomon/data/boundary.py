@@ -20,11 +20,12 @@ def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
 
     Examples
     --------
-    >>> with guarded("t.parquet"):
-    ...     {}["footer"]
-    Traceback (most recent call last):
-    ...
-    gnomon.errors.UserValueError: the file is damaged: KeyError 'footer' (t.parquet); write it again, or check its ending
+    >>> try:
+    ...     with guarded("t.xlsx"):
+    ...         {}["sheet"]
+    ... except UserValueError as error:
+    ...     print(error)
+    the file is damaged: KeyError 'sheet' (t.xlsx); write it again, or check its ending
     """
     try:
         yield

@@ -255,7 +255,9 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     if not whole.is_null().any():
         return whole.to_numpy()
     values = cells.cast(pl.Float64).to_numpy()
-    if np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < EXACT:
+    if not np.isfinite(values).all():
+        _refuse_infinite_label(parts, ~np.isfinite(values), cells, column)
+    if (values == np.rint(values)).all() and np.abs(values).max() < EXACT:
         return values.astype(np.int64)
     return values
 
@@ -263,7 +265,8 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
 def _typed_labels(parts: Sequence[Chunk], cells: pl.Series, column: str) -> NDArray[Any]:
     missing = cells.is_null() | (cells.is_nan() if cells.dtype.is_float() else False)
     _refuse_missing(parts, missing, column)
-    if cells.dtype.is_integer() and cells.max() <= np.iinfo(np.int64).max:  # type: ignore[operator]
+    if cells.dtype.is_integer():
+        _refuse_beyond(parts, cells.cast(pl.Int64, strict=False).is_null(), cells, column)
         return cells.cast(pl.Int64).to_numpy()
     if cells.dtype == pl.Boolean:
         return cells.cast(pl.Int64).to_numpy()
@@ -273,14 +276,34 @@ def _typed_labels(parts: Sequence[Chunk], cells: pl.Series, column: str) -> NDAr
     return values
 
 
+def _refuse_infinite_label(parts: Sequence[Chunk], infinite: NDArray[np.bool_], cells: pl.Series, column: str) -> None:
+    row = int(infinite.argmax())
+    what = f"value {_short(cells[row])} is not finite"
+    raise UserValueError(what, _where(parts, row, column), "correct it, or drop the row")
+
+
+def _refuse_beyond(parts: Sequence[Chunk], beyond: pl.Series, cells: pl.Series, column: str) -> None:
+    """Refuse whole numbers of more than 64 bits, which no array holds."""
+    if beyond.any():
+        row = int(beyond.arg_max() or 0)
+        what = f"value {_short(cells[row])} has more than 64 bits"
+        raise UserValueError(what, _where(parts, row, column), "write the column as text if it is an id")
+
+
+def _where(parts: Sequence[Chunk], row: int, column: str) -> str:
+    """The place of a cell of all parts together."""
+    for part in parts:
+        if row < part.frame.height:
+            return part.where(row, column)
+        row -= part.frame.height
+    raise IndexError(row)
+
+
 def _refuse_missing(parts: Sequence[Chunk], missing: pl.Series, column: str) -> None:
     if not missing.any():
         return
-    row = int(missing.arg_max() or 0)
-    for part in parts:
-        if row < part.frame.height:
-            raise UserValueError("the label is missing", part.where(row, column), "fill it in or drop the row")
-        row -= part.frame.height
+    where = _where(parts, int(missing.arg_max() or 0), column)
+    raise UserValueError("the label is missing", where, "fill it in or drop the row")
 
 
 def _is_text(cells: pl.Series) -> bool:

@@ -23,7 +23,8 @@ class Form:
     Parameters
     ----------
     encoding : str, optional
-        A codec of Python: ``latin-1``, ``cp1252``, ``gb18030`` ... UTF-8, or what a byte-order mark says, where left out.
+        A codec of Python: ``latin-1``, ``cp1252``, ``gb18030`` ... Left out, it is UTF-8, or what a byte-order mark
+        says.
     separator : str, optional
         Of the fields of a table: a character, several (``::``), ``tab``, or ``space`` for runs of blanks and tabs.
         Found in the first line where left out.

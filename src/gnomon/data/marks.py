@@ -29,18 +29,21 @@ _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 def separator_of(line: str, file: Path) -> str:
     """What separates the fields of a first line: the most frequent of comma, semicolon, tab and bar, or ``::``.
 
-    In a file whose ending says nothing (.dat, .data) ``::`` comes first, and without any of them runs of blanks.
+    In a file whose ending says nothing (.dat, .data) ``::`` comes first; runs of blanks separate where there is none of
+    these, or only tabs beside several blanks in a row.
 
     Examples
     --------
-    >>> [separator_of(line, Path(name)) for line, name in (("a;b", "t.csv"), ("1::A, B::x", "m.dat"), ("1  2", "m.dat"))]
+    >>> lines = {"a;b": "t.csv", "1::A, B::x": "m.dat", "1  2": "m.dat"}
+    >>> [separator_of(line, Path(name)) for line, name in lines.items()]
     [';', '::', 'space']
     """
     best = max(",;\t|", key=line.count)
     free = file.with_suffix("" if file.suffix == ".gz" else file.suffix).suffix.lower() in _FREE
     if line.count("::") > (0 if free else line.count(best)):
         return "::"
-    if free and not line.count(best) and re.search(r"\S[ \t]+\S", line):
+    marked = line.count(best) > 0
+    if free and (re.search(r"\S  +\S", line) if marked and best == "\t" else not marked and re.search(r"\S +\S", line)):
         return SPACE
     return best
 

@@ -68,7 +68,7 @@ class _Thrift:
         self.place += 8
         return b""
 
-    def list(self, depth: int) -> list[Any]:
+    def elements(self, depth: int) -> list[Any]:
         head = self.byte()
         size = self.varint() if head >> 4 == 15 else head >> 4
         if size > min(LONGEST, self.end - self.place):
@@ -78,7 +78,7 @@ class _Thrift:
             return [self.byte() for _ in range(size)]
         return [self.value(kind, depth) for _ in range(size)]
 
-    def map(self, depth: int) -> list[Any]:
+    def pairs(self, depth: int) -> list[Any]:
         size = self.varint()
         if size > min(LONGEST, self.end - self.place):
             raise _Damaged("a map is longer than what holds it")
@@ -96,9 +96,9 @@ class _Thrift:
         if kind in simple:
             return simple[kind]()
         if kind in (9, 10):
-            return self.list(depth + 1)
+            return self.elements(depth + 1)
         if kind == 11:
-            return self.map(depth + 1)
+            return self.pairs(depth + 1)
         if kind == 12:
             return self.struct(depth + 1)
         raise _Damaged(f"there is no type {kind}")
@@ -139,7 +139,7 @@ def check_parquet(file: Path, limit: int | None = None) -> None:
                 _check(data, size, file, limit)
             except _Damaged as error:
                 raise _refused(file, str(error)) from None
-            except (KeyError, TypeError, AttributeError, IndexError):
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError):
                 raise _refused(file, "its footer lacks what every footer has") from None
 
 

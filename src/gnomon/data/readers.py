@@ -39,7 +39,8 @@ def read(
 
     ================  ==============================================================================================
     .csv, .tsv, .tab  a table, separated by comma, semicolon, bar, ``::`` or tab; a header is a first line without any
-                      number; empty, ``NA``, ``N/A``, ``NaN``, ``nan`` and ``null`` are missing (NaN); features are float64
+                      number; empty, ``NA``, ``N/A``, ``NaN``, ``nan`` and ``null`` are missing (NaN); features
+                      are float64
     .dat, .data       the same; runs of blanks separate too where none of these marks is in the first line
     .xlsx             the first sheet of a workbook as a table, its first row the header
     .parquet          a table; null and NaN are missing, categories are texts, the index of pandas is no feature
@@ -99,7 +100,11 @@ def read(
     if columns is not None:
         check_columns(columns)
     form = form_of(path)
-    source = {"path": os.path.abspath(file), "target": target, "columns": None if columns is None else list(columns)}
+    source: dict[str, Any] = {
+        "path": os.path.abspath(file),
+        "target": target,
+        "columns": None if columns is None else list(columns),
+    }
     if file.is_dir() or (file.suffix.lower() in sources.IMAGES and file.is_file()):
         with guarded(file):
             return _read_images(file, source, size_of(resize))
@@ -137,7 +142,9 @@ def size_of(resize: Any) -> tuple[int, int] | None:
 def _check_form(form: Form, file: Path) -> None:
     """Refuse what says nothing of a file of this kind."""
     ending = sources.kind(file)
-    takes = ("encoding", "separator", "decimal", "thousands") if ending in sources.TABLES else ("encoding",)
+    takes: tuple[str, ...] = (
+        ("encoding", "separator", "decimal", "thousands") if ending in sources.TABLES else ("encoding",)
+    )
     takes = takes if ending in (*sources.TABLES, *sources.RECORDS, ".txt") else ()
     other = next((name for name in form.to_json() if name not in takes), None)
     if other is not None:

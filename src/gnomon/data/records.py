@@ -94,7 +94,8 @@ def _texts(frame: pl.DataFrame) -> pl.DataFrame:
 class JsonLines:
     """A file of JSON Lines: in every line an object with the same kinds of values, or a text.
 
-    A file that ends in ``.json`` may be one array of such objects instead; these count from 1. An absent key and ``null`` are missing. A line that is a string is an object with the one key ``text``.
+    A file that ends in ``.json`` may be one array of such objects instead; these count from 1. An absent key and
+    ``null`` are missing. A line that is a string is an object with the one key ``text``.
 
     Parameters
     ----------

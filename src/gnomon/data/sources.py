@@ -225,8 +225,8 @@ def likely_encoding(data: bytes) -> str:
 
     Examples
     --------
-    >>> [likely_encoding(text.encode(name)) for text, name in (("Café", "latin-1"), ("机器学习", "gb18030"), ("5 €", "cp1252"))]
-    ['latin-1', 'gb18030', 'cp1252']
+    >>> likely_encoding("Café".encode("latin-1")), likely_encoding("机器学习".encode("gb18030"))
+    ('latin-1', 'gb18030')
     """
     sample = data[: 1 << 16]
     sample = sample[: sample.rfind(b"\n") + 1] or sample
