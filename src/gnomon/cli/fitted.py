@@ -63,14 +63,15 @@ def ask(
     return Asked(run, data, system, recipe, chosen, X, y)
 
 
-def kept(data: str, text: str | None, n: int) -> dict[str, Any]:
-    """The columns of DATA that stand beside the answers to its n rows."""
+def kept(data: str, text: str | None, n: int, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of DATA, read as the fit's was, that stand beside the answers to its n rows."""
     names = column_names(text)
     if names is None:
         return {}
     from gnomon.data.cells import cells
+    from gnomon.tasks.fitting import file_as
 
-    found = cells(data, names)
+    found = cells(file_as(data, recipe.get("form")), names)
     assert all(len(column) == n for column in found.values())
     return found
 
@@ -125,7 +126,7 @@ def tell(
         What else the JSON says.
     """
     n = len(next(iter(found.values()))) if found else len(asked.data)
-    first = kept(asked.name, keep, n)
+    first = kept(asked.name, keep, n, asked.recipe)
     columns = beside(first, found)
     if out is not None:
         write_table(out, columns, None if first else rows)

@@ -46,7 +46,7 @@ def command(
         names = ["std"] if spread.ndim == 1 else [f"std_{j}" for j in range(1, spread.shape[1] + 1)]
         answers |= as_columns(spread, names)
         rows = None
-    first = kept(data, keep, len(found))
+    first = kept(data, keep, len(found), asked.recipe)
     table = beside(first, answers)
     if out is not None:
         write_table(out, table, None if first else rows)

@@ -9,6 +9,7 @@ import click
 from gnomon.cli import output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import KEEP, Asked, ask, lacks, tell
+from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, check_out
 from gnomon.errors import UserValueError, counted
 from gnomon.runs.config import NAMED, DataSpec
@@ -113,3 +114,6 @@ def _ordinary(asked: Asked, rate: float, ordinary: str | None) -> tuple[Any, str
     if held is not None and len(held) + 1 >= 1 / rate - 1e-9:
         return scored(*task_of(system).examples(held, system)), "the held-out part"
     return scored(*task_of(system).examples(train, system)), SEEN
+
+
+with_form(command)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from gnomon.cli.fitted import KEEP, ask, lacks, tell
+from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, check_out
 
 __all__ = ["command"]
@@ -44,3 +45,6 @@ def _names(system: Any, width: int) -> list[str]:
         if len(names) == width:
             return names
     return [f"{type(system).__name__.lower()}{j}" for j in range(width)]
+
+
+with_form(command)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gnomon.data import sources
 from gnomon.data.columns import place_of
+from gnomon.data.form import form_of
 from gnomon.data.images import image_names
 from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
@@ -56,7 +57,7 @@ def cells(name_or_file: str | os.PathLike[str], columns: Sequence[str]) -> dict[
     if sources.kind(path) in (".npy", ".npz", ".txt"):
         what = "a text" if sources.kind(path) == ".txt" else "an array"
         raise NoColumn(f"{what} has no columns with names", path.name, "leave --keep out")
-    table = open_table(path)
+    table = open_table(path, form=form_of(name_or_file))
     names = [table.columns[place_of(column, table.columns, table.name, "--keep")] for column in columns]
     parts = [(part.frame.select(names), part.typed) for part in table.parts(names, names)]
     frame = pl.concat([part for part, _ in parts], how="vertical_relaxed")

@@ -34,7 +34,7 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "fit", "other_data", "parts", "resume", "spec_of", "task_of"]
+__all__ = ["carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "resume", "spec_of", "task_of"]
 
 
 def task_of(system: System) -> Task:
