@@ -65,7 +65,7 @@ def test_config_is_written_before_anything_heavy_is_imported() -> None:
         "params = resolve_values(card('mlp'), given, 'mlp')\n"
         "rest = dict.fromkeys(('target', 'columns', 'resize', 'checkpoint_every', 'device', 'precision'))\n"
         "rest |= {'encode': 'one-hot', 'missing': 'auto', 'scale': 'auto'}\n"
-        "options = {**rest, 'holdout': 0.2, 'split': 'random', 'devices': 1}\n"
+        "options = {**rest, 'holdout': 0.2, 'split': None, 'split_seed': 0, 'devices': 1}\n"
         "made = config(entry('mlp'), card('mlp'), 'iris', params, options)\n"
         "print(json.dumps(dict(made.parameters)))\n"
         "heavy = {'numpy', 'torch', 'scipy', 'sklearn', 'numba', 'polars'} & set(sys.modules)\n"

@@ -12,7 +12,7 @@ import pytest
 
 import gnomon
 from gnomon.data import Dataset, fingerprint, load, names, split
-from gnomon.data.dataset import split_rows
+from gnomon.data.holdout import split_rows
 from gnomon.data.names import PACKAGED
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.compare import compare
@@ -128,7 +128,7 @@ def test_split_is_a_partition_by_seed():
     assert np.array_equal(test.X, load("wine").X[test.rows]) and np.array_equal(test.y, load("wine").y[test.rows])
     assert np.array_equal(split(load("wine"), test=0.25, seed=3)[1].rows, test.rows)
     assert not np.array_equal(split(load("wine"), test=0.25, seed=4)[1].rows, test.rows)
-    assert test.source == {"name": "wine", "part": "test", "test": 0.25, "split_seed": 3}
+    assert test.source == {"name": "wine", "part": "test", "test": 0.25, "split_seed": 3, "split": "stratified"}
 
 
 def test_split_of_text_arrays_and_lists():
@@ -145,7 +145,7 @@ def test_split_of_text_arrays_and_lists():
 def test_a_lost_class_is_told():
     y = np.array([0] * 20 + [1])
     with pytest.warns(UserWarning, match="no row of class 1"):
-        split(Dataset("one", np.zeros((21, 1)), y))
+        split(Dataset("one", np.zeros((21, 1)), y), how="random")
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])

@@ -34,8 +34,8 @@ def test_a_density_and_a_mass_never_share_a_board():
 
 
 def test_every_system_sees_the_same_held_out_rows():
-    board = compare([gnomon.BernoulliMixture(n_components=1, random_state=0)], "digits")[0]
-    _, test = split(load("digits"), test=0.2, seed=0)
+    board = compare([gnomon.BernoulliMixture(n_components=1, random_state=0)], "digits", split="random")[0]
+    _, test = split(load("digits"), test=0.2, seed=0, how="random")
     assert {line.score.n for line in board.lines} == {len(test)}
     one, baseline = board.lines
     assert one.score.value == pytest.approx(baseline.score.value, rel=1e-6)  # the same probabilities
@@ -153,13 +153,6 @@ def test_a_board_has_one_baseline_whatever_the_number_of_systems(monkeypatch):
     assert made == ["ppca"]
 
 
-def test_labels_of_single_rows_are_refused_as_by_a_fit(tmp_path):
-    with pytest.raises(UserValueError, match=r"label 25\.0 occurs in one row only \(diabetes, row 156\)") as told:
-        compare(["softmax-regression"], "diabetes", out=tmp_path / "runs")
-    assert "--holdout 0" not in str(told.value), "a comparison always keeps rows out"
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.parametrize("unit", ["char", "byte", "word"])
 def test_a_baseline_of_text_has_the_unit_of_its_systems(unit):
     """E4: a baseline in words beside systems in characters ended every comparison."""
@@ -169,3 +162,11 @@ def test_a_baseline_of_text_has_the_unit_of_its_systems(unit):
     (board,) = compare([gnomon.NGram(n=2, unit=unit, random_state=0)], text)
     assert {line.score.data_space for line in board.lines} == {board.data_space} and unit in board.data_space
     assert [line.name for line in board.lines] == ["ngram", "unigram"]
+
+
+def test_a_label_of_one_row_stays_in_training():
+    """E12: a class of one row no longer ends the fit."""
+    X, y = load("iris").X, np.where(np.arange(150) == 7, "odd", np.asarray(load("iris").y).astype(str))
+    with pytest.warns(UserWarning, match="1 class has one row only, which stays in training: odd"):
+        board = compare(["logistic-regression"], gnomon.data.Dataset("flowers", X, y))[0]
+    assert all(line.score.n == 30 for line in board.lines)

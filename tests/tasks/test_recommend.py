@@ -77,7 +77,7 @@ def test_splits_by_user_and_by_time():
     for how in ("late", "time:x", "random:2", "time:0", "user:-1", "user:", "user:\u00b2", "time:9" + "9" * 30):
         with pytest.raises(UserValueError, match=r"split must be random, user or time, or such as time:3.*\(--split\)"):
             goal.split(data, test=0.2, how=how)
-    with pytest.raises(UserValueError, match="split must be random for the task density"):
+    with pytest.raises(UserValueError, match="split must be random, stratified, group=COLUMN"):
         task("density").split(load("iris"), test=0.2, how="time")
 
 

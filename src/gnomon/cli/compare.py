@@ -8,7 +8,7 @@ import click
 
 from gnomon.catalog import tasks
 from gnomon.cli import output
-from gnomon.cli.fit import SPLIT, column_name, column_names
+from gnomon.cli.fit import SPLIT, SPLIT_SEED, column_name, column_names
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
@@ -29,7 +29,8 @@ __all__ = ["command"]
 @click.option(
     "--holdout", type=float, default=0.2, show_default=True, metavar="FRACTION", help="Fraction of the rows held out."
 )
-@click.option("--split", metavar="HOW", default="random", show_default=True, help=SPLIT)
+@click.option("--split", metavar="HOW", help=SPLIT)
+@click.option("--split-seed", type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED)
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
@@ -38,7 +39,8 @@ def command(
     target: str | None,
     columns: str | None,
     holdout: float,
-    split: str,
+    split: str | None,
+    split_seed: int,
     out: str | None,
     as_json: bool,
     **preparing: Any,
@@ -59,7 +61,8 @@ def command(
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
     with context(verbose=True):
         boards = compare(
-            made, file_of(data, said), task=task, holdout=holdout, split=split, target=column_name(target),
+            made, file_of(data, said), task=task, holdout=holdout, split=split, split_seed=split_seed,
+            target=column_name(target),
             columns=column_names(columns), prepare=preparation(preparing), out=out,
         )  # fmt: skip
     if as_json:

@@ -19,19 +19,25 @@ from gnomon.cli.options import default, flag, plain, resolve_values, values
 from gnomon.cli.preparing import PREPARING, preparation, prepare_options
 from gnomon.data.form import Form
 from gnomon.errors import UserError, UserValueError, counted
-from gnomon.runs.config import FIT, NAMED, DataSpec, RunConfig
+from gnomon.runs.config import FIT, NAMED, USUAL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder, free_path
 
-__all__ = ["RESIZE", "SPLIT", "column_name", "column_names", "command", "data_options", "image_size", "report"]
+__all__ = [
+    "RESIZE", "SPLIT", "SPLIT_SEED", "column_name", "column_names", "command", "data_options", "image_size", "report",
+]  # fmt: skip
 
 TARGET = "Column of the labels, by name or by place from 0."
-SPLIT = "How rows are kept out; ratings: random, user or time, with time:3 the three latest of each user."
+SPLIT = (
+    "How rows are kept out: random, stratified (of each class its proportion), group=COLUMN (whole groups), "
+    "time=COLUMN (the latest); ratings: random, user or time, with time:3 the three latest of each user. "
+    "[default: stratified where there are classes, else random]"
+)
+SPLIT_SEED = "Seed of the rows that are kept out."
 RESIZE = "Height and width to which the images of a folder are brought, such as 32x32."
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
-    "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "out", "devices", "device", "precision",
-    "checkpoint_every",
-    "as_json",
+    "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "split_seed", "out", "devices", "device",
+    "precision", "checkpoint_every", "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -139,7 +145,8 @@ def run_options() -> list[click.Option]:
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="FRACTION",
             help="Fraction of the rows that is kept out of the fit, for gnomon evaluate; 0 fits to all rows.",
         ),
-        click.Option(["--split"], metavar="HOW", default="random", show_default=True, help=SPLIT),
+        click.Option(["--split"], metavar="HOW", help=SPLIT),
+        click.Option(["--split-seed"], type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED),
         click.Option(["--out"], metavar="RUN", help="Folder of the run, new or empty. [default runs/SYSTEM-DATA]"),
         click.Option(["--devices"], type=click.IntRange(1), default=1, show_default=True, metavar="N",
                      help="Processes that fit together."),
@@ -264,8 +271,9 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     target, columns = column_name(options["target"]), column_names(options["columns"])
     resize = image_size(options["resize"])
     spec = DataSpec(
-        NAMED, name, target, columns, options["holdout"], split=options["split"], resize=resize,
-        form=Form(**taken(dict(options))).to_json() or None, prepare=preparation(options).to_json(),
+        NAMED, name, target, columns, options["holdout"], split=options["split"] or USUAL,
+        split_seed=options["split_seed"], resize=resize, prepare=preparation(options).to_json(),
+        form=Form(**taken(dict(options))).to_json() or None,
     )  # fmt: skip
     parameters = encode(recipes_placed(about, params))
     return RunConfig(

@@ -12,7 +12,7 @@ _WHERE = {
     "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
     "Standardizer": "preprocessing", "Triples": "relations", "File": "form", "Interactions": "interactions",
     "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
-    "sentences": "text", "split": "dataset", "split_ratings": "rating_splits", "tokenize": "text", "triples": "pairs",
+    "sentences": "text", "split": "splitting", "split_ratings": "rating_splits", "tokenize": "text", "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [

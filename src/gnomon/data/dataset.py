@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.holdout import Seed, split_rows
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserValueError, nearest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from gnomon.data.prepared import Prepared
     from gnomon.data.relations import Ratings, Triples
 
-__all__ = ["VIEWS", "Dataset", "fingerprint", "split", "split_rows"]
+__all__ = ["VIEWS", "Dataset", "fingerprint"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +59,8 @@ class Dataset:
         where missing. `X` is None then until they are prepared.
     preparation : Prepared, optional
         What made `X` of the columns; `columns` are the prepared ones then.
+    by : array of shape (n,), optional
+        What rows are held out by, where that is a column: groups or times. No feature; see `gnomon.data.by_column`.
 
     Examples
     --------
@@ -84,6 +84,7 @@ class Dataset:
     pairs: tuple[tuple[str, str], ...] | None = None
     frame: pl.DataFrame | None = field(default=None, repr=False)
     preparation: Prepared | None = field(default=None, repr=False)
+    by: NDArray[Any] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         for part in (self.X, self.frame, self.text, self.pairs, self.y, self.ratings, self.triples):
@@ -110,7 +111,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
         ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
-        more: list[Any] = [] if self.pairs is None else [self.pairs]
+        more: list[Any] = [part for part in (self.pairs, self.by) if part is not None]
         if self.frame is not None:
             more += [[column.name, str(column.dtype), column.to_list()] for column in self.frame.get_columns()]
         return fingerprint(self.X if self.frame is None else None, self.y, self.text, *ids, *more)
@@ -184,6 +185,7 @@ class Dataset:
             ratings=None if self.ratings is None else self.ratings.take(rows),
             triples=None if self.triples is None else self.triples.take(rows),
             frame=None if self.frame is None else self.frame[rows],
+            by=None if self.by is None else self.by[rows],
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )
@@ -281,89 +283,3 @@ def _feed(digest: Any, part: Any) -> None:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         digest.update(f"array {array.dtype.str} {array.shape};".encode())
         digest.update(array.reshape(-1).view(np.uint8))
-
-
-@overload
-def split(data: Dataset, *, test: float = 0.2, seed: Seed = 0) -> tuple[Dataset, Dataset]: ...
-@overload
-def split(data: NDArray[Any], *, test: float = 0.2, seed: Seed = 0) -> tuple[NDArray[Any], NDArray[Any]]: ...
-@overload
-def split(data: tuple[Any, ...], *, test: float = 0.2, seed: Seed = 0) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
-@overload
-def split(data: list[Any], *, test: float = 0.2, seed: Seed = 0) -> tuple[list[Any], list[Any]]: ...
-
-
-def split(data: Any, *, test: float = 0.2, seed: Seed = 0) -> tuple[Any, Any]:
-    """Cut data in a training and a test part, by `split_rows`; a text is cut by sentences, ratings by pairs.
-
-    Parameters
-    ----------
-    data : Dataset, array, tuple of arrays, or list of sentences
-        A tuple of arrays (``(X, y)``) is cut along the same rows.
-    test : float in (0, 1), default 0.2
-    seed : int, Generator or RandomState, default 0
-
-    Returns
-    -------
-    train, test : in the form of `data`
-
-    Warns
-    -----
-    UserWarning
-        A class of the labels that one part has lost.
-
-    Raises
-    ------
-    UserError
-        Data that cannot be cut.
-
-    Examples
-    --------
-    >>> train, test = split(np.arange(10))
-    >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()]) == list(range(10))
-    (8, 2, True)
-    """
-    if isinstance(data, Dataset):
-        from gnomon.numeric.noise import seed_of
-
-        seed = seed_of(seed) if isinstance(seed, np.random.Generator | np.random.RandomState) else seed
-        if data.ratings is None:
-            train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
-        else:
-            train_rows, test_rows = data.ratings.split_rows(test=test, seed=seed)
-        train, held = (
-            data.take(rows, part, test=test, split_seed=seed)
-            for rows, part in ((train_rows, "train"), (test_rows, "test"))
-        )
-        if data.y is not None:
-            _warn_of_lost_classes(data.y, train_rows, test_rows)
-        return train, held
-    if isinstance(data, tuple):
-        lengths = {len(part) for part in data}
-        if len(lengths) != 1:
-            raise UserValueError(
-                f"all arrays must have the same length, got {sorted(lengths)}", "", "give arrays with the same rows"
-            )
-        train_rows, test_rows = split_rows(lengths.pop(), test=test, seed=seed)
-        if len(data) > 1 and np.ndim(data[1]) == 1:
-            _warn_of_lost_classes(np.asarray(data[1]), train_rows, test_rows)
-        return tuple(_take(p, train_rows) for p in data), tuple(_take(p, test_rows) for p in data)
-    if isinstance(data, list | np.ndarray):
-        train_rows, test_rows = split_rows(len(data), test=test, seed=seed)
-        return _take(data, train_rows), _take(data, test_rows)
-    raise UserTypeError(f"{type(data).__name__} cannot be split", "", "give a Dataset, arrays or a list of sentences")
-
-
-def _take(part: Sequence[Any] | NDArray[Any], rows: NDArray[np.int64]) -> Any:
-    return part[rows] if isinstance(part, np.ndarray) else [part[i] for i in rows.tolist()]
-
-
-def _warn_of_lost_classes(y: NDArray[Any], train: NDArray[np.int64], test: NDArray[np.int64]) -> None:
-    if y.dtype.kind == "f":  # a numeric target has no classes
-        return
-    everything = set(y.tolist())
-    for part, rows in (("training", train), ("test", test)):
-        lost = everything - set(y[rows].tolist())
-        if lost:
-            listed = ", ".join(sorted(map(str, lost))[:6])
-            warnings.warn(f"the {part} part has no row of class {listed}", UserWarning, stacklevel=3)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["Seed", "split_rows"]
+__all__ = ["Seed", "held_out_size", "split_rows"]
 
 Seed = int | np.random.Generator | np.random.RandomState
 
@@ -46,9 +46,14 @@ def split_rows(n: int, *, test: float = 0.2, seed: Seed = 0) -> tuple[NDArray[np
         raise UserValueError(f"test must be between 0 and 1, got {test!r}", "test")
     if n < 2:
         raise UserValueError(f"data must have at least 2 rows to be split, got {n}", "data", "give more rows")
-    size = min(max(1, round(n * test)), n - 1)
+    size = held_out_size(n, test)
     order = np.asarray(Noise(chosen, "split").order(n))
     return np.sort(order[size:]), np.sort(order[:size])
+
+
+def held_out_size(n: int, test: float) -> int:
+    """Rows of the test part: the nearest whole number, at least 1 and at most n - 1."""
+    return min(max(1, round(n * test)), n - 1)
 
 
 def _is_a(kind: type, value: Any) -> bool:

@@ -12,10 +12,12 @@ from typing import Any, Self
 
 from gnomon.errors import UserValueError, shown
 
-__all__ = ["ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "DataSpec", "RunConfig"]
+__all__ = ["ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "USUAL", "DataSpec", "RunConfig"]
 
 NAMED, ARRAYS = "name or file", "arrays"
 """Sources of a run's data: one that can be read again, and arrays that were handed over."""
+USUAL = "usual"
+"""The split of a run whose data has not been read yet, where none was asked for."""
 FIT, MODEL, CHAINS = "fit", "model", "chains"
 """Kinds of runs: a fit, a saved model, draws of Markov chains."""
 NEEDED = {"system": str, "where": str, "parameters": dict}
@@ -73,6 +75,7 @@ DATA_RULES: Mapping[str, Rule] = {
     "resize": ("be [height, width] or null", lambda value: value is None or _is_size(value)),
     "prepare": ("be an object", lambda value: isinstance(value, dict)),
     "preparation": ("be an object", lambda value: isinstance(value, dict)),
+    "split_seed": ("be a whole number", _is_whole),
 }
 """What the facts of a run's data must be, where they are there."""
 
@@ -95,7 +98,7 @@ class DataSpec:
     whole, fingerprint : str, optional
         Of the whole data set, and of what the fit saw.
     split : str, default "random"
-        How the rows were held out.
+        How the rows were held out; `USUAL` until the data is read: stratified where there are classes.
     levels : int, optional
         Grey levels of the images that were fitted to.
     resize : list of int, optional
@@ -106,6 +109,8 @@ class DataSpec:
         How raw columns are prepared, where it was asked for: the fields of a `gnomon.data.Preparation`.
     preparation : mapping, optional
         What was learned of the training rows: a `gnomon.data.Prepared`.
+    split_seed : int, default 0
+        Seed of the rows that were held out.
 
     Examples
     --------
@@ -127,6 +132,7 @@ class DataSpec:
     form: dict[str, str] | None = None
     prepare: Mapping[str, Any] | None = None
     preparation: Mapping[str, Any] | None = None
+    split_seed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
@@ -138,6 +144,8 @@ class DataSpec:
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
         if self.split != "random":
             first["split"] = self.split
+        if self.split_seed != 0:
+            first["split_seed"] = self.split_seed
         return first | {name: value for name, value in late.items() if value not in (None, {})}
 
     @classmethod

@@ -31,8 +31,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.dataset import split as split_data
 from gnomon.data.loading import load as load_data
+from gnomon.data.splitting import folds as split_in_folds
+from gnomon.data.splitting import split as split_data
+from gnomon.data.splitting import usual
 from gnomon.errors import UserError, UserValueError, unknown
 from gnomon.recipes.imports import load
 
@@ -45,7 +47,6 @@ __all__ = ["Task", "task"]
 
 GROUP = "gnomon.tasks"
 """Entry points of this group name the Task classes of plug-ins; the name of the entry point is that of the task."""
-MISTAKE = "correct it, drop the row, or keep none out (--holdout 0)"
 
 
 class Task:
@@ -58,8 +59,8 @@ class Task:
     """The score that a leaderboard is sorted by."""
     verbs: ClassVar[tuple[str, ...]] = ()
     example_data: ClassVar[str] = ""
-    splits: ClassVar[tuple[str, ...]] = ("random",)
-    """Ways in which `split` can hold rows out, the usual one first."""
+    splits: ClassVar[tuple[str, ...]] = ("random", "stratified", "group=COLUMN", "time=COLUMN")
+    """Ways in which `split` can hold rows out."""
 
     # --- data ---------------------------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ class Task:
         """What `scores` compares with, for examples whose y is that of the system's first task."""
         return y
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Check a whole data set before it is split, so that an error names the row as the file has it.
 
         Parameters
@@ -117,8 +118,6 @@ class Task:
         data : Dataset
             Before some rows are kept out.
         system : System
-        remedy : str
-            What to do about what cannot be on both sides of a split.
 
         Raises
         ------
@@ -127,7 +126,15 @@ class Task:
         """
         system.domain.check(self.examples(data, system)[0], name=data.name)
 
-    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
+    def classes(self, data: Dataset) -> Any:
+        """What rows are held out in proportion of, where they are stratified: the labels, if there are any."""
+        return data.y
+
+    def usual_split(self, data: Dataset) -> str:
+        """How rows are held out where nothing is asked for: stratified where there are classes."""
+        return usual(self.classes(data))
+
+    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str | None = None) -> tuple[Dataset, Dataset]:
         """Training part and held-out part.
 
         Parameters
@@ -137,14 +144,32 @@ class Task:
         test : float in (0, 1)
             Fraction held out.
         seed : int, default 0
-        how : str, default "random"
-            One of `splits`.
+        how : str, optional
+            One of `splits`, see `gnomon.data.split`; `usual_split` where left out.
         """
-        if how not in self.splits:
+        how = self._check_split(data, how)
+        by = self.classes(data) if how == "stratified" else None
+        train, held = split_data(data, test=test, seed=seed, how=how, by=by)
+        return train, held
+
+    def folds(self, data: Dataset, k: int, *, seed: int = 0, how: str | None = None) -> list[tuple[Dataset, Dataset]]:
+        """Training parts and held-out parts of k folds, which hold every row out once.
+
+        Raises
+        ------
+        UserError
+            A split that has no folds, more folds than there is data for.
+        """
+        how = self._check_split(data, how)
+        return split_in_folds(data, k, seed=seed, how=how, by=self.classes(data) if how == "stratified" else None)
+
+    def _check_split(self, data: Dataset, how: str | None) -> str:
+        """The way to hold rows out, or the refusal of one that the task has not."""
+        how = how or self.usual_split(data)
+        if how.partition("=")[0] not in [one.partition("=")[0] for one in self.splits]:
             what = f"split must be {' or '.join(self.splits)} for the task {self.name}, got {how!r}"
             raise UserValueError(what, "--split", "")
-        train, held = split_data(data, test=test, seed=seed)
-        return train, held
+        return how
 
     def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
         """Why a system cannot take the data, in a few words; None where it can.

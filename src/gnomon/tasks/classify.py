@@ -10,11 +10,11 @@ from sklearn.dummy import DummyClassifier
 
 from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError
 from gnomon.evaluation.classification import classification_metrics, log_loss_of
 from gnomon.evaluation.score import Score
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,12 +64,15 @@ class Classify(Task):
         """Rows or images, and labels."""
         return data.view(self.view(system.domain)), data.view("labels") if answers else None
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
-        """Rows by the domain, labels, and that none occurs in one row only."""
+    def check(self, data: Dataset, system: Any) -> None:
+        """Rows by the domain, and labels."""
         X, y = self.examples(data, system)
         system.domain.check(X, name=data.name)
         Labels().encode(y, n=len(X), name=data.name)
-        _refuse_single(data, remedy)
+
+    def usual_split(self, data: Dataset) -> str:
+        """Every label is a class here, a number with decimals too."""
+        return "random" if data.y is None else "stratified"
 
     def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
         """No table, no labels, a numeric target, values outside the domain."""
@@ -105,14 +108,3 @@ class Classify(Task):
             return {}
         matrix = system.confusion_matrix(X, y)
         return {"confusion": pictures.matrix(np.asarray(matrix.weight), [str(one) for one in classes])}
-
-
-def _refuse_single(data: Dataset, remedy: str) -> None:
-    """A label of one row cannot be on both sides of a split, and is often a slip of the pen."""
-    labels, rows, counts = np.unique(data.view("labels"), return_index=True, return_counts=True)
-    if (counts > 1).all():
-        return
-    single = int((counts == 1).argmax())
-    label = labels[single].item()
-    name = data.classes[label] if data.classes and isinstance(label, int) else label
-    raise UserValueError(f"label {name!r} occurs in one row only", f"{data.name}, row {rows[single]}", remedy)

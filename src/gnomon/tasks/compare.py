@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,22 @@ from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
+from gnomon.data.splitting import by_column
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import seed_of
-from gnomon.runs.config import ARRAYS, FIT, DataSpec
+from gnomon.runs.config import ARRAYS, FIT, USUAL, DataSpec
 from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system.base import System
 from gnomon.tasks.base import Task
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.fitting import kept, spec_of, task_of, tell
+from gnomon.tasks.fitting import kept, read_apart, spec_of, task_of, tell
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole, refuse_numbers_as_classes
 from gnomon.training.context import current as current_context
 
 __all__ = ["compare"]
-
-REMEDY = "correct it, drop the row, or choose systems that predict numbers"
-"""What to do about a row that a split cannot place."""
 
 
 def compare(
@@ -40,7 +38,8 @@ def compare(
     *,
     task: str | None = None,
     holdout: float = 0.2,
-    split: str = "random",
+    split: str | None = None,
+    split_seed: int = 0,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     prepare: Preparation | None = None,
@@ -57,8 +56,11 @@ def compare(
         What the systems are compared at, ``density`` say; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
         Fraction of the rows (sentences) that no system sees until the end.
-    split : str, default "random"
-        How rows are held out; ratings also by "user" and by "time" (of each user one row, of "time:3" three).
+    split : str, optional
+        How rows are held out: "random", "stratified" (of each class its proportion; what is done where there are
+        classes and nothing is asked for), "group=COLUMN", "time=COLUMN" (the latest); ratings by "random", "user" and
+        "time" (of each user one row, of "time:3" three).
+    split_seed : int, default 0
     target, columns
         As in `gnomon.data.load`.
     prepare : Preparation, optional
@@ -90,17 +92,21 @@ def compare(
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
-    recipe = Preparation() if prepare is None else prepare
-    whole = data
-    if not isinstance(whole, Dataset):
-        whole = task_of(made[0]).read(whole, target=target, columns=columns, kinds=recipe.kinds)
+    recipe, first = Preparation() if prepare is None else prepare, task_of(made[0])
+    if isinstance(data, Dataset):
+        whole = data if split is None or "=" not in split else by_column(data, split)
+    else:
+        whole = read_apart(first, data, split, target=target, columns=columns, kinds=recipe.kinds)
     goals = [_goal(system, task) for system in made]
     for system in made:
         refuse_numbers_as_classes(whole, system)
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
-        spec = spec_of(data, whole, target=target, columns=columns, holdout=holdout, split=split, prepare=recipe)
-    room = _Room(whole, holdout, split, spec, recipe, None if out is None else Path(out))
+        spec = spec_of(
+            data, whole, target=target, columns=columns, holdout=holdout, split=split or USUAL, split_seed=split_seed,
+            prepare=recipe,
+        )  # fmt: skip
+    room = _Room(whole, holdout, split, split_seed, spec, recipe, None if out is None else Path(out))
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
         place = (goal.name, task_of(system).board(system) + room.space(goal, system))
@@ -144,9 +150,10 @@ class _Room:
     """What all boards share: the data, split once for each task and prepared once for each view."""
 
     def __init__(
-        self, whole: Dataset, holdout: float, how: str, spec: DataSpec, recipe: Preparation, out: Path | None
-    ) -> None:
-        self.whole, self.holdout, self.how, self.spec, self.out = whole, holdout, how, spec, out
+        self, whole: Dataset, holdout: float, how: str | None, seed: int, spec: DataSpec, recipe: Preparation,
+        out: Path | None,
+    ) -> None:  # fmt: skip
+        self.whole, self.holdout, self.how, self.seed, self.spec, self.out = whole, holdout, how, seed, spec, out
         self.recipe = recipe
         self.told: list[str] = []
         """What was said of the columns."""
@@ -160,8 +167,13 @@ class _Room:
         first = task_of(system)
         key = (first.name, repr(system.domain))
         if key not in self._checked:
-            first.check(prepared_whole(self.recipe, self.whole, system), system, remedy=REMEDY)
+            first.check(prepared_whole(self.recipe, self.whole, system), system)
             self._checked.add(key)
+
+    def spec_for(self, system: System) -> DataSpec:
+        """What a run of the system keeps of its data, the way in which rows were held out included."""
+        goal = task_of(system)
+        return replace(self.spec, split=self.how or goal.usual_split(goal.adopt(self.whole)))
 
     def parts(self, system: System) -> tuple[_Part, _Part]:
         """Training and held-out rows for a system."""
@@ -176,7 +188,8 @@ class _Room:
     def halves(self, first: Task) -> tuple[Dataset, Dataset]:
         """Training and held-out rows as they were read."""
         if first.name not in self._halves:
-            self._halves[first.name] = first.split(first.adopt(self.whole), test=self.holdout, how=self.how)
+            adopted = first.adopt(self.whole)
+            self._halves[first.name] = first.split(adopted, test=self.holdout, seed=self.seed, how=self.how)
         return self._halves[first.name]
 
     def preparation(self, system: System) -> Prepared | None:
@@ -248,7 +261,8 @@ class _Board:
             system.fit(train.X, train.y, **options)
             return None
         fresh = not os.path.exists(out)  # unlike Path.exists, false for a name that no file system takes
-        config = system._config(FIT, seed_of(system.random_state), data=self.room.spec, devices=1)
+        spec = self.room.spec_for(system)
+        config = system._config(FIT, seed_of(system.random_state), data=spec, devices=1)
         run = RunFolder.create(free_path(out / _name(system)), config)
         try:
             system.fit(train.X, train.y, run=run, **options)

@@ -20,9 +20,10 @@ from gnomon.data.loading import load as read
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.data.sources import RECORDS, TABLES, kind
+from gnomon.data.splitting import by_column
 from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
 from gnomon.numeric.noise import seed_of
-from gnomon.runs.config import ARRAYS, FIT, NAMED, DataSpec
+from gnomon.runs.config import ARRAYS, FIT, NAMED, USUAL, DataSpec
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
@@ -34,7 +35,9 @@ from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
-__all__ = ["carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "resume", "spec_of", "task_of"]
+__all__ = [
+    "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "read_apart", "resume", "spec_of", "task_of",
+]  # fmt: skip
 
 
 def task_of(system: System) -> Task:
@@ -63,7 +66,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     name = file_as(spec.name, spec.form)
     if spec.resize is None:
         kinds = Preparation.from_json(spec.prepare).kinds
-        data = goal.read(name, target=spec.target, columns=spec.columns, kinds=kinds)
+        data = read_apart(goal, name, spec.split, target=spec.target, columns=spec.columns, kinds=kinds)
     else:
         data = read(spec.name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
@@ -79,6 +82,26 @@ def file_as(name: str | os.PathLike[str], form: Mapping[str, Any] | None) -> str
         return name
     chosen = form if kind(Path(name)) in TABLES else {one: form[one] for one in ("encoding",) if one in form}
     return File(name, **Form.from_json(chosen).to_json())
+
+
+def read_apart(
+    goal: Task, name: str | os.PathLike[str], split: str | None, *, columns: Sequence[str] | None, **options: Any
+) -> Dataset:
+    """The data that a task reads, with the column that rows are held out by set apart from the features."""
+    column = (split or "").partition("=")[2]
+    if not column:
+        return goal.read(name, columns=columns, **options)
+    if columns is not None and column not in columns:
+        columns = [*columns, column]
+    return by_column(goal.read(name, columns=columns, **options), str(split))
+
+
+def halves(goal: Task, spec: DataSpec, data: Dataset) -> tuple[Dataset, Dataset | None]:
+    """Training part and held-out part (None when nothing is held out) of data that the task has adopted."""
+    if not spec.holdout:
+        return data, None
+    how = None if spec.split == USUAL else spec.split
+    return goal.split(data, test=spec.holdout, seed=spec.split_seed, how=how)
 
 
 def other_data(
@@ -114,7 +137,7 @@ def parts(spec: DataSpec, system: System) -> tuple[Dataset, Dataset | None]:
     """Training part and held-out part (None when nothing was held out) of the data of a system's run."""
     goal = task_of(system)
     data = goal.adopt(dataset_of(spec, goal))
-    train, held = goal.split(data, test=spec.holdout, how=spec.split) if spec.holdout else (data, None)
+    train, held = halves(goal, spec, data)
     found: Prepared | None = getattr(system, "preparation_", None)
     if found is None:
         return train, held
@@ -195,14 +218,15 @@ def kept(found: Prepared | None) -> dict[str, Any]:
 
 def spec_of(
     data: str | os.PathLike[str], whole: Dataset, *, target: str | int | None, columns: Sequence[str] | None,
-    holdout: float, split: str = "random", prepare: Preparation | None = None,
+    holdout: float, split: str = "random", split_seed: int = 0, prepare: Preparation | None = None,
 ) -> DataSpec:  # fmt: skip
     """What a run keeps of data that it can read again."""
     name = str(Path(data).resolve()) if Path(data).exists() else str(data)
     chosen = None if columns is None else list(columns)
     return DataSpec(
         NAMED, name, target, chosen, holdout, list(whole.columns) or None, whole.fingerprint, split=split,
-        levels=whole.levels, resize=whole.source.get("resize"), form=form_of(data).to_json() or None,
+        split_seed=split_seed, levels=whole.levels, resize=whole.source.get("resize"),
+        form=form_of(data).to_json() or None,
         prepare=None if prepare is None else prepare.to_json(),
     )  # fmt: skip
 
@@ -275,10 +299,11 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     system = system_of(run.config)
     spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
     whole, recipe = dataset_of(spec, goal), Preparation.from_json(spec.prepare)
-    train, held = goal.adopt(whole), None
     if spec.holdout:
         goal.check(prepared_whole(recipe, whole, system), system)
-        train, held = goal.split(train, test=spec.holdout, how=spec.split)
+    adopted = goal.adopt(whole)
+    spec = replace(spec, split=goal.usual_split(adopted)) if spec.split == USUAL else spec
+    train, held = halves(goal, spec, adopted)
     found = learn(recipe, train, system)
     raw = train.columns
     if found is not None:

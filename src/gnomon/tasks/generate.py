@@ -14,7 +14,7 @@ from gnomon.evaluation.score import Score
 from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 from gnomon.tasks.density import EstimateDensity
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class Generate(Task):
         rows, _ = super().examples(data, system)
         return rows, data.view("labels") if system.labeled and answers else None
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Rows by the domain, and the labels where they are learned from."""
-        super().check(data, system, remedy=remedy)
+        super().check(data, system)
         rows, y = self.examples(data, system)
         if system.labeled:
             Labels().encode(y, n=len(rows), name=data.name)

@@ -12,7 +12,7 @@ from gnomon.data.names import BUILTIN
 from gnomon.data.sources import TABLES, kind
 from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ class Language(Task):
                 )
         return super().read(name, target=target, columns=columns)
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """That it is a text; the reader has said all that can be wrong with its lines."""
         self.examples(data, system)
 

@@ -11,7 +11,6 @@ from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 from gnomon.systems.recommend._lists import list_scores
 from gnomon.systems.recommend.implicit_factorization import ImplicitFactorization
-from gnomon.tasks.base import MISTAKE
 from gnomon.tasks.recommend import Recommend
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Rank(Recommend):
     title_zh: ClassVar[str] = "物品排序"
     primary: ClassVar[str] = "ndcg@10"
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Ids."""
         system.domain.check(self.examples(data, system)[0], name=data.name)
 

@@ -17,7 +17,7 @@ from gnomon.data.rating_splits import split_ratings
 from gnomon.errors import UserValueError
 from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,14 +67,15 @@ class Recommend(Task):
         log = ratings(name, value=target, **places)
         return Dataset(log.name, ratings=log, source={"name": str(name)})
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Ids, and a finite rating for every pair."""
         log = system.domain.check(self.examples(data, system)[0], name=data.name)
         if log.values is None:
             raise UserValueError("there must be a rating for every pair, got none", data.name, "name their column")
 
-    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str = "random") -> tuple[Dataset, Dataset]:
+    def split(self, data: Dataset, *, test: float, seed: int = 0, how: str | None = None) -> tuple[Dataset, Dataset]:
         """A fraction of all pairs at random, or some rows of each user: ``user:3`` at random, ``time:3`` the latest."""
+        how = how or "random"
         if not re.fullmatch(r"random|(?:user|time)(?::[1-9][0-9]{0,8})?", how):
             what = f"split must be random, user or time, or such as time:3, got {how!r}"
             raise UserValueError(what, "--split", "the number says how many rows of each user are kept out, 1 or more")

@@ -14,7 +14,7 @@ from gnomon.evaluation.regression import regression_metrics, regression_scores
 from gnomon.evaluation.score import Score
 from gnomon.system.prediction import DensityRegressor
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ class Regress(Task):
         """Rows and target."""
         return data.view(self.view(system.domain)), data.view("target") if answers else None
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Rows by the domain, and the target."""
         X, y = self.examples(data, system)
         system.domain.check(X, name=data.name)

@@ -17,7 +17,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.tasks import pictures
-from gnomon.tasks.base import MISTAKE, Task
+from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +100,7 @@ class Translate(Task):
         file = located(name)
         return Dataset(file.name, pairs=_pairs(file), source={"name": str(name)})
 
-    def check(self, data: Dataset, system: Any, *, remedy: str = MISTAKE) -> None:
+    def check(self, data: Dataset, system: Any) -> None:
         """Pairs of texts."""
         system.domain.check(self.examples(data, system)[0], name=data.name)
 

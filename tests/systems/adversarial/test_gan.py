@@ -148,7 +148,7 @@ def test_dropout_in_the_critic_is_on_for_the_generators_step_too():
 @pytest.mark.slow
 @pytest.mark.spec("GEN-097")
 def test_convolutions_on_digits():
-    train, test = split(load("digits"), test=0.3, seed=0)
+    train, test = split(load("digits"), test=0.3, seed=0, how="random")
     X, T = (np.asarray(part.view("table"), np.float32) for part in (train, test))
     begun = DCGAN(max_updates=1, random_state=0).fit(X)
     trained = DCGAN(epochs=25, learning_rate=1e-3, random_state=0).fit(X)

@@ -117,7 +117,7 @@ def test_the_latent_grid_of_a_linear_decoder_is_affine(linear):
 
 @pytest.fixture(scope="module")
 def digits():
-    train, test = split(load("digits"), test=0.3, seed=0)
+    train, test = split(load("digits"), test=0.3, seed=0, how="random")
     train, test = (np.asarray(part.view("binary"), np.float32) for part in (train, test))
     return train, test, VAE(likelihood="bernoulli", epochs=25, random_state=0).fit(train)
 
