@@ -14,7 +14,7 @@ from gnomon.errors import NoColumn, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
-    "spread", "unique_names",
+    "places_of", "spread", "unique_names",
 ]  # fmt: skip
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
@@ -101,6 +101,27 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
         remedy = f"choose from 0 ... {len(columns) - 1}"
         raise NoColumn(f"no column number {index}", f"{name}, {parameter}", remedy)
     return index % len(columns)
+
+
+def places_of(columns: Sequence[str | int], names: Sequence[str], name: str) -> list[int]:
+    """Places of the columns that were asked for, by name, by number or as ranges, each of them once.
+
+    Raises
+    ------
+    UserValueError
+        One that does not exist, or that was named twice, by its name and by its number, say.
+
+    Examples
+    --------
+    >>> places_of(["b", "0"], ["a", "b"], "file.csv")
+    [1, 0]
+    """
+    wanted = spread([str(column) for column in columns], names, name)
+    places = [place_of(column, names, name, "columns") for column in wanted]
+    twice = next((names[place] for i, place in enumerate(places) if place in places[:i]), None)
+    if twice is not None:
+        raise UserValueError(f"column {twice!r} must be named once, got twice", f"{name}, columns", "name each once")
+    return places
 
 
 def spread(chosen: Sequence[str], columns: Sequence[str], name: str) -> list[str]:

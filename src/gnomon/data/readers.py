@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
 from gnomon.data.boundary import guarded
-from gnomon.data.columns import Chunk, features, labels, place_of, spread
+from gnomon.data.columns import Chunk, features, labels, place_of, places_of
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
 from gnomon.data.excel import Excel
@@ -263,7 +263,7 @@ def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]
     if columns is None:
         chosen = [column for column in names if column != label]
     else:
-        chosen = [names[place_of(column, names, name, "columns")] for column in spread(columns, names, name)]
+        chosen = [names[place] for place in places_of(columns, names, name)]
     if label in chosen:
         raise UserValueError(f"{label!r} is both target and feature", name, "leave it out of columns")
     if not chosen:
@@ -390,7 +390,7 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
         X, names, y = _split_column(X, names, target, file.name)
         images = None
     if columns is not None:
-        indices = [place_of(column, names, file.name, "columns") for column in columns]
+        indices = places_of(columns, names, file.name)
         X, names, images = X[:, indices], tuple(names[i] for i in indices), None
     if y is not None and y.shape[:1] != (len(X),):
         raise UserValueError(

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ FORMAT = 1
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
+RUNS = "runs"
+"""Where runs go that nobody has given a place; not left behind empty."""
 
 
 def _path(path: Any) -> Path:
@@ -160,6 +163,9 @@ class RunFolder:
     def discard(self) -> None:
         """Remove the folder: the data was refused, nothing is left behind."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.parent.name == RUNS:
+            with suppress(OSError):  # others are in it
+                self.path.parent.rmdir()
 
     def sweep(self) -> None:
         """Remove temporary files that a killed process left."""

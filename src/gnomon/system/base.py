@@ -35,6 +35,7 @@ from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.system.fields import Seeded
+from gnomon.system.memory import within_memory
 from gnomon.system.verbs import verb
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
@@ -206,7 +207,8 @@ class System(Seeded, BaseEstimator):
             X = self._keep_preparation(X, preparation)
             examples = self.ingest(X, y, sample_weight)
             judges = None if validation is None else self.ingest_validation(validation, examples)
-            return self._fit(examples, self._open(run, examples, judges), judges)
+            with within_memory(self.get_params()):
+                return self._fit(examples, self._open(run, examples, judges), judges)
 
     def _keep_preparation(self, X: Any, preparation: Prepared | None) -> Any:
         """X as numbers; what makes numbers of raw columns is kept."""
@@ -291,17 +293,8 @@ class System(Seeded, BaseEstimator):
 
     def _allocate(self, **arguments: Any) -> Any:
         """The model, or the refusal of one that no memory holds."""
-        try:
+        with within_memory(self.get_params(), making=True):
             return self.make(**arguments)
-        except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-            sizes = {name: v for name, v in self.get_params().items() if isinstance(v, int) and v > 1_000_000}
-            if not sizes:
-                raise
-            name = max(sizes, key=lambda key: sizes[key])
-            reason = " ".join(str(error).split())[:100]
-            raise UserValueError(
-                f"{sizes[name]} is too large for this machine: {reason}", name, "choose less"
-            ) from None
 
     def _set_fitted(self, model: Any, outcome: FitResult) -> None:
         """Set the fitted attributes."""
