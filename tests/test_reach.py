@@ -12,7 +12,8 @@ from typing import Any
 import gnomon
 import gnomon.data
 from gnomon.catalog import ENTRIES
-from gnomon.recipes.slots import choices, load, where
+from gnomon.recipes.imports import load
+from gnomon.recipes.slots import choices, where
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "gnomon"

@@ -27,7 +27,10 @@ PARTS = ("year", "month", "weekday", "hour", "days")
 class ColumnStep(Protocol):
     """One raw column on its way to numbers."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The raw column."""
+        ...
 
     @property
     def kind(self) -> str:

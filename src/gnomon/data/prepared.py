@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gnomon.data.column_steps import CategoryStep, DateStep, NumberStep, step_from_json, step_to_json
+from gnomon.data.column_steps import CategoryStep, ColumnStep, DateStep, NumberStep, step_from_json, step_to_json
 from gnomon.data.columns import Chunk
 from gnomon.data.frames import LENIENT, NUMBER, TRUTH, frame_of, of_kind
 from gnomon.errors import NoColumn, UserValueError, counted, nearest
@@ -44,7 +44,7 @@ class Prepared:
         Mean and spread of the target, for a system whose answer depends on the unit of the target.
     """
 
-    steps: tuple[Any, ...]
+    steps: tuple[ColumnStep, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     shift: Floats | None = None
     unit: Floats | None = None
@@ -121,17 +121,17 @@ class Prepared:
         places = self._places(data.columns or _numbered(X.shape[1]), data.name)
         if self.plain:
             X = X if places == list(range(X.shape[1])) else X[:, places]
-            kept = all(step.value is None for step in self.steps)
-            if kept or not np.isnan(np.min(X, initial=0.0)):
+            filling = [getattr(step, "value", None) for step in self.steps]
+            if all(value is None for value in filling) or not np.isnan(np.min(X, initial=0.0)):
                 return X
-            values = np.array([np.nan if step.value is None else step.value for step in self.steps])
+            values = np.array([np.nan if value is None else value for value in filling])
             return np.where(np.isnan(X), values, X).astype(X.dtype, copy=False)
         out = np.empty((len(X), len(self.names_out)), X.dtype)
         for (step, start, end), place in zip(self._slices(), places, strict=True):
             step.fill(pl.Series(step.name, np.ascontiguousarray(X[:, place])), out[:, start:end])
         return out
 
-    def _slices(self) -> list[tuple[Any, int, int]]:
+    def _slices(self) -> list[tuple[ColumnStep, int, int]]:
         """Each step with the first prepared column and the one after its last."""
         ends = np.cumsum([len(step.names) for step in self.steps]).tolist()
         return list(zip(self.steps, [0, *ends[:-1]], ends, strict=True))
