@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ def dumps(estimator: Any) -> bytes:
     estimator : scikit-learn estimator
         Fitted.
     """
-    with random_kept():
+    with random_kept(), _without_torch():
         import skops.io
 
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(estimator))) as archive:
@@ -71,7 +73,7 @@ def loads(content: bytes, allowed: Collection[str], *, where: str = "estimator")
     UserValueError
         No such bytes, or a type that the system does not write; nothing of it has been built by then.
     """
-    with random_kept():
+    with random_kept(), _without_torch():
         import skops.io
         from skops.io.exceptions import UntrustedTypesFoundException
 
@@ -89,6 +91,24 @@ def loads(content: bytes, allowed: Collection[str], *, where: str = "estimator")
     except Exception as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise UserValueError(f"{where} cannot be read: {reason}", where, "the file is damaged: fit again") from None
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """Keep skops from importing torch: it lists scikit-learn's estimators, for which every package there is imported.
+
+    One of these wraps torch, which takes longer to import than most of such fits.
+    """
+    wrapper = "sklearn.externals.array_api_compat.torch"
+    if wrapper in sys.modules:
+        yield
+        return
+    modules: dict[str, Any] = sys.modules
+    modules[wrapper] = None
+    try:
+        yield
+    finally:
+        del modules[wrapper]
 
 
 def types_in(content: bytes) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
@@ -150,15 +151,16 @@ def limited(threads: int | None, *, torch_alone: bool = False) -> Iterator[None]
     """
     if threads is not None and threads < 1:
         raise UserValueError(f"threads must be at least 1, got {threads}", "context")
-    if threads is None and not torch_alone:
+    torch = sys.modules.get("torch")  # a fit that has not loaded it has no use for it
+    if threads is None and (torch is None or not torch_alone):
         yield
         return
-    import torch
-
-    before = torch.get_num_threads()
+    before = torch.get_num_threads() if torch else None
     try:
         with at_most(threads), controller().limit(limits=threads) if threads else contextlib.nullcontext():
-            torch.set_num_threads(1 if torch_alone else threads or before)  # after the limits, which reach its pool too
+            if torch:  # after the limits, which reach its pool too
+                torch.set_num_threads(1 if torch_alone else threads or before)
             yield
     finally:
-        torch.set_num_threads(before)
+        if torch:
+            torch.set_num_threads(before)

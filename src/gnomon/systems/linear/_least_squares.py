@@ -1,24 +1,20 @@
-"""The affine model of a numeric target, and its two fits: a triangular factor of the rows, and gradient descent."""
+"""The affine model of a numeric target, and its closed form: a triangular factor of the rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization, varies
-from gnomon.nn.module import Module
 from gnomon.training.em import ClosedForm
-from gnomon.training.gradient import Gradient
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Info
 
-__all__ = ["Descent", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge", "tell_of_perfection"]
+__all__ = ["Affine", "LeastSquares", "LinearRegressionModel", "factor", "factor_of", "merge", "tell_of_perfection"]
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -26,36 +22,22 @@ FLOOR = 1e-12
 """Smallest variance of the noise, as a fraction of the target's variance: a perfect fit keeps a finite density."""
 
 
-class LinearRegressionModel(Module):
+class Affine:
     r"""y = center + unit (W^T (x - shift) / scale + b) + noise; all but W and b fixed before the fit or by it.
 
-    Parameters
-    ----------
-    n_features, n_outputs : int
-    dtype : torch.dtype
-        Of W and b; everything else is float64.
+    The mathematics of the arrays that ``state()`` gives: ``weight`` (n_features, n_outputs) and ``bias`` in the dtype
+    of the fit, the others in float64.
     """
 
-    shift: torch.Tensor
-    scale: torch.Tensor
-    center: torch.Tensor
-    unit: torch.Tensor
-    noise: torch.Tensor
     sums: Floats
     """The factor of all rows after a closed form, about `origin`; neither saved nor learned."""
     origin: dict[str, Floats]
     perfect: int = 0
     """Outputs whose noise the fit found at its floor; not saved."""
 
-    def __init__(self, n_features: int, n_outputs: int, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(n_features, n_outputs, dtype=dtype))
-        self.bias = torch.nn.Parameter(torch.zeros(n_outputs, dtype=dtype))
-        for name, size, value in (
-            ("shift", n_features, 0.0), ("scale", n_features, 1.0), ("center", n_outputs, 0.0),
-            ("unit", n_outputs, 1.0), ("noise", n_outputs, 1.0),
-        ):  # fmt: skip
-            self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
+    def state(self) -> dict[str, Any]:
+        """The arrays by name, to be changed in place."""
+        raise NotImplementedError
 
     def standardize(self, examples: Examples, *, scaled: bool) -> None:
         """Take columns and target about their means, and where they are `scaled` in their standard deviations."""
@@ -66,19 +48,6 @@ class LinearRegressionModel(Module):
             state[origin][:] = mean
             if scaled:
                 state[unit][:] = spread
-
-    @property
-    def matrices(self) -> list[torch.Tensor]:
-        """The weights, which penalties act on."""
-        return [self.weight]
-
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
-        """Predictions in units of the scaled target, shape (n, n_outputs)."""
-        return torch.addmm(self.bias, ((x - self.shift) / self.scale).to(self.weight.dtype), self.weight)
-
-    def scaled(self, y: torch.Tensor) -> torch.Tensor:
-        """The target, (n,) or (n, n_outputs), as `scores` predicts it."""
-        return ((y.reshape(len(y), -1) - self.center) / self.unit).to(self.weight.dtype)
 
     def predict(self, x: Floats) -> Floats:
         """Predictions in float64, shape (n, n_outputs)."""
@@ -92,12 +61,6 @@ class LinearRegressionModel(Module):
         state = self.state()
         weight: Floats = state["weight"].astype(np.float64) / state["scale"][:, None] * state["unit"]
         return weight
-
-    def shrink(self, step: float) -> None:
-        """Move every weight by ``step`` (in units of the target) towards 0 and no further: the proximal map of L1."""
-        with torch.no_grad():
-            threshold = (step / self.unit).to(self.weight.dtype)
-            self.weight.copy_(self.weight.sign() * (self.weight.abs() - threshold).clamp_min(0))
 
     def measure(self, squares: Floats, variance: Floats) -> None:
         """Take the mean squared errors, one per output, as the variance of the noise: at least `FLOOR` of the target's.
@@ -132,7 +95,8 @@ class LinearRegressionModel(Module):
         n : int
             Number of rows, for the rank: singular values up to ``eps max(n, n_features)`` of the largest are 0.
         """
-        d, state = len(self.shift), self.state()
+        state = self.state()
+        d = len(state["shift"])
         self.sums = whole
         self.origin = {name: state[name].copy() for name in ("shift", "center")}
         total = whole[0, 0] ** 2
@@ -143,20 +107,61 @@ class LinearRegressionModel(Module):
         scale = np.where(moving & standardize, spread, 1.0)
         x = np.where(moving, x / scale, 0.0)
         u, s, vt = np.linalg.svd(x, full_matrices=False)
-        eps = float(torch.finfo(self.weight.dtype).eps)
+        eps = float(np.finfo(state["weight"].dtype).eps)
         kept = s > eps * max(n, d) * s.max(initial=0.0)
         gain = np.divide(s, s**2 + total * l2, out=np.zeros_like(s), where=kept)
         weight = np.matmul(vt.T, gain[:, None] * np.matmul(u.T, y))
         squares = ((y - np.matmul(x, weight)) ** 2).sum(0) / total
-        with torch.no_grad():
-            self.weight.copy_(torch.from_numpy(weight))
-            self.bias.zero_()
+        state["weight"][:] = weight
+        state["bias"][:] = 0
         state["shift"] += means[:d]
         state["scale"][:] = scale
         state["center"] += means[d:]
         state["unit"][:] = 1.0
         self.measure(squares, (y**2).sum(0) / total)
         return {"half_squared_error": float(squares.sum()) / 2, "rank": int(kept.sum())}
+
+
+class LinearRegressionModel(Affine):
+    """The affine model as arrays: what the closed form fits.
+
+    Parameters
+    ----------
+    n_features, n_outputs : int
+    dtype : str, default "float32"
+        Of W and b; everything else is float64.
+    """
+
+    def __init__(self, n_features: int, n_outputs: int, dtype: str = "float32") -> None:
+        self.arrays = {
+            "weight": np.zeros((n_features, n_outputs), dtype),
+            "bias": np.zeros(n_outputs, dtype),
+            **{name: np.full(sizes, value) for name, sizes, value in fixed(n_features, n_outputs)},
+        }
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that are learned."""
+        return self.arrays["weight"].size + self.arrays["bias"].size
+
+    def state(self) -> dict[str, Any]:
+        """The arrays by name, to be changed in place."""
+        return self.arrays
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Copy arrays of the same names and shapes into the model."""
+        for name, value in self.arrays.items():
+            if np.shape(state[name]) != value.shape:
+                raise ValueError(f"{name} must have shape {value.shape}, got {np.shape(state[name])}")
+            value[:] = state[name]
+
+
+def fixed(n_features: int, n_outputs: int) -> tuple[tuple[str, int, float], ...]:
+    """Names, sizes and first values of the arrays that are not learned."""
+    return (
+        ("shift", n_features, 0.0), ("scale", n_features, 1.0), ("center", n_outputs, 0.0), ("unit", n_outputs, 1.0),
+        ("noise", n_outputs, 1.0),
+    )  # fmt: skip
 
 
 def factor_of(x: Floats, y: Floats, weight: Floats, shift: Floats, center: Floats) -> Floats:
@@ -203,7 +208,8 @@ class LeastSquares(ClosedForm):
             for batch in problem.batches.epoch(0)
             if len(batch)
         ]
-        width = 1 + len(problem.model.shift) + len(problem.model.center)
+        arrays = problem.model.state()
+        width = 1 + len(arrays["shift"]) + len(arrays["center"])
         own = merge(*parts) if parts else np.zeros((width, width))
         whole = merge(problem.group.gather(own))
         record = problem.model.solve(whole, *self.arguments, problem.batches.n)
@@ -211,64 +217,13 @@ class LeastSquares(ClosedForm):
         return state, Info(done=True, record=record)
 
 
-class Descent(Gradient):
-    """Gradient steps, each followed by the proximal map of L1; the last one measures the noise of the target.
-
-    Parameters
-    ----------
-    *arguments
-        Of `Gradient`.
-    l1 : float
-        Factor of the sum of the absolute weights.
-    """
-
-    def __init__(self, *arguments: Any, l1: float) -> None:
-        super().__init__(*arguments)
-        self.l1 = l1
-
-    def step(self, state: Any) -> tuple[Any, Info]:
-        """One update."""
-        model = state.problem.model
-        before = model.weight.detach().clone()
-        state, info = super().step(state)
-        if self.l1:
-            model.shrink(state.rate * self.l1)
-            info = self._settled(state, info, float((before - model.weight.detach()).norm()) / state.rate)
-        if info.done:
-            self._measure(state.problem)
-        return state, info
-
-    def _settled(self, state: Any, info: Info, norm: float) -> Info:
-        """At the end of an epoch, judge by the step that the weights took: L1 balances a gradient that is not 0."""
-        if info.record is None:
-            return info
-        record: Mapping[str, float] = info.record | {"gradient_norm": norm}
-        last = state.update >= state.end
-        return replace(info, done=last or 0 < norm <= self.tol, record=dict(record))
-
-    @staticmethod
-    def _measure(problem: Any) -> None:
-        """Mean squared error of the fit over all rows of all processes."""
-        squares: Any = np.zeros(len(problem.model.unit))
-        moments = np.zeros((2, len(problem.model.unit)))
-        for batch in problem.batches.epoch(0):
-            weight = batch.weight.astype(np.float64)
-            y = batch.data["y"].reshape(len(batch), -1)
-            squares = squares + np.matmul(weight, (y - problem.model.predict(batch.data["X"])) ** 2)
-            centered = y - problem.model.state()["center"]
-            moments += np.stack([np.matmul(weight, centered), np.matmul(weight, centered**2)])
-        squares, moments = problem.group.sum((squares, moments))
-        total = problem.batches.total_weight
-        variance = moments[1] / total - (moments[0] / total) ** 2
-        problem.model.measure(squares / total, variance)
-
-
-def tell_of_perfection(model: LinearRegressionModel) -> None:
+def tell_of_perfection(model: Affine) -> None:
     """Warn, on the first process, where the fit found the noise at its floor."""
     if not model.perfect or current_group().rank:
         return
+    n_outputs = len(model.state()["unit"])
     warnings.warn(
-        f"{model.perfect} of {len(model.unit)} outputs fitted without error: noise_variance_ is its floor and "
+        f"{model.perfect} of {n_outputs} outputs fitted without error: noise_variance_ is its floor and "
         "densities of y say little; is the target among the columns, or are there too few rows?",
         UserWarning, stacklevel=5,
     )  # fmt: skip

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.objectives.losses import SquaredError
-from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
-from gnomon.systems.linear._least_squares import (
-    Descent,
-    LeastSquares,
-    LinearRegressionModel,
-    tell_of_perfection,
-)
-from gnomon.training.gradient import Budget
+from gnomon.systems.linear._least_squares import Affine, LeastSquares, LinearRegressionModel, tell_of_perfection
 from gnomon.training.optimizers import SGD
+
+if TYPE_CHECKING:
+    from gnomon.objectives.supervised import Supervised
 
 __all__ = ["LinearRegression"]
 
@@ -134,26 +128,36 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
             what = 'optimizer must be plain "sgd" where l1 is above 0'
             raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
 
-    def make(self, n_features: int, dtype: str, n_outputs: int | None) -> LinearRegressionModel:
-        return LinearRegressionModel(n_features, n_outputs or 1, getattr(torch, dtype))
+    def make(self, n_features: int, dtype: str, n_outputs: int | None) -> Affine:
+        if self.solver == "closed":
+            return LinearRegressionModel(n_features, n_outputs or 1, dtype)
+        from gnomon.systems.linear._descent import DescentModel  # torch, which the closed form has no use for
 
-    def initialize(self, model: LinearRegressionModel, examples: Examples, noise: Noise) -> None:
+        return DescentModel(n_features, n_outputs or 1, dtype)
+
+    def initialize(self, model: Affine, examples: Examples, noise: Noise) -> None:
         if self.solver == "closed" or self.standardize:
             model.standardize(examples, scaled=self.solver == "gradient")
 
     def make_objective(self) -> Supervised | None:
         if self.solver == "closed":
             return None
+        from gnomon.objectives.losses import SquaredError
+        from gnomon.objectives.supervised import Supervised
+
         return Supervised(SquaredError(summed=True), targets="scaled", name="half_squared_error", l2=self.l2)
 
     def procedure(self, examples: Any) -> Procedure:
         if self.solver == "closed":
             return LeastSquares(self.l2, self.standardize)
+        from gnomon.systems.linear._descent import Descent
+        from gnomon.training.gradient import Budget
+
         return Descent(
             self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates), self.tol, l1=self.l1
         )
 
-    def finish(self, model: LinearRegressionModel) -> None:
+    def finish(self, model: Affine) -> None:
         tell_of_perfection(model)
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearRegression:
@@ -191,7 +195,7 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     @property
     def intercept_(self) -> Any:
         """Prediction where all columns are 0."""
-        return self._squeezed(self.model_.predict(np.zeros((1, len(self.model_.shift))))[0])
+        return self._squeezed(self.model_.predict(np.zeros((1, self.n_features_in_)))[0])
 
     @property
     def noise_variance_(self) -> Any:
