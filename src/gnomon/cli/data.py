@@ -79,10 +79,11 @@ def _columns(columns: list[dict[str, Any]]) -> str:
 
     cells = [
         [_cut(c["name"]), c["kind"], *(number(c[k]) for k in ("min", "mean", "max")), str(c["missing"]),
-         "" if c["different"] is None else str(c["different"]), c["role"] or ""]
+         "" if c["different"] is None else str(c["different"]),
+         _cut(c["taken"] or c["role"] or "", 60) if c["role"] in ("feature", None) else c["role"]]
         for c in columns[:_SHOWN]
     ]  # fmt: skip
-    header = ["column", "kind", "min", "mean", "max", "missing", "different", "role"]
+    header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]
     more = f"\n... and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
     return output.table(header, cells, right=[2, 3, 4, 5, 6]) + more
 

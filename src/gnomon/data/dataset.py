@@ -171,6 +171,8 @@ class Dataset:
     @property
     def _form(self) -> str:
         """What the set is, in words."""
+        if self.frame is not None:
+            return WORDS["X"]
         return next((words for part, words in WORDS.items() if getattr(self, part) is not None), WORDS["triples"])
 
     def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:

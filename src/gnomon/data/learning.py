@@ -103,10 +103,11 @@ class _Learner:
             return self._leave(column, "as asked" if column in recipe.drop else "an id, as asked")
         if column in recipe.categorical:
             return self._category(column, texts_of(pl.Series(column, cells)), asked=True)
-        asked = column in recipe.numeric
+        chosen = (self.data.source.get("columns") or ()) if isinstance(self.data, Dataset) else ()
+        asked = column in (*recipe.numeric, *chosen)
         if not isinstance(cells, pl.Series):
-            return self._number(column, cells, LENIENT if asked else NUMBER, asked=asked)
-        kind = LENIENT if asked else kind_of_series(cells, typed=True)
+            return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, asked=asked)
+        kind = LENIENT if column in recipe.numeric else kind_of_series(cells, typed=True)
         if self.strict and kind not in (NUMBER, LENIENT, TRUTH):
             what = f"the column holds {'dates' if kind.startswith(DATE) else 'text'}, not numbers"
             where = f"{self.name}, column {column!r}"

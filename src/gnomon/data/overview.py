@@ -19,6 +19,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.form import Form, form_of
 from gnomon.data.loading import load
 from gnomon.data.names import BUILTIN
+from gnomon.data.preparation import Preparation
 from gnomon.errors import UserError
 
 __all__ = ["FIRST", "overview"]
@@ -52,8 +53,8 @@ def overview(
     dict
         Of JSON values: ``name``, ``rows``, ``fingerprint``, ``images``, ``sentences``, ``ratings``, ``triples``,
         ``labels`` (rows by label, or what the target is), ``columns`` (a list of ``name``, ``kind``, ``min``, ``mean``,
-        ``max``, ``missing``, ``different``, and the ``role`` of feature, target or left out), ``first`` (the first
-        rows), ``problem`` (why the columns as chosen cannot be used, None where they can).
+        ``max``, ``missing``, ``different``, the ``role`` of feature, target or left out, and as what a feature is
+        ``taken``), ``first`` (the first rows), ``problem`` (why the columns as chosen cannot be used, else None).
     Dataset or None
         None where there is a problem.
 
@@ -90,12 +91,25 @@ def overview(
         problem = str(error)
     if data is not None and not table:
         described = _described(data)
+    taken = _taken(data)
+    for column in described["columns"]:
+        column["taken"] = taken.get(column["name"])
     name = file.name if file is not None else str(name_or_file)
     rows = described.pop("rows", 0) if data is None else len(data)
     return {"name": name, "rows": rows, **_whole(data), **described, "problem": problem}, data
 
 
 _TEXTS = (*sources.TABLES, *sources.RECORDS, ".xlsx")
+
+
+def _taken(data: Dataset | None) -> dict[str, str]:
+    """What each column of a table is taken as by a system that predicts."""
+    if data is None or data.images is not None or (data.X is None and data.frame is None):
+        return {}
+    try:
+        return Preparation().fit(data).taken()
+    except UserError:
+        return {}
 
 
 def _mark_target(columns: list[dict[str, Any]], target: str | int | None) -> None:

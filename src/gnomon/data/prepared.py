@@ -214,6 +214,25 @@ class Prepared:
             found.append(f"target scaled too: mean {self.target[0]:.6g}, spread {self.target[1]:.6g}")
         return found
 
+    def taken(self) -> dict[str, str]:
+        """What each raw column is taken as, in a few words.
+
+        Examples
+        --------
+        >>> Prepared((NumberStep("age"),), {"k": "the same in every training row (7)"}).taken()
+        {'age': 'number', 'k': 'left out: the same in every training row (7)'}
+        """
+        found = {}
+        for step in self.steps:
+            if isinstance(step, CategoryStep):
+                more = [word for word in ("other", "missing") if getattr(step, word)]
+                found[step.name] = " + ".join([counted(len(step.levels), "level"), *more])
+            elif isinstance(step, DateStep):
+                found[step.name] = f"date: {', '.join(step.parts)}"
+            else:
+                found[step.name] = "0 and 1" if step.kind == TRUTH else "number"
+        return found | {name: f"left out: {why.partition(';')[0]}" for name, why in self.left_out.items()}
+
     def _category_lines(self) -> list[str]:
         found: dict[bool, list[str]] = {False: [], True: []}
         for step in self.steps:

@@ -13,7 +13,7 @@ from gnomon.data.prepared import Prepared
 from gnomon.errors import UserValueError
 from gnomon.system.base import System
 
-__all__ = ["prepare", "prepared_whole", "refuse_numbers_as_classes"]
+__all__ = ["are_numbers", "prepare", "prepared_whole", "refuse_numbers_as_classes"]
 
 MOST_NUMBERS, LARGEST_SHARE = 50, 0.2
 """A target of whole numbers is no label where it has more different ones than this, in more than this share of rows."""
@@ -24,6 +24,21 @@ TWINS = {
 """Regressions beside classifiers whose names do not say it."""
 
 
+def are_numbers(y: Any) -> bool:
+    """Whether a target holds numbers and no labels: fractions, or whole numbers of which there are many different ones.
+
+    Examples
+    --------
+    >>> are_numbers(np.arange(200)), are_numbers(np.array([0.5, 1.0])), are_numbers(np.array([0, 1] * 50))
+    (True, True, False)
+    """
+    if y.dtype.kind not in "iuf":
+        return False
+    values = np.unique(y)
+    whole = y.dtype.kind != "f" or bool((values == np.rint(values)).all())
+    return not whole or (len(values) > MOST_NUMBERS and len(values) > LARGEST_SHARE * len(y))
+
+
 def refuse_numbers_as_classes(data: Dataset, system: System) -> None:
     """Refuse a numeric target of many values where classes are predicted.
 
@@ -32,12 +47,9 @@ def refuse_numbers_as_classes(data: Dataset, system: System) -> None:
     UserValueError
         How many numbers there are, and the regression that is like the system.
     """
-    if data.y is None or data.y.dtype.kind not in "iuf" or not system.labeled or "classify" not in system.tasks:
+    if data.y is None or not system.labeled or "classify" not in system.tasks or not are_numbers(data.y):
         return
     values = np.unique(data.y)
-    whole = data.y.dtype.kind != "f" or bool((values == np.rint(values)).all())
-    if whole and (len(values) <= MOST_NUMBERS or len(values) <= LARGEST_SHARE * len(data.y)):
-        return
     known = {one.name for one in entries()}
     twin = next(
         name for name in (TWINS.get(system.name, ""), f"{system.name}-regression", "linear-regression") if name in known

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries, tasks
+from gnomon.data.preparation import Preparation
 from gnomon.errors import UserError
 from gnomon.recipes.imports import load
 from gnomon.recipes.source import SourceModule
 from gnomon.tasks.base import Task, task
+from gnomon.tasks.preparing import are_numbers
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset
@@ -21,7 +23,7 @@ __all__ = ["domain_of", "suits", "suits_as_read"]
 
 
 def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Systems that can be fitted to a data set as it is, by task, and for each task without any the reason.
+    """Systems that can be fitted to a data set, prepared where it is a table, by task; of other tasks the reason.
 
     A system counts for the tasks of its catalog entry when the data has the form of its first one (labels, a numeric
     target, a text ...) and keeps its domain. Cost: one pass over the table for each domain that occurs.
@@ -41,7 +43,7 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     --------
     >>> from gnomon.data import load
     >>> found, why = suits(load("iris"))
-    >>> "ppca" in found["density"], "rbm" in found["density"], why["language"]
+    >>> "ppca" in found["density"], "lenet" in found["classify"], why["language"]
     (True, False, 'this is a table, not a text')
     """
     found: dict[str, list[str]] = {}
@@ -51,13 +53,30 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
         domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
         key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one))
         if key not in checked:
-            checked[key] = task(key[0]).obstacle(data, domain, outcomes) or (_without_labels(data) if key[3] else None)
+            checked[key] = _obstacle(data, key[0], domain, outcomes, key[3])
         for name in one.tasks:
             if checked[key] is None:
                 found.setdefault(name, []).append(one.name)
             else:
                 why.setdefault(name, str(checked[key]))
     return found, {name: reason for name, reason in why.items() if name not in found}
+
+
+def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: bool) -> str | None:
+    """What is in the way of a system, once the columns of a table are prepared for it."""
+    predicts = labeled or name == "regress"
+    table = data.images is None and (data.X is not None or data.frame is not None)
+    if table and getattr(domain, "is_table", False):
+        view = (outcomes or domain).view
+        within = "real" if predicts or view not in ("unit", "binary") else view
+        try:
+            found = Preparation().fit(
+                data, keep_missing=domain.allow_missing, indicators=predicts, within=within
+            )  # fmt: skip
+            data = found.apply(data)
+        except UserError as error:
+            return error.what
+    return task(name).obstacle(data, domain, outcomes) or (_without_labels(data) if labeled else None)
 
 
 def suits_as_read(
@@ -112,7 +131,7 @@ def _without_labels(data: Dataset) -> str | None:
         labels = data.view("labels")
     except UserError as error:
         return error.what
-    return "the target is numeric, not labels" if labels.dtype.kind == "f" else None
+    return "the target is numeric, not labels" if labels.dtype.kind == "f" or are_numbers(labels) else None
 
 
 def domain_of(one: Entry, attribute: str = "domain") -> str | None:
