@@ -18,6 +18,7 @@ from gnomon import __version__
 from gnomon.cli import output
 from gnomon.cli.interrupts import held_back_in_loading
 from gnomon.errors import UserError, UserValueError, nearest
+from gnomon.recipes.synonyms import ELSEWHERE, SYNONYMS, suggestions
 
 __all__ = ["VERBS", "main", "run"]
 
@@ -142,15 +143,25 @@ def _call(arguments: list[str]) -> int:
         return 0
     except click.NoSuchOption as error:
         known = [name for p in (error.ctx.command.params if error.ctx else []) for name in p.opts]
-        close = nearest(error.option_name, [*known, "--help"], n=1)
         where = error.ctx.command_path if error.ctx else "gnomon"
-        remedy = f"did you mean {' or '.join(close)}?" if close else f"{where} --help shows them all"
+        remedy = _meant(error.option_name, [*known, "--help"]) or f"{where} --help shows them all"
         raise UserValueError(f"unknown option {error.option_name}", where, remedy) from None
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "gnomon"
         message = error.format_message().rstrip(".").replace("\n", " ")
         raise UserValueError(message[:1].lower() + message[1:], where, f"{where} --help") from None
     return 0
+
+
+def _meant(option: str, known: list[str]) -> str:
+    """What to do about an option that is not known; "" where nothing is like it."""
+    names = {name.lstrip("-").replace("-", "_"): name for name in known}
+    word = option.lstrip("-").replace("-", "_")
+    if word in ELSEWHERE:
+        return ELSEWHERE[word]
+    foreign = [names[name] for name in suggestions(word, list(names), n=1)] if word in SYNONYMS else []
+    close = foreign or nearest(option, known, n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:

@@ -10,6 +10,7 @@ from gnomon.catalog import card
 from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter, RecipeCard
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.parameters import in_interval
+from gnomon.recipes.synonyms import advice, suggestions
 
 __all__ = ["convert", "default", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
 
@@ -217,7 +218,7 @@ def _no_field(owner: Card | RecipeCard, slot: str, chosen: RecipeCard, name: str
     if owners:
         remedy = f"choose {flag(address)} {' or '.join(owners)}"
     elif fields:
-        remedy = f"known: {', '.join(flag(f'{address}.{field}') for field in nearest(name, fields) or fields)}"
+        remedy = f"known: {', '.join(flag(f'{address}.{field}') for field in suggestions(name, fields) or fields)}"
     else:
         remedy = "it has no parameters"
     return UserValueError(f"the {slot} {chosen.short} has no parameter {name!r}", flag(f"{address}.{name}"), remedy)
@@ -225,9 +226,7 @@ def _no_field(owner: Card | RecipeCard, slot: str, chosen: RecipeCard, name: str
 
 def _unknown(key: str, about: Card, system: str) -> UserValueError:
     known = list(option_names(about))
-    close = nearest(key, known)
-    remedy = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-    return UserValueError(f"{system} has no parameter {key!r}", system, remedy)
+    return UserValueError(f"{system} has no parameter {key!r}", system, advice(key, known))
 
 
 def option_names(about: Card) -> Iterable[str]:

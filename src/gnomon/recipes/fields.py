@@ -17,7 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
+from gnomon.errors import UserTypeError
 from gnomon.recipes.recipe import Recipe, inherited_slots
+from gnomon.recipes.synonyms import advice
 
 __all__ = ["Declaration", "Doc", "Fields", "declarations", "type_words"]
 
@@ -163,7 +165,8 @@ def _constructor(cls: type, declared: tuple[Declaration, ...]) -> Callable[..., 
     def __init__(self: Any, **given: Any) -> None:
         for name in given:
             if name not in defaults:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}")
+                what = f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
+                raise UserTypeError(what, "", advice(name, list(defaults)))
         for name, default in defaults.items():
             setattr(self, name, given.get(name, default))
 

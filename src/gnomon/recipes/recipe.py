@@ -10,6 +10,7 @@ from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 from gnomon.recipes.imports import load
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.slots import choices, where
+from gnomon.recipes.synonyms import suggestions
 
 __all__ = ["Factory", "Recipe", "Unsaved", "check_recipe", "inherited_slots", "named", "replace", "resolve", "shorts"]
 
@@ -226,7 +227,7 @@ def replace(value: Any, base: type[R], fields: Mapping[str, Any], slot: str = ""
 
 def _no_such_field(recipe: Recipe, slot: str, name: str) -> UserValueError:
     known = list(recipe.get_params(deep=False))
-    close = nearest(name, known) or known
+    close = suggestions(name, known) or known
     return UserValueError(
         f"{type(recipe).__name__} has no parameter {name!r}", f"{slot}__{name}",
         f"known: {', '.join(f'{slot}__{one}' for one in close)}" if close else "it has none",

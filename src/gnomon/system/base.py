@@ -25,12 +25,13 @@ from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.distributions.arrays import column_names, row_weights, with_names
 from gnomon.distributions.domains import Real
-from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
+from gnomon.recipes.synonyms import advice
 from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
@@ -89,10 +90,7 @@ class System(Seeded, BaseEstimator):
         for key, value in params.items():
             name, dashes, field = key.partition("__")
             if name not in known or (dashes and not field):
-                close = nearest(name, known) or known
-                raise UserValueError(
-                    f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?"
-                )
+                raise UserValueError(f"unknown parameter {name!r}", type(self).__name__, advice(name, known))
             if not field:
                 setattr(self, name, value)
                 continue

@@ -14,7 +14,8 @@ from gnomon.catalog import make
 from gnomon.contracts import Array, Group, Noise
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Labels
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.recipes.synonyms import advice
 from gnomon.runs.codecs import decode, encode
 from gnomon.runs.config import MODEL
 from gnomon.runs.folder import RunFolder
@@ -206,11 +207,7 @@ class Composite(System):
         for name, values in inner.items():
             named = self._named()
             if name not in named:
-                known = [*own, *named]
-                close = nearest(name, known) or known
-                raise UserValueError(
-                    f"unknown parameter {name!r}", type(self).__name__, f"did you mean {', '.join(close)}?"
-                )
+                raise UserValueError(f"unknown parameter {name!r}", type(self).__name__, advice(name, [*own, *named]))
             self._replace(name, clone(named[name]).set_params(**values))
         return self
 
