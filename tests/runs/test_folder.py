@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gnomon
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.folder import FORMAT, RunFolder, write_atomically
 
@@ -196,7 +197,7 @@ def test_checkpoint_and_model(tmp_path: Path) -> None:
         ("device", 5, "device must be text, got 5"),
         ("precision", "int8", "precision must be float32 or bfloat16, got 'int8'"),
         ("checkpoint_every", -3, "checkpoint_every must be a whole number of at least 1, got -3"),
-        ("versions", "1", "versions must be an object, got '1'"),
+        ("versions", "1", "versions must be an object of texts, got '1'"),
         ("data.source", "web", "data.source must be 'name or file' or 'arrays', got 'web'"),
         ("data.name", None, "data.name must be text, got None"),
         ("data.target", 1.5, "data.target must be text, a whole number or null, got 1.5"),
@@ -233,3 +234,20 @@ def test_a_model_that_is_not_finite_is_refused(tmp_path: Path) -> None:
     run.write_model({**arrays, "mean": np.full_like(arrays["mean"], np.nan)}, facts)
     with pytest.raises(UserValueError, match=r"holds numbers that are not finite \(mean\)"):
         gnomon.load(run.path)
+
+
+def test_a_changed_config_is_not_believed(tmp_path: Path) -> None:
+    """Another or an empty name of the system was believed; the file may move, so its place is the user's."""
+    gnomon.PPCA(n_components=1).fit(np.random.default_rng(0).normal(size=(9, 2)), run=tmp_path / "r")
+    file = tmp_path / "r" / "config.json"
+    config = json.loads(file.read_text())
+    for name in ("", "rbm"):
+        file.write_text(json.dumps({**config, "system": name}))
+        with pytest.raises(UserValueError, match=r"config\.json has been changed since it was written"):
+            gnomon.load(tmp_path / "r")
+        old = {key: value for key, value in config.items() if key != "digest"}
+        file.write_text(json.dumps({**old, "system": name}))
+        with pytest.raises(UserValueError, match=f"system must be 'ppca', the name of .*, got '{name}'"):
+            gnomon.load(tmp_path / "r")
+    file.write_text(json.dumps({**config, "data": {**config["data"], "name": "/moved/here.csv"}}, indent=1))
+    assert gnomon.load(tmp_path / "r").n_components == 1

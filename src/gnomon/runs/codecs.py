@@ -9,19 +9,35 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, shown
 from gnomon.recipes.imports import load
 from gnomon.recipes.recipe import Recipe, Unsaved, named
 from gnomon.recipes.slots import where
+from gnomon.runs.digests import digest
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Placed", "decode", "encode", "pack", "unpack"]
+__all__ = ["DAMAGE", "Placed", "decode", "encode", "pack", "unpack"]
+
+DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What comes of facts and arrays that somebody has changed, or that belong to something else."""
+
+SEAL = ', "__digest__": "%s"}'
+"""How the facts of a file end."""
 
 SLOTS = {
     "activation": "gnomon.nn.activations:Activation",
@@ -60,7 +76,24 @@ def pack(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> bytes:
     from safetensors.numpy import save
 
     plain = {name: _array(value) for name, value in arrays.items()}
-    return save(plain, metadata={"facts": json.dumps(encode(dict(facts)), allow_nan=False)})
+    text = json.dumps(encode(dict(facts)), allow_nan=False)
+    seal = SEAL % _digest(plain, text)
+    # within the facts: safetensors writes several texts in any order, and the same fit is the same file
+    sealed = text.removesuffix("}") + seal if facts else "{" + seal.removeprefix(", ")
+    return save(plain, metadata={"facts": sealed})
+
+
+def _digest(arrays: Mapping[str, Any], facts: str) -> str:
+    """Of the facts, and of every array with its name, dtype and shape."""
+
+    def parts() -> Iterator[Any]:
+        yield facts.encode()
+        for name in sorted(arrays):
+            array = arrays[name]
+            yield f"{name} {array.dtype.str} {array.shape}".encode()
+            yield array.reshape(-1).view("u1")
+
+    return digest(parts())
 
 
 def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,7 +102,7 @@ def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises
     ------
     UserValueError
-        The file is no safetensors file, is cut off, or has no facts.
+        The file is no safetensors file, is cut off, has no facts, or holds other bytes than were written.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -77,11 +110,30 @@ def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with safe_open(str(file), framework="numpy") as opened:
             metadata = opened.metadata() or {}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        facts = decode(json.loads(metadata["facts"]))
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        facts = decode(json.loads(_verified(arrays, metadata["facts"])))
+        if not isinstance(facts, dict):
+            raise TypeError(f"its facts are {shown(facts)}")
+    except (SafetensorError, OSError, *DAMAGE) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
         raise UserValueError(f"{file} cannot be read", reason, "the file is damaged: fit again") from None
     return arrays, facts
+
+
+def _verified(arrays: Mapping[str, Any], text: str) -> str:
+    """The facts without their seal; runs from before digests have none.
+
+    Raises
+    ------
+    ValueError
+        The bytes are not those that were written.
+    """
+    at = text.rfind(SEAL.partition("%")[0].removeprefix(", "))
+    if at < 0:
+        return text
+    facts = text[:at].removesuffix(", ") + "}"
+    if text[at:] != (SEAL % _digest(arrays, facts)).removeprefix(", "):
+        raise ValueError("its bytes have changed since they were written")
+    return facts
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
@@ -169,6 +221,8 @@ def _decode_array(value: dict[str, Any]) -> Any:
     if "shape" not in value:  # written before shapes were
         array = np.array(decode(value["__array__"]), dtype=value["dtype"])
     else:
+        if math.prod(value["shape"]) != len(value["__array__"]):  # before anything is allocated
+            raise ValueError(f"{len(value['__array__'])} values of an array of shape {value['shape']}")
         array = np.empty(value["shape"], dtype=value["dtype"])
         flat = array.reshape(-1)
         for index, item in enumerate(value["__array__"]):

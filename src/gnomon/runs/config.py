@@ -12,7 +12,9 @@ from typing import Any, Self
 
 from gnomon.errors import UserValueError, shown
 
-__all__ = ["ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "USUAL", "DataSpec", "RunConfig"]
+__all__ = [
+    "ARRAYS", "CHAINS", "FIT", "MODEL", "NAMED", "USUAL", "DataSpec", "RunConfig", "check_checkpoint", "check_facts",
+]  # fmt: skip
 
 NAMED, ARRAYS = "name or file", "arrays"
 """Sources of a run's data: one that can be read again, and arrays that were handed over."""
@@ -22,6 +24,7 @@ FIT, MODEL, CHAINS = "fit", "model", "chains"
 """Kinds of runs: a fit, a saved model, draws of Markov chains."""
 NEEDED = {"system": str, "where": str, "parameters": dict}
 NEEDED_BY_CHAINS = {"kernel": dict, "sampling": dict, "seed": int}
+DAMAGED = "the file is damaged: fit again"
 Rule = tuple[str, Callable[[Any], bool]]
 
 
@@ -49,16 +52,72 @@ def _is_fraction(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < 1
 
 
+def _are_attributes(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text(name) and name.endswith("_") for name in value)
+
+
+def _are_records(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and all(type(number) in (int, float) for number in one.values()) for one in value
+    )
+
+
+def check_facts(facts: Mapping[str, Any], where: str) -> None:
+    """Refuse facts beside the arrays of a model that no run has, before anything is made of them.
+
+    Raises
+    ------
+    UserValueError
+        The first such fact, or one that is missing.
+    """
+    _require(facts, MODEL_RULES, where)
+    given, known = facts["arguments"].get("n_features"), facts["attributes"].get("n_features_in_")
+    if None not in (given, known) and (type(given) is not int or given != known):
+        raise UserValueError.must("n_features", f"be {shown(known)}, that of the fit", given, where, DAMAGED)
+
+
+def check_checkpoint(facts: Mapping[str, Any], where: str) -> None:
+    """The same of a checkpoint."""
+    _require(facts, CHECKPOINT_RULES, where)
+
+
+def _require(facts: Mapping[str, Any], rules: Mapping[str, Rule], where: str) -> None:
+    if not isinstance(facts, Mapping):
+        raise UserValueError.must("facts", "be an object", facts, where, DAMAGED)
+    for name, (rule, holds) in rules.items():
+        if name not in facts:
+            raise UserValueError(f"{where} does not fit its system", f"it names no {name}", DAMAGED)
+        if not holds(facts[name]):
+            raise UserValueError.must(name, rule, facts[name], where, DAMAGED)
+
+
 RULES: Mapping[str, Rule] = {
     "kind": (f"be {FIT}, {MODEL} or {CHAINS}", lambda value: value in (FIT, MODEL, CHAINS)),
     "seed": ("be a whole number", _is_whole),
-    "versions": ("be an object", lambda value: isinstance(value, dict)),
+    "versions": ("be an object of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values()))),
     "devices": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "checkpoint_every": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "device": ("be text", _is_text),
     "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
 }
 """What the facts of a run must be, where they are there."""
+
+MODEL_RULES: Mapping[str, Rule] = {
+    "arguments": ("be an object", lambda value: isinstance(value, dict)),
+    "attributes": ("be an object of names that end with _", lambda value: _are_attributes(value)),
+    "records": ("be a list of objects of numbers", lambda value: _are_records(value)),
+    "steps": ("be a whole number of at least 0", lambda value: _is_whole(value, 0)),
+    "seed": ("be a whole number", _is_whole),
+}
+"""What the facts beside the arrays of a model must be."""
+
+CHECKPOINT_RULES: Mapping[str, Rule] = {
+    "steps": MODEL_RULES["steps"],
+    "records": MODEL_RULES["records"],
+    "done": ("be true or false", lambda value: isinstance(value, bool)),
+    "procedure": ("be an object", lambda value: isinstance(value, dict)),
+}
+"""What the facts of a checkpoint must be."""
 
 DATA_RULES: Mapping[str, Rule] = {
     "source": (f"be {NAMED!r} or {ARRAYS!r}", lambda value: value in (NAMED, ARRAYS)),

@@ -20,6 +20,7 @@ from typing import Any
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.atomic import TEMPORARY, remove, unwritable, write_atomically
 from gnomon.runs.config import CHAINS, RunConfig
+from gnomon.runs.digests import DIGEST, digest_of_config
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
@@ -84,7 +85,7 @@ class RunFolder:
         scratch = target.parent / f".{target.name}-{secrets.token_hex(8)}"
         try:
             scratch.mkdir(parents=True)
-            write_atomically(scratch / CONFIG, _json(whole))
+            write_atomically(scratch / CONFIG, _sealed(whole))
             if target.exists():
                 target.rmdir()
             os.rename(scratch, target)
@@ -143,6 +144,9 @@ class RunFolder:
                 f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing}", "name another folder"
             )
         RunConfig.check(config, str(file))
+        if config.pop(DIGEST, None) not in (None, digest_of_config(config)):
+            what = f"{file} has been changed since it was written"
+            raise UserValueError(what, DIGEST, "put back what gnomon wrote, or fit again")
         return cls(folder, config)
 
     @property
@@ -158,7 +162,7 @@ class RunFolder:
     def update(self, **facts: Any) -> None:
         """Add facts to config.json."""
         self.config = {**self.config, **facts}
-        write_atomically(self.path / CONFIG, _json(self.config))
+        write_atomically(self.path / CONFIG, _sealed(self.config))
 
     def discard(self) -> None:
         """Remove the folder: the data was refused, nothing is left behind."""
@@ -231,6 +235,11 @@ class RunFolder:
         if not records and not (self.path / METRICS).exists():
             return
         write_atomically(self.path / METRICS, b"".join(_line(record) for record in records))
+
+
+def _sealed(config: Mapping[str, Any]) -> bytes:
+    """config.json with its digest."""
+    return _json({**config, DIGEST: digest_of_config(config)})
 
 
 def _json(value: Any) -> bytes:

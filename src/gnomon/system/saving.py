@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 from gnomon.recipes.imports import load as import_class
 from gnomon.recipes.recipe import Unsaved
-from gnomon.runs.codecs import decode
+from gnomon.runs.codecs import DAMAGE, decode
+from gnomon.runs.config import check_facts
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 
@@ -38,9 +39,14 @@ def _unfitted(config: dict[str, Any], read: Callable[[Any], Any]) -> System:
         ) from None
     if not (isinstance(cls, type) and issubclass(cls, System)):
         raise UserValueError(f"{config['where']} is not a system", "config.json", "the run is foreign or damaged")
+    if config["system"] != cls.name:
+        what = f"system must be {cls.name!r}, the name of {config['where']}, got {shown(config['system'])}"
+        raise UserValueError(what, "config.json", "put back what gnomon wrote, or fit again")
     try:
         system: System = cls(**{key: _revived(read(value)) for key, value in config["parameters"].items()})
-    except (TypeError, KeyError) as error:
+    except UserError:
+        raise
+    except DAMAGE as error:
         raise UserValueError(
             f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged"
         ) from None
@@ -112,11 +118,12 @@ def _restore(
     broken = next((name for name, value in arrays.items() if not _is_finite(value)), None)
     if broken is not None:
         raise UserValueError(f"{run.path} holds numbers that are not finite", broken, "the file is damaged: fit again")
+    check_facts(facts, str(run.path))
     try:
         return system.restore(arrays, facts, **(inside or {}))
     except UserError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # arrays of another model: names or shapes differ
+    except DAMAGE as error:  # arrays of another model: names or shapes differ
         raise unfit(run, error) from None
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from gnomon.contracts import Procedure
 from gnomon.errors import Diverged, UserError, UserValueError
+from gnomon.runs.codecs import DAMAGE
+from gnomon.runs.config import check_checkpoint
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import current
 from gnomon.training.interrupts import interruptible
@@ -140,13 +142,14 @@ class _Drive:
         return state
 
     def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        check_checkpoint(facts, f"the checkpoint in {run.path}")
         try:
             self.outcome = FitResult(facts["steps"], list(facts["records"]))
             self.done = facts["done"]
             return self.procedure.load(self.problem, arrays, facts["procedure"])
         except UserError:
             raise
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:  # of another model: names or shapes differ
+        except DAMAGE as error:  # of another model: names or shapes differ
             reason = " ".join(str(error).split())
             raise UserValueError(f"the checkpoint in {run.path} does not fit its system", reason, "fit again") from None
 
