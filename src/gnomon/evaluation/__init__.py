@@ -15,6 +15,7 @@ _WHERE = {
     "bias_variance": ("decompose",),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
+    "clusters": ("silhouette", "silhouettes", "stability"),
     "confusion": ("ConfusionMatrix", "confusion_matrix"),
     "costs": (
         "bayes_error", "bayes_error_gaussians", "decide", "optimal_threshold", "plugin_bayes_error", "total_cost",

@@ -95,7 +95,8 @@ def kappa_of(matrix: ConfusionMatrix) -> Score:
     return matrix._score("kappa", float(value), slope, unit=UNIT)
 
 
-UNIT = "in [-1, 1]"
+UNIT = "coefficient"
+"""In [-1, 1]."""
 
 
 def _margins(matrix: ConfusionMatrix) -> tuple[float, float, Any, Any]:

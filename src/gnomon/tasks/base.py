@@ -89,6 +89,10 @@ class Task:
         """
         return data
 
+    def suited(self, data: Dataset) -> Task:
+        """The task as this data allows it: another one where it lacks what scores compare with."""
+        return self
+
     def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
         """X and y for ``fit`` and the verbs of a system.
 

@@ -1,22 +1,26 @@
-"""Task cluster: groups found without labels, judged against labels that no system has seen."""
+"""Task cluster: groups found without labels, judged against labels that no system has seen, or without any."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gnomon.data.dataset import Dataset
+from gnomon.errors import UserError
+from gnomon.evaluation.clusters import silhouette, stability
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
+from gnomon.tasks.clusters import criteria
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cluster", "OneCluster", "cluster_scores"]
+__all__ = ["Cluster", "OneCluster", "Unlabeled", "cluster_scores"]
 
 RESAMPLES = 200
 
@@ -46,6 +50,10 @@ class Cluster(Task):
     verbs: ClassVar[tuple[str, ...]] = ("predict", "predict_proba")
     example_data: ClassVar[str] = "iris"
 
+    def suited(self, data: Dataset) -> Task:
+        """Clusters of data without labels are judged by themselves."""
+        return self if data.y is not None else Unlabeled()
+
     def answers(self, data: Dataset, y: Any) -> Any:
         """The labels, which the fit has not been given."""
         return data.view("labels")
@@ -58,10 +66,55 @@ class Cluster(Task):
         """Of the clusters that the system puts the rows in."""
         return cluster_scores(y, system.predict(X))
 
+    def metrics(
+        self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
+    ) -> dict[str, Score]:
+        """The silhouette, and agreement with labels where the data has them."""
+        clusters = system.predict(X)
+        found = _silhouette(X, clusters)
+        if data is None or data.y is None or data.y.dtype.kind == "f":
+            return found
+        return found | cluster_scores(data.view("labels"), clusters)
+
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """How many rows each cluster has."""
         names, counts = np.unique(system.predict(X), return_counts=True)
         return {"sizes": pictures.bars([str(name) for name in names], counts, "cluster", "rows")}
+
+
+class Unlabeled(Cluster):
+    """Silhouette, stability and information criteria of clusters of data without labels."""
+
+    primary: ClassVar[str] = "silhouette"
+
+    def answers(self, data: Dataset, y: Any) -> Any:
+        """There are none."""
+        return None
+
+    def board(self, system: Any) -> str:
+        """Silhouettes are distances between the columns that a system takes."""
+        return f"{super().board(system)} without labels"
+
+    def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
+        """Of held-out rows the silhouette; of the training rows stability, BIC and AIC.
+
+        Distances are between columns of spread 1, so that systems that scale their columns and systems that need not
+        are judged by one yardstick.
+        """
+        rows = np.asarray(X, np.float64).reshape(len(X), -1)
+        spread = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 1.0)
+        found = {"silhouette": silhouette(rows / spread, system.predict(X))}
+        if train is None or not hasattr(system, "model_"):
+            return found
+        return found | {"stability": stability(system, train[0], repeats=3), **criteria(system, train[0])}
+
+
+def _silhouette(X: Any, clusters: Any) -> dict[str, Score]:
+    """The mean silhouette, where distances are known."""
+    try:
+        return {"silhouette": silhouette(X, clusters)}
+    except UserError:
+        return {}
 
 
 def cluster_scores(labels: Any, clusters: Any) -> dict[str, Score]:

@@ -97,7 +97,7 @@ def compare(
         whole = data if split is None or "=" not in split else by_column(data, split)
     else:
         whole = read_apart(first, data, split, target=target, columns=columns, kinds=recipe.kinds)
-    goals = [_goal(system, task) for system in made]
+    goals = [_goal(system, task).suited(whole) for system in made]
     for system in made:
         refuse_numbers_as_classes(whole, system)
     spec = DataSpec(ARRAYS)

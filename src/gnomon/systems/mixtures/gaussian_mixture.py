@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
@@ -21,6 +21,7 @@ from gnomon.systems.mixtures.covariances import Covariance
 from gnomon.systems.mixtures.seeding import clusters, far_apart, representative
 from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
+from gnomon.training.procedure import Problem
 
 __all__ = ["GaussianMixture", "GaussianMixtureModel"]
 
@@ -164,6 +165,16 @@ class GaussianMixture(Mixture):
         form = self.recipe("covariance")
         assert isinstance(form, Covariance)
         return form
+
+    def problem(
+        self, model: GaussianMixtureModel, examples: Examples, noise: Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        rows = int((examples.weight > 0).sum())
+        if model.n_parameters > rows >= self.n_components and current_group().rank == 0:
+            what = f"{self.n_components} components take {model.n_parameters:,} parameters for {rows:,} rows"
+            remedy = "fewer of them (n_components; gnomon clusters says how many) or covariance='diag'"
+            warnings.warn(f"{what}, which are learned by heart: choose {remedy}", UserWarning, stacklevel=3)
+        return super().problem(model, examples, noise, group, validation)
 
     def make(self, n_features: int, dtype: str) -> GaussianMixtureModel:
         k, form = self.n_components, self._form()
