@@ -117,7 +117,10 @@ def test_a_density_integrates_to_one_and_has_its_entropy(case):
     nodes, weights = np.polynomial.legendre.leggauss(100)
     half, middle = np.diff(points) / 2, (points[:-1] + points[1:]) / 2
     x = (middle[:, None] + half[:, None] * nodes).ravel()
-    p, width = np.exp(made.log_prob(x)), (half[:, None] * weights).ravel()
+    values = made.log_prob(x)
+    assert case.family is bounded.Beta or np.isfinite(values).all()
+    values[x == 1] = -np.inf  # what rounds to the pole at 1
+    p, width = np.exp(values), (half[:, None] * weights).ravel()
 
     assert abs((p * width).sum() - 1) < 10 * least + 1e-6
     if case.family is real.Cauchy:  # its tails give log x / x^2
@@ -234,9 +237,8 @@ def test_extreme_parameters_stay_finite(case, dtype):
         draws = made.sample(Noise(0, "draws"), 0, (200,))
         assert not np.isnan(draws).any(), given
         if dtype == np.float64:
-            fit = draws[np.isfinite(draws)]
-            values = made.log_prob(fit)
-            assert not np.isnan(values).any() and (values < np.inf).all(), given
+            values = made.log_prob(draws)
+            assert np.isfinite(draws).all() and not np.isnan(values).any() and (values > -np.inf).all(), given
 
 
 @pytest.mark.parametrize("case", ALL, ids=ids)

@@ -10,6 +10,7 @@ from scipy import special, stats
 
 from gnomon.distributions.family import Family, Floats
 from gnomon.distributions.implicit import beta_slope, von_mises_slope, with_slopes
+from gnomon.distributions.stable import log_normal_density
 from gnomon.errors import UserValueError
 
 __all__ = ["Beta", "TruncatedNormal", "Uniform", "VonMises"]
@@ -54,7 +55,9 @@ class Uniform(Family):
 
 
 class Beta(Family):
-    r"""Beta density :math:`x^{a-1} (1-x)^{b-1} / B(a, b)` on (0, 1).
+    r"""Beta density :math:`x^{a-1} (1-x)^{b-1} / B(a, b)` on [0, 1].
+
+    At an end it is infinite where the exponent is negative, and 0 where it is positive.
 
     Parameters
     ----------
@@ -72,8 +75,15 @@ class Beta(Family):
 
         return Beta(self._own("concentration1"), self._own("concentration0"), validate_args=False)
 
+    def _log_density(self, x: Any) -> Any:
+        import torch
+
+        a, b = (self._own(name) for name in self.parameters)
+        normalizer = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
+        return torch.xlogy(a - 1, x) + torch.special.xlog1py(b - 1, -x) - normalizer
+
     def _support(self, x: Any) -> Any:
-        return (x > 0) & (x < 1)
+        return (x >= 0) & (x <= 1)
 
     def _inside(self) -> Any:
         return 0.5
@@ -129,7 +139,7 @@ class TruncatedNormal(Family):
         return upper + torch.log(-torch.expm1(lower - upper))
 
     def _log_density(self, x: Any) -> Any:
-        return self.torch_distribution.log_prob(x) - self._log_mass()
+        return log_normal_density(x, self._own("loc"), self._own("scale")) - self._log_mass()
 
     def _support(self, x: Any) -> Any:
         return (x >= self._own("low")) & (x <= self._own("high"))
@@ -206,7 +216,8 @@ class VonMises(Family):
         return VonMises(self._own("loc"), self._own("concentration"), validate_args=False)
 
     def _log_density(self, x: Any) -> Any:
-        return self._own("concentration") * ((x - self._own("loc")).cos() - 1) - self._log_scaled()
+        half = ((x - self._own("loc")) / 2).sin()  # cos - 1 has no digits near the mean of a narrow one
+        return -2 * self._own("concentration") * half * half - self._log_scaled()
 
     def _log_scaled(self) -> Any:
         """log(2 pi I_0(k) exp(-k)): never overflows."""

@@ -37,6 +37,8 @@ class Family:
 
     parameters: ClassVar[dict[str, str]] = {}
     """Name of each parameter and its range, one of ``_CHECKS``."""
+    above_zero: ClassVar[bool] = False
+    """Whether outcomes are positive and the density vanishes at 0."""
 
     def __init__(self, **parameters: Any) -> None:
         tensors = any(_is_tensor(value) for value in parameters.values())
@@ -108,6 +110,20 @@ class Family:
     def _dtype(self) -> np.dtype[Any]:
         value = getattr(self, next(iter(self.parameters)))
         return np.dtype(str(value.dtype).removeprefix("torch.")) if self.tensors else value.dtype
+
+    def _inverse(self, u: Floats) -> Floats:
+        with np.errstate(over="ignore", divide="ignore"):  # what lies beyond float64 is infinite
+            return self._icdf(u)
+
+    def _held(self, draws: Any) -> Any:
+        """Draws that lie beyond what the dtype can hold, as its largest number (of a family on the line, either one).
+
+        An infinite outcome, or a 0 of a density that has none there, would be one that cannot occur.
+        """
+        limits = np.finfo(self._dtype)
+        least = float(limits.smallest_subnormal) if self.above_zero else float(limits.min)
+        with np.errstate(over="ignore"):
+            return draws.clip(least, float(limits.max))
 
     def _answer(self, value: Any, tensor: bool = False) -> Any:
         """A tensor or an array in the kind of the input, in the dtype of the parameters."""
@@ -196,7 +212,7 @@ class Family:
         if beyond.any():
             index = int(np.argmax(beyond))
             raise UserValueError.must("u", "be in (0, 1)", values.flat[index], f"u, index {index}")
-        return self._answer(self._icdf(values), _is_tensor(u))
+        return self._answer(self._inverse(values), _is_tensor(u))
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Draws at the address of `noise` and `draw`, by inversion of the CDF; no gradient.
@@ -218,7 +234,7 @@ class Family:
         ----------
         Devroye (1986), section 2.2.
         """
-        return self._answer(self._icdf(uniform(noise, (*axes(shape), *self.batch_shape), draw)))
+        return self._answer(self._held(self._inverse(uniform(noise, (*axes(shape), *self.batch_shape), draw))))
 
     def rsample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """The numbers that `sample` draws, as a tensor that is a function of the parameters: gradients pass through it.
@@ -267,7 +283,7 @@ class Family:
             As `rsample` does.
         """
         try:
-            return self._answer(self._quantile(e), True)
+            return self._answer(self._held(self._quantile(e)), True)
         except NotImplementedError:
             name = type(self).__name__
             remedy = "use gnomon.inference.montecarlo.gradients.score_gradient"

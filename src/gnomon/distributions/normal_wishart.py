@@ -66,13 +66,20 @@ class NormalGamma:
         return StudentT(2 * self.concentration, self.loc, math.sqrt(self.rate / (self.concentration * self.strength)))
 
     def log_prob(self, mean: ArrayLike, precision: ArrayLike) -> Floats:
-        """Joint log density in nats of means and precisions, shape of their broadcast; -inf for precisions <= 0."""
+        """Joint log density in nats of means and precisions, shape of their broadcast; -inf for precisions < 0.
+
+        At a precision of 0 infinite for a concentration below 1/2 and 0 above, as near it.
+        """
         precision = floats(precision, "precision")
         mean = outcomes(mean, "mean", precision.shape)
         possible = precision > 0
         safe = np.where(possible, precision, 1.0)
         given: Floats = Normal(self.loc, 1 / np.sqrt(self.strength * safe)).log_prob(np.asarray(mean, np.float64))
-        return np.where(possible, given + self.precision_distribution().log_prob(safe), -np.inf)
+        inside = given + self.precision_distribution().log_prob(safe)
+        a = self.concentration
+        edge = a * math.log(self.rate) - math.lgamma(a) + 0.5 * math.log(self.strength / (2 * math.pi))
+        edge += float(special.xlogy(a - 0.5, 0.0))
+        return np.where(possible, inside, np.where((precision == 0) & np.isfinite(mean), edge, -np.inf))
 
     def entropy(self) -> float:
         """Entropy in nats: that of the precision, and of the mean given it on average."""

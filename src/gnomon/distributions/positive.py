@@ -9,6 +9,7 @@ from scipy import special
 
 from gnomon.distributions.family import Family, Floats
 from gnomon.distributions.implicit import log_gamma_slope, with_slopes
+from gnomon.distributions.stable import log_normal_density
 
 __all__ = ["Exponential", "Gamma", "InverseGamma", "LogNormal", "Pareto", "log_gamma_quantile", "with_shape"]
 
@@ -35,6 +36,7 @@ class LogNormal(_Positive):
     """
 
     parameters: ClassVar[dict[str, str]] = {"loc": "real", "scale": "positive"}
+    above_zero: ClassVar[bool] = True
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc=loc, scale=scale)
@@ -43,6 +45,9 @@ class LogNormal(_Positive):
         from torch.distributions import LogNormal
 
         return LogNormal(self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _log_density(self, x: Any) -> Any:
+        return log_normal_density(x.log(), self._own("loc"), self._own("scale")) - x.log()
 
     def _cdf(self, x: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -82,7 +87,7 @@ class Exponential(_Positive):
 
 
 class Gamma(_Positive):
-    r"""Gamma density :math:`b^a x^{a-1} e^{-b x} / \Gamma(a)`.
+    r"""Gamma density :math:`b^a x^{a-1} e^{-b x} / \Gamma(a)`; at 0 infinite for a < 1, b for a = 1, else 0.
 
     Parameters
     ----------
@@ -101,6 +106,9 @@ class Gamma(_Positive):
         from torch.distributions import Gamma
 
         return Gamma(self._own("concentration"), self._own("rate"), validate_args=False)
+
+    def _support(self, x: Any) -> Any:
+        return x.isfinite() & (x >= 0)
 
     def _cdf(self, x: Floats) -> Floats:
         return special.gammainc(self._plain("concentration"), self._plain("rate") * np.maximum(x, 0))
@@ -125,6 +133,7 @@ class InverseGamma(_Positive):
     """
 
     parameters: ClassVar[dict[str, str]] = {"concentration": "positive", "rate": "positive"}
+    above_zero: ClassVar[bool] = True
 
     def __init__(self, concentration: Any, rate: Any) -> None:
         super().__init__(concentration=concentration, rate=rate)
@@ -133,6 +142,10 @@ class InverseGamma(_Positive):
         from torch.distributions import InverseGamma
 
         return InverseGamma(self._own("concentration"), self._own("rate"), validate_args=False)
+
+    def _log_density(self, x: Any) -> Any:
+        a, b = self._own("concentration"), self._own("rate")
+        return a * b.log() - a.lgamma() - (a + 1) * x.log() - b / x
 
     def _cdf(self, x: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -170,7 +183,7 @@ class Pareto(Family):
 
     def _log_density(self, x: Any) -> Any:
         m, k = self._own("scale"), self._own("alpha")
-        return k.log() - m.log() - (k + 1) * (x / m).log()
+        return k.log() - m.log() - (k + 1) * (x.log() - m.log())
 
     def _entropy(self) -> Any:
         m, k = self._own("scale"), self._own("alpha")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import special, stats
 
 from gnomon.distributions.family import Family, Floats, axes, normal
 from gnomon.distributions.implicit import student_slope, with_slopes
+from gnomon.distributions.stable import log1p_square, log_normal_density
 
 __all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
 
@@ -48,6 +50,9 @@ class Normal(_Line):
         from torch.distributions import Normal
 
         return Normal(self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _log_density(self, x: Any) -> Any:
+        return log_normal_density(x, self._own("loc"), self._own("scale"))
 
     def _cdf(self, x: Floats) -> Floats:
         return special.ndtr((x - self._plain("loc")) / self._plain("scale"))
@@ -118,6 +123,10 @@ class Cauchy(_Line):
 
         return Cauchy(self._own("loc"), self._own("scale"), validate_args=False)
 
+    def _log_density(self, x: Any) -> Any:
+        scale = self._own("scale")
+        return -math.log(math.pi) - scale.log() - log1p_square(x - self._own("loc"), scale)
+
     def _cdf(self, x: Floats) -> Floats:
         return stats.cauchy.cdf(x, self._plain("loc"), self._plain("scale"))
 
@@ -147,6 +156,14 @@ class StudentT(_Line):
         from torch.distributions import StudentT
 
         return StudentT(self._own("df"), self._own("loc"), self._own("scale"), validate_args=False)
+
+    def _log_density(self, x: Any) -> Any:
+        import torch
+
+        df, scale = self._own("df"), self._own("scale")
+        width = scale * df.sqrt()
+        constant = torch.lgamma((df + 1) / 2) - torch.lgamma(df / 2) - 0.5 * math.log(math.pi) - width.log()
+        return constant - (df + 1) / 2 * log1p_square(x - self._own("loc"), width)
 
     def _cdf(self, x: Floats) -> Floats:
         return special.stdtr(self._plain("df"), (x - self._plain("loc")) / self._plain("scale"))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from gnomon.distributions.family import Family, Floats
+from gnomon.distributions.stable import log_normal_density
 
 __all__ = ["SpikeAndSlab"]
 
@@ -53,7 +54,8 @@ class SpikeAndSlab(Family):
         import torch
 
         p = self._own("probability")
-        return torch.where(x == 0, torch.log1p(-p), p.log() + self.torch_distribution.log_prob(x))
+        slab = log_normal_density(x, self._own("loc"), self._own("scale"))
+        return torch.where(x == 0, torch.log1p(-p), p.log() + slab)
 
     def _torch_distribution(self) -> Any:
         """That of the slab."""

@@ -78,18 +78,24 @@ class StickBreaking:
     def log_prob(self, weights: ArrayLike) -> Floats:
         """Log density in nats of weights (..., T) with respect to the first T - 1 of them; -inf where they do not fit.
 
-        That of the fractions V, minus ``sum_{k<T} log(1 - pi_1 - ... - pi_{k-1})`` for the change of variables.
+        That of the fractions V, minus ``sum_{k<T} log(1 - pi_1 - ... - pi_{k-1})`` for the change of variables: powers
+        of the weights and of the rests of the stick. Where weights are 0 it is infinite if the exponents of these and
+        of the rests that are 0 sum to less than 0, and 0 if they sum to more.
         """
         p = np.asarray(weights, np.float64)
         if p.shape[-1:] != (self.sticks,):
             raise UserValueError.must("weights", f"have {self.sticks} entries on the last axis", p)
-        possible = (p > 0).all(-1) & (np.abs(p.sum(-1) - 1) < 1e-6)
+        possible = (p >= 0).all(-1) & (np.abs(p.sum(-1) - 1) < 1e-6)
         safe = np.where(possible[..., None], p, 1 / self.sticks)
         # the rest of the stick before each piece, summed from its small end
         rest = np.cumsum(safe[..., ::-1], axis=-1)[..., ::-1]
-        log_v, log_left = np.log(safe[..., :-1] / rest[..., :-1]), np.log(rest[..., 1:] / rest[..., :-1])
-        terms = (self._a - 1) * log_v + (self._b - 1) * log_left - special.betaln(self._a, self._b)
-        return np.where(possible, (terms - np.log(rest[..., :-1])).sum(-1), -np.inf)
+        base = np.concatenate([safe[..., :-1], rest], axis=-1)  # exponents from V_k = pi_k / rest_k, 1 - V_k = ...
+        exponent = np.concatenate([self._a - 1, 1 - self._a - self._b, [0.0]])
+        exponent[self.sticks :] += self._b - 1
+        positive = base > 0
+        inside = (exponent * np.log(np.where(positive, base, 1.0))).sum(-1) - special.betaln(self._a, self._b).sum()
+        edge = np.where(positive, 0.0, exponent).sum(-1)
+        return np.where(possible, inside + special.xlogy(edge, 0.0), -np.inf)
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Weights of shape ``shape + (T,)``."""

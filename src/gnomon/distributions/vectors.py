@@ -20,6 +20,8 @@ __all__ = ["Dirichlet", "MultivariateNormal", "MultivariateStudentT", "Wishart",
 class Dirichlet(Family):
     r"""Dirichlet density :math:`\prod_k p_k^{a_k - 1} / B(a)` on probability vectors.
 
+    Where entries are 0 it is infinite if the exponents of these sum to less than 0, and 0 if they sum to more.
+
     Parameters
     ----------
     concentration : array of shape (..., k), positive
@@ -51,7 +53,16 @@ class Dirichlet(Family):
         return Dirichlet(self._own("concentration"), validate_args=False)
 
     def _support(self, x: Any) -> Any:
-        return (x > 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+        return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+
+    def _log_density(self, x: Any) -> Any:
+        import torch
+
+        a = self._own("concentration")
+        normalizer = torch.lgamma(a).sum(-1) - torch.lgamma(a.sum(-1))
+        inside = torch.where(x > 0, (a - 1) * torch.where(x > 0, x, 1.0).log(), 0.0).sum(-1)
+        edge = torch.where(x == 0, a - 1, 0.0).sum(-1)
+        return inside - normalizer + torch.xlogy(edge, torch.zeros_like(edge))
 
     def _inside(self) -> Any:
         return 1.0 / self.size
@@ -207,19 +218,23 @@ class MultivariateStudentT:
         d = len(self.loc)
         rows = vectors(x, "x", (d,))
         white = np.linalg.solve(self._factor, (rows - self.loc).reshape(-1, d).T)
-        squares = (white**2).sum(0).reshape(rows.shape[:-1])
+        size = np.maximum(np.abs(white).max(0), 1.0)  # squares of the rest do not overflow
+        share = ((white / size) ** 2).sum(0)
+        log_squares = 2 * np.log(size) + np.log(share / self.df + size**-2.0)
         constant = (
             math.lgamma((self.df + d) / 2) - math.lgamma(self.df / 2) - d / 2 * math.log(self.df * math.pi)
             - np.log(self._factor.diagonal()).sum()
         )  # fmt: skip
         far = np.isinf(rows).any(-1)
-        return np.where(far, -np.inf, constant - (self.df + d) / 2 * np.log1p(squares / self.df))
+        log_p = constant - (self.df + d) / 2 * log_squares.reshape(rows.shape[:-1])
+        return np.where(far, -np.inf, log_p)
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Normal vectors over the root of a chi-square number each, shape ``shape + (d,)``; two calls of noise."""
         z = normal(noise, (*axes(shape), len(self.loc)), draw)
         chi = 2 * np.exp(log_gamma_quantile(np.array(self.df / 2), uniform(noise, shape, draw + 1)))
-        return self.loc + np.matmul(z, self._factor.T) / np.sqrt(chi / self.df)[..., None]
+        root = np.sqrt(np.maximum(chi / self.df, np.finfo(np.float64).tiny))
+        return self.loc + np.matmul(z, self._factor.T) / root[..., None]
 
 
 class Wishart:

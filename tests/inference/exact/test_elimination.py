@@ -274,11 +274,29 @@ def test_weights_that_no_number_holds(offset):
 
 
 @pytest.mark.spec("INF-71")
+def test_the_log_probability_of_impossible_evidence_is_minus_infinity():
+    """B2-25: in a network with a deterministic table, and among plain factors; without any mass there is no Z."""
+    either = np.zeros((2, 2, 2))
+    for t, u in itertools.product(range(2), repeat=2):
+        either[t, u, t | u] = 1
+    factors = [Factor.of(["T"], [0.99, 0.01]), Factor.of(["L"], [0.9, 0.1]), Factor.of(["T", "L", "E"], either)]
+    for scale in (1.0, 7.0):
+        inference = VariableElimination([*factors, Factor.of(["T"], [scale, scale])])
+        assert inference.log_evidence({"E": 1, "T": 0, "L": 0}) == -math.inf
+        assert inference.log_evidence({"E": 1, "T": 0}) == pytest.approx(math.log(0.99 * 0.1), rel=1e-12)
+    with pytest.raises(UserValueError, match="probability 0"):
+        inference.posterior(["L"], {"E": 0, "T": 1})
+    nothing = VariableElimination([Factor.of(["a"], [0.0, 0.0])])
+    with pytest.raises(UserValueError, match="Z = 0"):
+        nothing.log_evidence({"a": 1})
+
+
 def test_impossible_evidence_and_impossible_factors_are_told():
     engine = engine_of([(("a", "b"), [[1.0, 0.0], [0.0, 1.0]]), (("b", "c"), [[1.0, 1.0], [1.0, 0.0]])])
-    for ask in (engine.log_evidence, engine.marginals, engine.map, lambda e: engine.posterior(["c"], e)):
+    for ask in (engine.marginals, engine.map, lambda e: engine.posterior(["c"], e)):
         with pytest.raises(UserValueError, match=r"evidence \{'a': 0, 'b': 1\} has probability 0"):
             ask({"a": 0, "b": 1})
+    assert engine.log_evidence({"a": 0, "b": 1}) == -math.inf
     with pytest.raises(UserValueError, match="probability 0"):
         engine.sample_posterior(3, Noise(0, "x"), {"a": 1, "c": 1})
     never = engine_of([(("a",), [1.0, 0.0]), (("a",), [0.0, 1.0])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from statistics import NormalDist
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from gnomon.errors import UserValueError
-from gnomon.inference.mcmc.diagnostics import autocorrelation, ess, integrated_time, mcse, r_hat, summarize
+from gnomon.inference.mcmc.diagnostics import autocorrelation, copies, ess, integrated_time, mcse, r_hat, summarize
 from gnomon.numeric.noise import Noise
 
 
@@ -206,3 +207,52 @@ def test_more_coordinates_than_one_block_and_bad_shapes():
         ess(np.zeros((2, 6)))
     with pytest.raises(UserValueError, match=r"kind must be .* got 'median'"):
         ess(x, "median")
+
+
+@pytest.mark.parametrize("scale", [2.0**-700, 1e-200, 1e-6, 1e200, 2.0**1000])
+def test_every_diagnostic_at_every_scale(scale):
+    """B2-21: mean, sd and error in the units of the draws, all else without units."""
+    x = np.random.default_rng(0).normal(size=(4, 400, 2))
+    x[1, :, 1] += 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain, scaled = summarize(x), summarize(x * scale)
+        for name in plain.columns:
+            units = scale if name in ("mean", "sd", "mcse") else 1.0
+            rtol = 1e-4 if name == "r_hat" else 1e-10  # two distances from the median may tie in one unit only
+            np.testing.assert_allclose(scaled.columns[name], plain.columns[name] * units, rtol=rtol)
+        np.testing.assert_allclose(ess(x * scale, "mean"), ess(x, "mean"), rtol=1e-10)
+        np.testing.assert_allclose(mcse(x * scale), mcse(x) * scale, rtol=1e-10)
+        np.testing.assert_allclose(autocorrelation(x * scale), autocorrelation(x), atol=1e-12)
+    assert plain.marks == scaled.marks == ("", "not mixed, few")
+    np.testing.assert_allclose(plain.columns["sd"], x.std(axis=(0, 1), ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(plain.columns["mean"], x.mean(axis=(0, 1)), rtol=1e-12)
+
+
+def test_a_copy_of_a_chain_counts_once():
+    """HB-08: four processes with one seed draw no more than one does."""
+    one = np.random.default_rng(0).normal(size=(1, 500, 2))
+    four = np.repeat(one, 4, axis=0)
+    assert copies(four) == [[0, 1, 2, 3]]
+    for number in (r_hat, ess, lambda x: ess(x, "tail"), lambda x: ess(x, "mean")):
+        np.testing.assert_array_equal(number(four), number(one))
+    np.testing.assert_allclose(mcse(four), mcse(one), rtol=2e-3)
+    four[2, 7, 1] += 1e-9
+    assert copies(four) == [[0, 1, 3]]
+    still = np.zeros((3, 20))
+    assert copies(still) == []  # chains that stand still are no copies; that they do is said elsewhere
+
+
+def test_copies_are_found_by_the_diagnosis():
+    """HB-08: named in a warning, and the draws of one chain are too few for two."""
+    import gnomon
+    from gnomon.inference.mcmc.records import Draws
+
+    x = np.random.default_rng(0).normal(size=(3, 150, 1))
+    found = gnomon.diagnose(Draws({"x": x[[0, 1, 0]]}, {}, {}))
+    assert found.level == "warning"
+    assert "chains 0, 2 are the same draw for draw" in str(found)
+    assert "one seed for all?" in str(found)
+    assert "same draw for draw" not in str(gnomon.diagnose(Draws({"x": x}, {}, {})).findings[1:])
+    apart = np.concatenate([x, x[:, ::-1]], axis=2)[[0, 1, 2]]
+    assert gnomon.diagnose(Draws({"x": apart}, {}, {})).findings[0].level == "ok"

@@ -1,4 +1,4 @@
-"""Checks of draws of chains: whether they agree, are enough, move, and moved as they should."""
+"""Checks of draws of chains: whether they differ, agree, are enough, move, and moved as they should."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gnomon.evaluation.diagnosis.records import Finding
-from gnomon.inference.mcmc.diagnostics import ESS_PER_CHAIN, R_HAT_LIMIT
+from gnomon.inference.mcmc.diagnostics import ESS_PER_CHAIN, R_HAT_LIMIT, copies
 from gnomon.inference.mcmc.records import Draws
 
-__all__ = ["CHECKS", "acceptance", "agreement", "complete", "constants", "divergences", "enough"]
+__all__ = ["CHECKS", "acceptance", "agreement", "complete", "constants", "differ", "divergences", "enough"]
 
 R_HAT_BAD = 1.05
 """Beyond this chains have not mixed, by any account; R-hat of 8 independent chains of 1000 draws exceeds 1.01 in fewer
@@ -20,6 +20,25 @@ FEW_PER_CHAIN = 10
 LOW_ACCEPTANCE, HIGH_ACCEPTANCE, STUCK = 0.15, 0.99, 0.01
 WALKS = (":HMC", ":MetropolisHastings")
 LEAST = 8
+
+
+def differ(found: Draws) -> list[Finding] | str:
+    """Whether chains are copies of one, which then count as one everywhere."""
+    chains, draws = found.shape
+    if chains < 2 or draws < LEAST:
+        return f"{chains} {'chain' if chains == 1 else 'chains'} of {draws} draws"
+    groups = copies(np.concatenate([x.reshape(chains, draws, -1) for x in found.values.values()], axis=2))
+    if not groups:
+        return [Finding("ok", "the chains differ", f"no 2 of {chains} are the same draw for draw")]
+    return [
+        Finding(
+            "warning",
+            f"chains {_few([str(i) for i in group])} are the same draw for draw",
+            f"{len(group)} chains with the draws of one",
+            "one seed for all? give each chain its own",
+        )
+        for group in groups
+    ]
 
 
 def agreement(found: Draws) -> list[Finding] | str:
@@ -132,7 +151,7 @@ def complete(found: Draws) -> list[Finding] | str:
 
 
 CHECKS: dict[str, Callable[[Draws], list[Finding] | str]] = {
-    "agreement": agreement, "enough": enough, "divergences": divergences, "acceptance": acceptance,
+    "differ": differ, "agreement": agreement, "enough": enough, "divergences": divergences, "acceptance": acceptance,
     "constants": constants, "complete": complete,
 }  # fmt: skip
 

@@ -119,11 +119,13 @@ class VariableElimination:
 
     def log_partition(self) -> float:
         """Log of the sum of the weights of all assignments, log Z in nats."""
-        return self._sum(None, None)
+        total, _ = _forward(self._problem(None, ()), _log_sum)
+        _check_mass(total, None)
+        return total
 
     def log_evidence(self, evidence: Mapping[str, int]) -> float:
-        """Log probability of the evidence in nats, all other variables summed out."""
-        joint = self._sum(evidence, tuple(_evidence(evidence)))
+        """Log probability of the evidence in nats, all other variables summed out; -inf where it is impossible."""
+        joint, _ = _forward(self._problem(evidence, (), of=tuple(_evidence(evidence))), _log_sum)
         return joint if self._model.normalized else joint - self.log_partition()
 
     def posterior(self, query: Sequence[str], evidence: Mapping[str, int] | None = None) -> Table:
@@ -205,11 +207,6 @@ class VariableElimination:
             drawn[scope[0]] = draw_codes(running, tuple(drawn[name] for name in scope[1:]), u)
         free = [name for name in self.sizes if name not in (evidence or {})]
         return {name: drawn.get(name, np.zeros(n, np.int64)) for name in free}
-
-    def _sum(self, evidence: Mapping[str, int] | None, of: Iterable[str] | None) -> float:
-        total, _ = _forward(self._problem(evidence, (), of=of), _log_sum)
-        _check_mass(total, evidence)
-        return total
 
     def _problem(
         self,

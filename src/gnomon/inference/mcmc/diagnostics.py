@@ -2,7 +2,8 @@
 
 Draws are arrays (chains, draws, ...); every number is answered per coordinate, with the shape of the rest. A coordinate
 that is the same in all draws, or is not finite, has no such number: NaN, which the table marks. Chains that all sit in
-one mode look as good as chains that have seen them all: start them apart.
+one mode look as good as chains that have seen them all: start them apart. A chain that is the copy of another, draw for
+draw, counts once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 
-__all__ = ["Summary", "autocorrelation", "ess", "integrated_time", "mcse", "r_hat", "summarize"]
+__all__ = ["Summary", "autocorrelation", "copies", "ess", "integrated_time", "mcse", "r_hat", "summarize"]
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ def autocorrelation(draws: Array) -> Floats:
     [[1.0, -0.75, 0.5, -0.25]]
     """
     x = _checked(draws)
-    covariance = _autocovariance(x)
+    covariance = _autocovariance(np.ldexp(x, -_exponent(x, axis=1)))
     moves = (x != x[:, :1]).any(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = covariance / covariance[:, :1]
@@ -135,8 +136,26 @@ def integrated_time(draws: Array) -> Floats | float:
 
 def mcse(draws: Array) -> Floats | float:
     """Monte Carlo standard error of the mean: ``sd / sqrt(ESS)`` with the ESS of the mean."""
+    return _spread(_checked(draws)) / np.sqrt(ess(draws, "mean"))
+
+
+def copies(draws: Array) -> list[list[int]]:
+    """Groups of chains that are the same draw for draw in all coordinates, and move: one seed was used for all of them.
+
+    Examples
+    --------
+    >>> copies(np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0]]))
+    [[0, 2]]
+    """
     x = _checked(draws)
-    return x.std(axis=(0, 1), ddof=1) / np.sqrt(ess(draws, "mean"))
+    groups: list[list[int]] = []
+    for i in np.flatnonzero((x != x[:, :1]).any(axis=tuple(range(1, x.ndim)))).tolist():
+        same = next((group for group in groups if np.array_equal(x[group[0]], x[i])), None)
+        if same is None:
+            groups.append([i])
+        else:
+            same.append(i)
+    return [group for group in groups if len(group) > 1]
 
 
 @dataclass(frozen=True)
@@ -211,7 +230,7 @@ def summarize(draws: Mapping[str, Array] | Array) -> Summary:
         x = _checked(values)
         names += [name + _index(at) for at in np.ndindex(x.shape[2:])]
         found = {
-            "mean": x.mean(axis=(0, 1)), "sd": x.std(axis=(0, 1), ddof=1), "mcse": mcse(x),
+            "mean": _average(x), "sd": _spread(x), "mcse": mcse(x),
             "ess_bulk": ess(x, "bulk"), "ess_tail": ess(x, "tail"), "r_hat": r_hat(x),
         }  # fmt: skip
         parts.append({key: np.ravel(value) for key, value in found.items()})
@@ -226,15 +245,36 @@ def _checked(draws: Array) -> Floats:
     return x
 
 
+def _exponent(x: Floats, axis: int | tuple[int, ...]) -> NDArray[np.int64]:
+    """Power of 2 to divide numbers by, at the cost of no digit, so that squares neither overflow nor vanish."""
+    with np.errstate(invalid="ignore"):
+        return np.frexp(np.abs(x).max(axis=axis, keepdims=True))[1].astype(np.int64)
+
+
+def _average(x: Floats) -> Floats:
+    exponent = _exponent(x, axis=(0, 1))
+    return np.asarray(np.ldexp(np.ldexp(x, -exponent).mean(axis=(0, 1)), exponent[0, 0]))
+
+
+def _spread(x: Floats) -> Floats:
+    """Standard deviation of all draws; NaN where one is not finite."""
+    exponent = _exponent(x, axis=(0, 1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.ldexp(np.ldexp(x, -exponent).std(axis=(0, 1), ddof=1), exponent[0, 0]))
+
+
 def _by_columns(draws: Array, number: Callable[[Floats], Floats]) -> Any:
     """One number per coordinate, NaN where it is constant or not finite."""
     x = _checked(draws)
+    again = [i for group in copies(x) for i in group[1:]]
+    x = np.delete(x, again, axis=0)
     rest, flat = x.shape[2:], x.reshape(*x.shape[:2], -1)
     result = np.full(flat.shape[2], np.nan)
     good = np.flatnonzero(np.isfinite(flat).all(axis=(0, 1)) & (flat != flat[:1, :1]).any(axis=(0, 1)))
     for k in range(0, good.size, _COLUMNS):
         some = good[k : k + _COLUMNS]
-        result[some] = number(flat[..., some])
+        part = flat[..., some]
+        result[some] = number(np.ldexp(part, -_exponent(part, axis=(0, 1))))
     return result.reshape(rest) if rest else float(result[0])
 
 
