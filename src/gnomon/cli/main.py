@@ -34,6 +34,7 @@ VERBS = {
     "score": "How likely each row is, and outliers: gnomon score RUN DATA --rate 0.01.",
     "transform": "Codes of rows, such as principal components: gnomon transform RUN DATA.",
     "components": "What a model is made of, by column: gnomon components RUN.",
+    "explain": "Coefficients, and what each column is worth: gnomon explain RUN [DATA].",
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",

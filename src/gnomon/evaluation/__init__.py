@@ -16,6 +16,7 @@ _WHERE = {
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),
+    "coefficients": ("Coefficients", "least_squares_coefficients", "logistic_coefficients"),
     "confusion": ("ConfusionMatrix", "confusion_matrix"),
     "costs": (
         "bayes_error", "bayes_error_gaussians", "decide", "optimal_threshold", "plugin_bayes_error", "total_cost",
@@ -27,6 +28,7 @@ _WHERE = {
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
+    "importance": ("permutation",),
     "information": (
         "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",
         "joint_entropy", "js", "kl", "kl_samples", "largest_entropy", "mutual_information", "npmi", "pmi", "ppmi",

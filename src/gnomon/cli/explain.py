@@ -1,0 +1,154 @@
+"""``gnomon explain RUN [DATA]``: coefficients with standard errors, importances of the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gnomon.cli import output
+from gnomon.cli.fit import TARGET, column_name
+from gnomon.cli.fitted import ask
+from gnomon.errors import UserError, UserTypeError, UserValueError, counted
+from gnomon.runs.config import NAMED, DataSpec
+from gnomon.runs.folder import RunFolder
+
+__all__ = ["command"]
+
+SHOWN = 30
+"""Columns that a screen shows."""
+
+
+@click.command("explain")
+@click.argument("run")
+@click.argument("data", required=False)
+@click.option("--target", metavar="COLUMN", help=f"{TARGET} That of the fit by default.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(2),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How often each column is shuffled.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of the shuffles.")
+@click.option("--score", metavar="NAME", help="The score that is watched; the first of gnomon evaluate by default.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, with all columns.")
+def command(
+    run: str, data: str | None, target: str | None, repeats: int, seed: int, score: str | None, as_json: bool
+) -> None:  # fmt: skip
+    """What the predictions of the model in the folder RUN rest on.
+
+    Coefficients with standard errors where the model is linear; the decrease of impurity where it is made of trees; and
+    for every model how much worse it predicts when one column is shuffled, on DATA or on the rows that the fit held
+    out.
+    """
+    from gnomon.evaluation.importance import permutation
+    from gnomon.system.saving import load
+    from gnomon.tasks.explain import Explanation, coefficients, groups, impurity
+
+    system = load(run)
+    if not set(system.tasks) & {"classify", "regress"}:
+        what = f"{system.name} predicts no target that could be explained"
+        raise UserTypeError(what, run, f"gnomon components {run} shows what it is made of")
+    recipe = RunFolder.open(run).config.get("data", {})
+    train, held, notes = _fitted_rows(recipe, system, run)
+    columns = list(train.columns) if train is not None else list(recipe.get("features") or _names(system))
+    found = Explanation(notes=notes)
+    rows = _examples(system, train)
+    found.coefficients, why = coefficients(system, columns, *rows)
+    found.impurity = impurity(system, columns)
+    found.notes += [why] if why else []
+    label = column_name(target) if target else recipe.get("target")
+    judged, of = _judged(run, data, label, system, held)
+    if judged is not None:
+        X, y = judged
+        found.permutation = permutation(
+            system, X, y, columns=groups(system, columns), repeats=repeats, seed=seed, score=score
+        )
+    elif not found.coefficients and not found.impurity:
+        raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon explain {run} DATA")
+    else:
+        found.notes.append(f"no rows were held out for permutation importances: gnomon explain {run} DATA")
+    _show(run, found, of, as_json)
+
+
+def _fitted_rows(recipe: Any, system: Any, run: str) -> tuple[Any, Any, list[str]]:
+    """Training and held-out rows of the run; none, and why, where they cannot be read again."""
+    from gnomon.tasks.fitting import parts
+
+    if recipe.get("source") != NAMED:
+        return None, None, ["the run was fitted to arrays, which it does not keep"]
+    try:
+        return *parts(DataSpec.from_json(recipe), system), []
+    except UserError as error:
+        return None, None, [f"the data of the fit cannot be read again: {error}"]
+
+
+def _names(system: Any) -> list[str]:
+    known = getattr(system, "feature_names_in_", None)
+    return [f"x{j}" for j in range(system.n_features_in_)] if known is None else [str(name) for name in known]
+
+
+def _examples(system: Any, data: Any) -> tuple[Any, Any]:
+    from gnomon.tasks.fitting import task_of
+
+    return (None, None) if data is None else task_of(system).examples(data, system)
+
+
+def _judged(run: str, data: str | None, target: Any, system: Any, held: Any) -> tuple[Any, str]:
+    """The rows on which columns are shuffled, and what they are called; None where there are none."""
+    if data is None:
+        return (None, "") if held is None else (_examples(system, held), f"{counted(len(held), 'held-out row')}")
+    from gnomon.data.names import BUILTIN
+
+    asked = ask(run, data, system, target=None if data in BUILTIN else target, answers=True)
+    return (asked.X, asked.y), f"{counted(len(asked.data), 'row')} of {asked.data.name}"
+
+
+def _show(run: str, found: Any, of: str, as_json: bool) -> None:
+    if as_json:
+        tables = [{"output": one.output, "df": one.df, **one.table()} for one in found.coefficients]
+        facts = {"run": run, "coefficients": tables, "impurity": found.impurity, "permutation": found.permutation}
+        output.dump({**facts, "rows": of, "notes": found.notes})
+        return
+    parts = [_coefficients(one) for one in found.coefficients]
+    if found.permutation:
+        parts.append(_permutation(found.permutation, of))
+    if found.impurity:
+        rows = [[name, output.number(value)] for name, value in list(found.impurity.items())[:SHOWN]]
+        table = output.table(["column", "impurity"], rows, right=[1])
+        parts.append(f"decrease of impurity in the trees, shares of the whole\n{table}{_more(found.impurity)}")
+    output.write("\n\n".join(parts))
+    for note in found.notes:
+        output.note(f"notice: {note}")
+
+
+def _coefficients(one: Any) -> str:
+    table = one.table()
+    names = ["coefficient", "stderr", "statistic", "p_value", "low", "high"]
+    lines = [
+        [str(table["column"][i]), *(output.number(float(table[name][i])) for name in names)]
+        for i in range(len(table["column"]))
+    ]
+    shown = [*lines[: SHOWN - 1], lines[-1]] if len(lines) > SHOWN else lines
+    letter = "z" if one.df == float("inf") else "t"
+    head = ["column", "coefficient", "± stderr", letter, "p", "95 % from", "to"]
+    title = f"coefficients{f' for {one.output}' if one.output else ''}"
+    more = f"\n... and {len(lines) - len(shown)} columns more (--json shows all)" if len(lines) > len(shown) else ""
+    return f"{title}\n{output.table(head, shown, right=range(1, 7))}{more}"
+
+
+def _permutation(found: Any, of: str) -> str:
+    first = next(iter(found.values()))
+    rows = [
+        [name, *(output.number(value) for value in (one.value, one.stderr, one.error))]
+        for name, one in list(found.items())[:SHOWN]
+    ]
+    table = output.table(["column", "worse by", "± rows", "± shuffles"], rows, right=[1, 2, 3])
+    watched = first.name.removeprefix("importance for ")
+    return f"{watched} with one column shuffled, on {of} ({first.unit})\n{table}{_more(found)}"
+
+
+def _more(found: Any) -> str:
+    return f"\n... and {len(found) - SHOWN} columns more (--json shows all)" if len(found) > SHOWN else ""
