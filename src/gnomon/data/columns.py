@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gnomon.errors import NoColumn, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
-    "places_of", "spread", "unique_names",
+    "places_of", "spread", "unique_names", "with_label",
 ]  # fmt: skip
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
@@ -262,15 +263,10 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
         A missing label, with its line or row; a column of lists, dates or objects.
     """
     cells = pl.concat([part.frame.get_column(column) for part in parts])
-    if cells.dtype == pl.String and parts[0].typed:
-        _refuse_missing(parts, cells.is_null(), column)
-        return np.array(cells.to_list())
+    _refuse_missing(parts, _without_label(cells, typed=parts[0].typed), column)
     if cells.dtype != pl.String:
         return _typed_labels(parts, cells, column)
-    text = _is_text(cells)
-    missing = (cells == "") | cells.is_null() if text else cells.is_in(list(MISSING)) | cells.is_null()
-    _refuse_missing(parts, missing, column)
-    if text:
+    if parts[0].typed or _is_text(cells):
         return np.array(cells.to_list())
     whole = cells.cast(pl.Int64, strict=False)
     if not whole.is_null().any():
@@ -283,9 +279,48 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     return values
 
 
+def _without_label(cells: pl.Series, *, typed: bool) -> pl.Series:
+    """Which cells of a target are missing."""
+    if cells.dtype.is_float():
+        return cells.is_null() | cells.is_nan()
+    if cells.dtype != pl.String or typed:
+        return cells.is_null()
+    return cells.is_null() | ((cells == "") if _is_text(cells) else cells.is_in(list(MISSING)))
+
+
+def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArray[np.bool_] | None]:
+    """The rows that have a label, and which these are; None where all have one.
+
+    Warns
+    -----
+    UserWarning
+        Rows without a label, which nothing can be learned from or scored by: how many, and the first one's place.
+
+    Raises
+    ------
+    UserValueError
+        No row has a label.
+    """
+    missing = _without_label(pl.concat([part.frame.get_column(column) for part in parts]), typed=parts[0].typed)
+    n = int(missing.sum())
+    if not n:
+        return list(parts), None
+    where = _where(parts, int(missing.arg_max() or 0), column)
+    if n == len(missing):
+        raise UserValueError("no row has a label", f"{parts[0].name}, column {column!r}", "name another target")
+    rows = "1 row without a label is" if n == 1 else f"{n} rows without a label are"
+    warnings.warn(f"{rows} left out ({'' if n == 1 else 'first '}{where})", UserWarning, stacklevel=2)
+    keep = ~missing.to_numpy()
+    kept, start = [], 0
+    for part in parts:
+        chosen = keep[start : start + part.frame.height]
+        start += part.frame.height
+        places = np.arange(part.first, part.first + part.frame.height) if part.numbers is None else part.numbers
+        kept.append(replace(part, frame=part.frame.filter(pl.Series(chosen)), numbers=places[chosen]))
+    return kept, keep
+
+
 def _typed_labels(parts: Sequence[Chunk], cells: pl.Series, column: str) -> NDArray[Any]:
-    missing = cells.is_null() | (cells.is_nan() if cells.dtype.is_float() else False)
-    _refuse_missing(parts, missing, column)
     if cells.dtype.is_integer():
         _refuse_beyond(parts, cells.cast(pl.Int64, strict=False).is_null(), cells, column)
         return cells.cast(pl.Int64).to_numpy()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnomon.data import arrays, sources
 from gnomon.data.boundary import guarded
-from gnomon.data.columns import Chunk, features, labels, place_of, places_of
+from gnomon.data.columns import Chunk, features, labels, place_of, places_of, with_label
 from gnomon.data.dataset import Dataset
 from gnomon.data.delimited import Delimited
 from gnomon.data.excel import Excel
@@ -287,6 +287,8 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
     if found is None:
         whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
         _refuse_unseparated(whole, table)
+        if label is not None:
+            (whole,), _ = with_label([whole], label)
         decided = {column: kind_of_series(whole.frame.get_column(column), typed=whole.typed) for column in chosen}
         decided |= {column: kind for column, kind in kinds.items() if column in chosen}
         frame = typed_frame(whole, chosen, decided)
@@ -296,6 +298,9 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
         y = None if label is None else labels([whole], label)
         return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame)
     X, kept = found
+    if label is not None:
+        kept, chosen_rows = with_label(kept, label)
+        X = X if chosen_rows is None else X[chosen_rows]
     y = None if label is None else labels(kept, label)
     return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source)
 
