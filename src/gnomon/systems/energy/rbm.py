@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -95,7 +95,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class RBM(TransformerMixin, GradientSteps, HasDtype, System):
+class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, System):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
@@ -201,11 +201,14 @@ class RBM(TransformerMixin, GradientSteps, HasDtype, System):
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), shape (n, n_hidden)."""
         rows = self._rows(X)
+        return self._hidden_means(rows)
+
+    def _hidden_means(self, rows: Array) -> Array:
         return self.model_.conditional("hidden", {"visible": rows}).mean
 
     def reconstruct(self, X: Any) -> Array:
         """P(v = 1 | h) at the hidden means given X, shape (n, n_features)."""
-        hidden = self.transform(X)
+        hidden = self._hidden_means(self._rows(X))
         return self.model_.conditional("visible", {"hidden": hidden}).mean
 
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:

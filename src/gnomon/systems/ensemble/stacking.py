@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, TransformerTags
 
 from gnomon.contracts import Array, Noise
@@ -127,7 +128,7 @@ class StackingModel(Parts):
         return mean if self.classes is not None else mean[:, 0]
 
 
-class _Stacked(HasDtype, Composite):
+class _Stacked(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasDtype, Composite):
     """Hyper-parameters, addresses and verbs of both."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"apart": {"layers": 2}, "average": {"layers": 2}}
@@ -188,6 +189,11 @@ class _Stacked(HasDtype, Composite):
     def members_(self) -> dict[str, System]:
         """Fitted members and combiners by name: ``0-softmax_regression``, ..., ``0-final``."""
         return dict(self.model_.parts)
+
+    @property
+    def _n_features_out(self) -> int:
+        row = np.zeros((1, self.n_features_in_), self.arguments_["dtype"])
+        return int(self.model_.features(row, self.model_.layers).shape[1])
 
     def transform(self, X: Any) -> Array:
         """What the members of the last layer say of rows, side by side: the input of the combiner."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
@@ -239,7 +239,7 @@ def _tell(model: PPCAModel) -> None:
     )  # fmt: skip
 
 
-class PPCA(TransformerMixin, Iterated, FromSums):
+class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum

@@ -90,7 +90,7 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Fraction of the rows whose nearest other row has their label."""
-        places, codes = self.transform(X), Labels().encode(y, n=len(X))[1]
+        places, codes = np.asarray(self.transform(X)), Labels().encode(y, n=len(X))[1]
         nearest = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(places, return_distance=False)
         other = np.where(nearest[:, 0] == np.arange(len(codes)), nearest[:, 1], nearest[:, 0])
         space = Labels().space(len(self.classes_))

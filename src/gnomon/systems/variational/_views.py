@@ -83,7 +83,8 @@ class LatentViews:
 
     def interpolate(self, start: Any, end: Any, n: int = 10) -> Array:
         """E[x | z] on the line between the codes of two rows, shape (n, n_features)."""
-        return self.inverse_transform(self._line(*self.transform(np.stack([np.asarray(start), np.asarray(end)])), n))
+        first, last = np.asarray(self.transform(np.stack([np.asarray(start), np.asarray(end)])))
+        return self.inverse_transform(self._line(first, last, n))
 
     def active_latents(self, X: Any, threshold: float = ACTIVE) -> dict[str, Any]:
         """Which latent variables are in use: those whose mean given x varies over the rows.
@@ -144,7 +145,7 @@ class LatentViews:
         -------
         matplotlib.figure.Figure
         """
-        codes = self.transform(X)
+        codes = np.asarray(self.transform(X))
         latent_codes(1, self.n_latent, axes=axes)  # refuses axes that are not there
         figure, plot = _figure()
         labels = np.zeros(len(codes)) if y is None else np.asarray(y)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -39,7 +39,10 @@ DRAWS = 64
 """Draws per row of the importance-weighted bound."""
 
 
-class VAE(LatentViews, TransformerMixin, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype):
+class VAE(
+    LatentViews, ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineModel, HasCodes, ByGradient, Standardized,
+    HasDtype,
+):  # fmt: skip
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
     Both are trained together by gradient ascent on a lower bound of the log-likelihood,
@@ -159,7 +162,11 @@ class VAE(LatentViews, TransformerMixin, OnlineModel, HasCodes, ByGradient, Stan
 
     def transform(self, X: Any) -> Array:
         """Means of q(z | x), shape (n, n_latent)."""
-        return self.model_.ask("latent_mean", self._rows(X))
+        return self._means(X)
+
+    def _means(self, X: Any) -> Array:
+        codes: Array = self.model_.ask("latent_mean", self._rows(X))
+        return codes
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z] of codes, shape (n, n_features)."""
@@ -167,7 +174,7 @@ class VAE(LatentViews, TransformerMixin, OnlineModel, HasCodes, ByGradient, Stan
 
     def reconstruct(self, X: Any) -> Array:
         """E[x | z] at the means of q(z | x), shape (n, n_features)."""
-        return self.inverse_transform(self.transform(X))
+        return self.model_.ask("decode", self._means(X))
 
     # --- evidence -----------------------------------------------------------------------------------------------
 
