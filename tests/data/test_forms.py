@@ -94,11 +94,23 @@ def test_a_decimal_comma_is_proposed_and_read_by_option(put, capsys):
     assert load(File(file, decimal=",")).X.tolist() == [[1.5, 2], [3.25, 4.75]]
     assert [one.tolist() for one in stream(File(file, decimal=","))] == [[[1.5, 2], [3.25, 4.75]]]
     assert load(File(file, decimal=","), target="x").y.tolist() == [1.5, 3.25]
+    file = put("dec.csv", "x;y\n1,5;2,0\n3,25;4,75\n2,5;0,5\n0,5;3,5\n1,25;1,75\n")
     assert run(["fit", "ppca", str(file), "--decimal", ",", "--n-components", "1", "--out", "r", "--holdout", "0"]) == 0
     assert json.loads(Path("r/config.json").read_text())["data"]["form"] == {"decimal": ","}
     capsys.readouterr()
     assert run(["evaluate", "r", str(file)]) == 0  # as the fit read it
-    assert run(["evaluate", "r", str(put("plain.csv", "x;y\n1.5;2\n3.25;4.75\n")), "--decimal", "."]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "r",
+                str(put("plain.csv", "x;y\n1.5;2.0\n3.25;4.75\n2.5;0.5\n0.5;3.5\n1.25;1.75\n")),
+                "--decimal",
+                ".",
+            ]
+        )
+        == 0
+    )
     first, second = (text.split()[:2] for text in capsys.readouterr().out.split("log_likelihood")[1:])
     assert first == second
 

@@ -133,8 +133,8 @@ def test_paths(write, tmp_path):
     told(lambda: load(tmp_path / "rating.csv"), "not found", "'ratings.csv'")
     told(lambda: load(tmp_path / "nowhere" / "t.csv"), "not found")
     told(lambda: load(tmp_path), "folder")
-    told(lambda: load(write(b"PK", "t.xlsx")), ".xlsx", ".csv")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["ratings.csv", "t.xlsx"]
+    told(lambda: load(write(b"PK", "t.docx")), ".docx", ".csv")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ratings.csv", "t.docx"]
 
 
 def test_text_files(write):

@@ -30,11 +30,11 @@ def form_options() -> list[click.Option]:
 
 def taken(options: MutableMapping[str, Any]) -> dict[str, str]:
     """What was said of the form of a file, taken out of the options of a command."""
-    said = {name: options.pop(name, None) for name in FORM}
-    return {name: value for name, value in said.items() if value is not None}
+    given = {name: options.pop(name, None) for name in FORM}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def file_of(data: str, said: Mapping[str, str]) -> Any:
+def file_of(data: str, given: Mapping[str, str]) -> Any:
     """The data as the verbs take it: a `File` where anything was said of its form.
 
     Examples
@@ -42,7 +42,7 @@ def file_of(data: str, said: Mapping[str, str]) -> Any:
     >>> file_of("t.csv", {}), file_of("t.csv", {"decimal": ","})
     ('t.csv', File('t.csv', decimal=','))
     """
-    return File(data, **said) if said else data
+    return File(data, **given) if given else data
 
 
 def with_form(command: click.Command) -> None:
@@ -51,11 +51,11 @@ def with_form(command: click.Command) -> None:
     assert inner is not None
 
     def body(**options: Any) -> Any:
-        said = taken(options)
-        if said and options["data"] is None:
-            option = f"--{next(iter(said))}"
+        given = taken(options)
+        if given and options["data"] is None:
+            option = f"--{next(iter(given))}"
             raise UserValueError(f"{option} needs DATA", option, "leave it out, or name the data")
-        return inner(**{**options, "data": File(options["data"], **said)} if said else options)
+        return inner(**{**options, "data": File(options["data"], **given)} if given else options)
 
     command.callback = body
     command.params += form_options()

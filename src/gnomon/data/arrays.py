@@ -86,7 +86,7 @@ def header(stream: IO[bytes], n_bytes: int, where: str) -> tuple[tuple[int, ...]
         if version not in readers:
             raise ValueError(f"format version {version}")
         shape, fortran, dtype = readers[version](stream)
-    except (ValueError, EOFError, SyntaxError, UnicodeDecodeError) as error:
+    except Exception as error:  # a header is a line of Python, in which anything may be wrong
         reason = " ".join(str(error).split())[:120]
         raise UserValueError(f"the data is not readable as NPY: {reason}", where, "write it with numpy.save") from None
     if dtype.hasobject:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from polars.exceptions import PanicException
 
 from gnomon.errors import UserError, UserValueError
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "quiet"]
 
 
 @contextmanager
@@ -29,7 +31,7 @@ def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, Warning, ImportError):
+    except (UserError, Warning, ImportError, NameError):
         raise
     except MemoryError as error:
         what = "the file needs more memory than there is"
@@ -39,3 +41,31 @@ def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
         raise UserValueError(
             f"the file is damaged: {reason}", Path(path).name, "write it again, or check its ending"
         ) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back what compiled code writes to standard error; it is dropped where an error follows, else handed on.
+
+    A panic is written there before Python hears of it.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    failed = False
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            failed = True
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            held.seek(0)
+            if not failed and (text := held.read()):
+                os.write(2, text)

@@ -251,6 +251,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 43 else f"{text[:40]}...{text[0]}"
 
 
+def _joined(parts: Sequence[Chunk], column: str) -> pl.Series:
+    """One column of all parts, in a type that holds the values of each."""
+    return pl.concat([part.frame.select(column) for part in parts], how="vertical_relaxed").get_column(column)
+
+
 def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     """A target: whole numbers as int64, other numbers as float64, text as it stands.
 
@@ -262,7 +267,7 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     UserValueError
         A missing label, with its line or row; a column of lists, dates or objects.
     """
-    cells = pl.concat([part.frame.get_column(column) for part in parts])
+    cells = _joined(parts, column)
     _refuse_missing(parts, _without_label(cells, typed=parts[0].typed), column)
     if cells.dtype != pl.String:
         return _typed_labels(parts, cells, column)
@@ -382,7 +387,7 @@ def ids(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     UserValueError
         A missing id, with its line.
     """
-    cells = pl.concat([part.frame.get_column(column) for part in parts])
+    cells = _joined(parts, column)
     if cells.dtype.is_integer():
         _refuse_missing(parts, cells.is_null(), column)
         return cells.cast(pl.Int64).to_numpy() if cells.max() < 2**63 else np.array(cells.cast(pl.String).to_list())  # type: ignore[operator]

@@ -74,10 +74,10 @@ class Delimited:
         start = _blank_lines(block)
         line, block = line + block.count(b"\n", 0, start), block[start:]
         end = block.find(b"\n") + 1 or len(block)
-        said = self.form.separator or separator or separator_of(block[:end].decode(), file)
-        self.separator = said if len(said) == 1 and said != " " else UNIT
+        mark = self.form.separator or separator or separator_of(block[:end].decode(), file)
+        self.separator = mark if len(mark) == 1 and mark != " " else UNIT
         if self.separator == UNIT:
-            block, self._blocks = separated(block, said, self.name), separated_blocks(self._blocks, said, self.name)
+            block, self._blocks = separated(block, mark, self.name), separated_blocks(self._blocks, mark, self.name)
             end = block.find(b"\n") + 1 or len(block)
         first = block[:end].decode()
         cells = first.rstrip("\n").split(self.separator)

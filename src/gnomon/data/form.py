@@ -142,8 +142,8 @@ class File(os.PathLike[str]):
         return self.path
 
     def __repr__(self) -> str:
-        said = [repr(self.path), *(f"{name}={value!r}" for name, value in self.form.to_json().items())]
-        return f"File({', '.join(said)})"
+        parts = [repr(self.path), *(f"{name}={value!r}" for name, value in self.form.to_json().items())]
+        return f"File({', '.join(parts)})"
 
 
 def form_of(path: Any) -> Form:

@@ -16,12 +16,18 @@ from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.sources import IMAGES, check_size
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 
 __all__ = ["MAX_PIXELS", "are_pixels", "array_of_images", "brought_to", "image_names", "read_images", "shape_of"]
 
 MAX_PIXELS = 1 << 26
 """Most pixels of one image: a small file may claim to hold more than memory can."""
+
+MAX_COLUMNS = 1 << 22
+"""Most columns of a table of images, each of which has a name."""
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+"""What decoders are tried: those of `gnomon.data.sources.IMAGES`."""
 
 _MODES = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB", "LA": "L", "I;16": "I;16", "CMYK": "RGB"}
 
@@ -65,6 +71,9 @@ def read_images(
     mode = _mode(files, headers, folder, colors)
     height, width = headers[0][:2] if resize is None else resize
     shape = (height, width, 3) if mode == "RGB" else (height, width)
+    if int(np.prod(shape)) > MAX_COLUMNS:
+        what = f"images must have at most {MAX_COLUMNS} values, got {' x '.join(map(str, shape))}"
+        raise UserValueError(what, path.name, "bring them to a smaller size: --resize 64x64, in Python resize=(64, 64)")
     check_size(len(files) * int(np.prod(shape)) * 4, f"{path.name}, all images together")
     X = np.empty((len(files), int(np.prod(shape))), np.float32)
     for row, file in enumerate(files):
@@ -226,13 +235,13 @@ def _opened(file: Path, folder: Path) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of many pixels, which have an error of their own here
-            with Image.open(file) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 yield image
     except Image.DecompressionBombError:
         raise _too_large("", where) from None
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        if isinstance(error, UserValueError):
-            raise
+    except UserError:
+        raise
+    except Exception as error:  # whatever a decoder says of a damaged header
         reason = " ".join(str(error).split()).partition(str(file))[0].strip(" '")[:100]
         raise UserValueError(
             f"the image cannot be read: {reason or 'unknown format'}", where, "save it again"

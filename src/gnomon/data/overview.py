@@ -17,6 +17,7 @@ from gnomon.data.boundary import guarded
 from gnomon.data.columns import MISSING, Chunk, kind_of
 from gnomon.data.dataset import Dataset
 from gnomon.data.form import Form, form_of
+from gnomon.data.frames import joined as join
 from gnomon.data.loading import load
 from gnomon.data.names import BUILTIN
 from gnomon.data.preparation import Preparation
@@ -167,8 +168,8 @@ def _table(file: Path, form: Form) -> dict[str, Any]:
     sources.check_file(file)
     table = open_table(file, form=form)
     parts = list(table.parts(table.columns))
-    frame = pl.concat([part.frame for part in parts])
-    joined = Chunk(table.name, frame, parts[0].word, parts[0].first, typed=parts[0].typed)
+    joined = join(parts)
+    frame = joined.frame
     first = [[_cell(value) for value in row] for row in frame.head(FIRST).rows()]
     return {"rows": frame.height, "columns": [_column(joined, name) for name in table.columns], "first": first}
 
@@ -213,7 +214,7 @@ def _described(data: Dataset) -> dict[str, Any]:
     """Columns and first rows of a set that is no table in a file."""
     if data.X is not None:
         return {
-            "columns": [_values(name, data.X[:, j]) for j, name in enumerate(data.columns)],
+            "columns": _values(data.columns, data.X),
             "first": [[_cell(value) for value in row] for row in data.X[:FIRST].tolist()],
         }
     if data.text is not None:
@@ -223,13 +224,23 @@ def _described(data: Dataset) -> dict[str, Any]:
     return {"columns": [], "first": [list(row) for row in zip(*(a[:FIRST].tolist() for a in arrays), strict=True)]}
 
 
-def _values(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    seen = values[~np.isnan(values)]
-    whole = bool(seen.size) and bool((seen == np.rint(seen)).all())
-    low, mean, high = (_number(f(seen, dtype=np.float64) if f is np.mean else f(seen)) if seen.size else None
-                       for f in (np.min, np.mean, np.max))  # fmt: skip
-    return {
-        "name": name, "kind": "whole numbers" if whole else "numbers" if seen.size else "nothing",
-        "min": low, "mean": mean, "max": high, "missing": int(values.size - seen.size),
-        "different": len(np.unique(seen)), "role": "feature",
-    }  # fmt: skip
+def _values(names: Sequence[str], X: NDArray[Any]) -> list[dict[str, Any]]:
+    """Every column of an array, many at a time."""
+    found: list[dict[str, Any]] = []
+    step = max(1, (1 << 22) // max(len(X), 1))
+    for start in range(0, X.shape[1], step):
+        ascending = np.sort(X[:, start : start + step], axis=0)  # NaN at the end
+        seen = ~np.isnan(ascending)
+        counts = seen.sum(axis=0)
+        different = seen[:1].sum(axis=0) + ((ascending[1:] != ascending[:-1]) & seen[1:]).sum(axis=0)
+        whole = ((ascending == np.rint(ascending)) | ~seen).all(axis=0) & (counts > 0)
+        means = np.where(seen, ascending, 0).sum(axis=0, dtype=np.float64) / np.maximum(counts, 1)
+        for j, name in enumerate(names[start : start + step]):
+            n = int(counts[j])
+            low, mean, high = (ascending[0, j], means[j], ascending[n - 1, j]) if n else (None, None, None)
+            found.append({
+                "name": name, "kind": "whole numbers" if whole[j] else "numbers" if n else "nothing",
+                "min": _number(low), "mean": _number(mean), "max": _number(high), "missing": len(X) - n,
+                "different": int(different[j]), "role": "feature",
+            })  # fmt: skip
+    return found

@@ -76,19 +76,19 @@ def ratings(
         return _ratings(name_or_file, (user, item, value, time))
 
 
-def _ratings(name_or_file: str | os.PathLike[str], said: tuple[str | int | None, ...]) -> Ratings:
+def _ratings(name_or_file: str | os.PathLike[str], given: tuple[str | int | None, ...]) -> Ratings:
     """Ratings from a table, whose columns are said or found."""
     table = _open(name_or_file)
     names = (_USER, _ITEM, _VALUE, _TIME)
     places = [
-        _column(table, given, usual, index, parameter, parameter in ("user", "item"))
-        for index, (given, usual, parameter) in enumerate(
-            zip(said, names, ("user", "item", "value", "time"), strict=True)
+        _column(table, column, usual, index, parameter, parameter in ("user", "item"))
+        for index, (column, usual, parameter) in enumerate(
+            zip(given, names, ("user", "item", "value", "time"), strict=True)
         )
     ]
-    if places[2] is None:
-        _warn_of_unused(table, places)
     users, items, values, times = columns_of(table, places, ids_of=(0, 1))
+    if values is None:
+        _warn_of_unused(table, places)
     if times is not None and (times == np.rint(times)).all():
         times = times.astype(np.int64)
     return Ratings(users, items, values, times, name=table.name)

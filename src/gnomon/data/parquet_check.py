@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.data.sources import check_size
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 
 __all__ = ["check_parquet"]
 
@@ -139,6 +139,8 @@ def check_parquet(file: Path, limit: int | None = None) -> None:
                 _check(data, size, file, limit)
             except _Damaged as error:
                 raise _refused(file, str(error)) from None
+            except UserError:
+                raise
             except (KeyError, TypeError, AttributeError, IndexError, ValueError):
                 raise _refused(file, "its footer lacks what every footer has") from None
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gnomon.data.boundary import quiet
 from gnomon.data.columns import EXACT, Chunk, unique_names
 from gnomon.data.parquet_check import check_parquet
 from gnomon.data.sources import blocks, check_size, kind
@@ -47,9 +48,10 @@ class Parquet:
         self.name, self._file = file.name, file
         check_parquet(file, limit)
         try:
-            names = pl.read_parquet_schema(file)
-            self.height = int(pl.scan_parquet(file).select(pl.len()).collect().item())
-            self.columns = [name for name in names if name not in self._index()]
+            with quiet():
+                names = pl.read_parquet_schema(file)
+                self.height = int(pl.scan_parquet(file).select(pl.len()).collect().item())
+                self.columns = [name for name in names if name not in self._index()]
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
         unique_names(self.columns, self.name)
@@ -68,7 +70,8 @@ class Parquet:
         step = self.height if rows is None else rows
         for start in range(0, self.height, step):
             try:
-                frame = pl.scan_parquet(self._file).select(chosen).slice(start, step).collect()
+                with quiet():
+                    frame = pl.scan_parquet(self._file).select(chosen).slice(start, step).collect()
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
                 raise self._unreadable(error) from None
             yield Chunk(self.name, _texts(frame), "row", start, typed=True)
