@@ -97,6 +97,7 @@ RULES: Mapping[str, Rule] = {
     "versions": ("be an object of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values()))),
     "devices": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "checkpoint_every": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
+    "reopened": ("be true or false", lambda value: isinstance(value, bool)),
     "device": ("be text", _is_text),
     "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
 }

@@ -30,6 +30,8 @@ FORMAT = 1
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
+REOPENED = "reopened"
+"""Fact of a run that had ended and goes on under a larger budget."""
 RUNS = "runs"
 """Where runs go that nobody has given a place; not left behind empty."""
 
@@ -151,8 +153,11 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the fit has come to its end and the model stands in the folder."""
-        return (self.path / MODEL).is_file()
+        """Whether the fit has come to its end and the model stands in the folder.
+
+        Where its budget was enlarged, the model is there all along: the one of the smaller budget.
+        """
+        return (self.path / MODEL).is_file() and not self.config.get(REOPENED)
 
     @property
     def begun(self) -> bool:
@@ -161,7 +166,11 @@ class RunFolder:
 
     def update(self, **facts: Any) -> None:
         """Add facts to config.json."""
-        self.config = {**self.config, **facts}
+        self.replace({**self.config, **facts})
+
+    def replace(self, config: dict[str, Any]) -> None:
+        """Let config.json hold these facts alone."""
+        self.config = config
         write_atomically(self.path / CONFIG, _sealed(self.config))
 
     def discard(self) -> None:
@@ -191,6 +200,8 @@ class RunFolder:
         from gnomon.runs.codecs import pack
 
         write_atomically(self.path / MODEL, pack(arrays, facts))
+        if self.config.get(REOPENED):
+            self.replace({name: value for name, value in self.config.items() if name != REOPENED})
 
     def read_model(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts of the fitted model, None while the run is not finished."""

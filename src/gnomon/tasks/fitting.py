@@ -28,6 +28,7 @@ from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
+from gnomon.tasks.budgets import given, prolonged
 from gnomon.tasks.image_data import other_images
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole
@@ -333,9 +334,14 @@ def resume(
     *,
     sample_weight: Any = None,
     validation: tuple[Any, Any] | None = None,
+    epochs: int | None = None,
+    max_updates: int | None = None,
+    max_iter: int | None = None,
     verbose: bool = False,
 ) -> System:
     """Go on with a fit that was stopped, from its last checkpoint; it ends as one that was not stopped, to the bit.
+
+    With a larger budget it goes on after its end too, as if that had been asked for from the start.
 
     Parameters
     ----------
@@ -343,6 +349,8 @@ def resume(
         A run folder of ``gnomon fit`` or ``System.fit(run=...)``.
     X, y, sample_weight, validation
         The same data once more, where the fit was given arrays; left out where it was given a name or file.
+    epochs, max_updates, max_iter : int, optional
+        The budget of the whole fit from now on; one of them, the one that the fit has.
     verbose : bool, default False
         Progress on standard error.
 
@@ -354,20 +362,24 @@ def resume(
     Raises
     ------
     UserError
-        A folder that is no run, data that has changed or is missing.
+        A folder that is no run, data that has changed or is missing; a budget smaller than what is done, or one that
+        a fit from the start would have used in another way.
     """
+    budget = given(epochs=epochs, max_updates=max_updates, max_iter=max_iter)
     run = RunFolder.open(folder)
     if run.config.get("kind") != "fit":
         raise UserValueError(f"{folder} holds a saved model, not a fit", "", "gnomon.load reads it")
-    if run.finished:
+    if run.finished and not budget:
         return load(folder)
-    if run.config["data"].get("source") == NAMED:
-        return carry_out(folder, verbose=verbose)[0]
-    if X is None:
+    named = run.config["data"].get("source") == NAMED
+    if not named and X is None:
         raise UserValueError(
             f"{folder} was fitted to arrays", "X", "give the same arrays again: gnomon.resume(folder, X)"
         )
-    system = system_of(run.config)
-    with context(verbose=verbose):
-        given = {"sample_weight": sample_weight, "validation": validation}
-        return system.fit(X, y, run=run, **{name: value for name, value in given.items() if value is not None})
+    with prolonged(run, budget):
+        if named:
+            return carry_out(folder, verbose=verbose)[0]
+        system = system_of(run.config)
+        with context(verbose=verbose):
+            more = {"sample_weight": sample_weight, "validation": validation}
+            return system.fit(X, y, run=run, **{name: value for name, value in more.items() if value is not None})

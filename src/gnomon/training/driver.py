@@ -134,12 +134,22 @@ class _Drive:
             state = self.procedure.start(self.problem)
         else:
             state = self._load(self.run, *saved)
+            if self.done and self.run.config.get("reopened"):
+                self.done = not self._goes_on(state)
         if self.problem.group.rank == 0:
             self.run.sweep()
             self.run.rewrite_log(self.outcome.records)
         if saved is None and getattr(self.procedure, "iterates", False):
             self._checkpoint(state)
         return state
+
+    def _goes_on(self, state: Any) -> bool:
+        """Whether a fit that had ended has something of a larger budget left."""
+        asked = getattr(self.procedure, "goes_on", None)
+        if asked is None:
+            raise UserValueError("this fit has no budget that can be enlarged", "resume", "fit again")
+        further: bool = asked(state)
+        return further
 
     def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         check_checkpoint(facts, f"the checkpoint in {run.path}")

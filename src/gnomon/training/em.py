@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon.contracts import Array
+from gnomon.errors import UserValueError
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["EM", "ClosedForm", "Restarts"]
@@ -20,6 +21,8 @@ class _State:
     problem: Problem
     iteration: int = 0
     last: float | None = None
+    settled: bool = False
+    """Whether the fit has converged, and not spent its iterations."""
 
 
 class ClosedForm:
@@ -44,13 +47,14 @@ class ClosedForm:
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
         """The model."""
-        return state.problem.model.state(), {"iteration": state.iteration, "last": state.last}
+        facts = {"iteration": state.iteration, "last": state.last, "settled": state.settled}
+        return state.problem.model.state(), facts
 
     def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
         """Exactly the state that was saved."""
         same_shapes(problem.model, arrays)
         problem.model.load(arrays)
-        return _State(problem, facts["iteration"], facts["last"])
+        return _State(problem, facts["iteration"], facts["last"], facts.get("settled", False))
 
 
 class EM(ClosedForm):
@@ -72,6 +76,10 @@ class EM(ClosedForm):
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
 
+    def goes_on(self, state: _State) -> bool:
+        """Whether a fit that had ended has iterations left since their number was enlarged."""
+        return not state.settled and state.iteration < self.max_iter
+
     def total_steps(self, state: _State) -> int:
         """Iterations at most."""
         return self.max_iter
@@ -81,10 +89,10 @@ class EM(ClosedForm):
         model = state.problem.model
         statistics, likelihood, climbed = _expected(state.problem)
         model.maximize(statistics)
-        settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
+        state.settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
-        return state, Info(done=settled or state.iteration >= self.max_iter, record=record, monitored=climbed)
+        return state, Info(done=state.settled or state.iteration >= self.max_iter, record=record, monitored=climbed)
 
 
 @dataclass
@@ -112,6 +120,15 @@ class Restarts(EM):
         """The model at the first of its starts."""
         problem.model.load(problem.model.starts[0])
         return _Several(problem)
+
+    def goes_on(self, state: _State) -> bool:
+        """Refused: every start would have gone on, and they are gone.
+
+        Raises
+        ------
+        UserValueError
+        """
+        raise UserValueError("a fit from several starts cannot go on after its end", "max_iter", "fit again")
 
     def total_steps(self, state: _State) -> int:
         """Iterations of all starts at most."""
@@ -149,7 +166,7 @@ class Restarts(EM):
         names = problem.model.state()
         best = {name: np.array(arrays[f"best.{name}"]) for name in names} if facts["highest"] is not None else {}
         highest = -math.inf if facts["highest"] is None else facts["highest"]
-        return _Several(problem, begun.iteration, begun.last, facts["start"], highest, best)
+        return _Several(problem, begun.iteration, begun.last, False, facts["start"], highest, best)
 
 
 def _expected(problem: Problem) -> tuple[dict[str, Array], float, float]:

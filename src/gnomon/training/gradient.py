@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from gnomon.contracts import Array, Batches, Noise
+from gnomon.errors import UserValueError
 from gnomon.nn.context import bind
 from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
@@ -104,6 +106,10 @@ class _State:
     """The objective, with the layers of the networks in training where some ask."""
     rate: float
     update: int = 0
+    settled: bool = False
+    """Whether the fit has ended by itself, and not because its budget was spent."""
+    last: Mapping[str, Array] = field(default_factory=dict)
+    """The last weights, where a fit whose budget was spent has gone back to its best ones."""
     watched: str = ""
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
@@ -232,6 +238,28 @@ class Gradient:
             return state, Info(monitored=norm)
         return state, self._epoch_done(state, norm)
 
+    def goes_on(self, state: _State) -> bool:
+        """Whether a fit that had ended has updates left since its budget was enlarged; with its last weights, if so.
+
+        Raises
+        ------
+        UserValueError
+            It ended within an epoch, whose sums are closed.
+        """
+        if state.settled or state.update >= state.end:
+            return False
+        if state.update * state.taken % state.problem.batches.steps:
+            raise UserValueError(
+                f"the fit ended after {state.update} updates, within an epoch of {state.problem.batches.steps}",
+                "max_updates", "fit again with the larger budget",
+            )  # fmt: skip
+        if state.last:
+            state.problem.model.load(state.last)
+            state.last = {}
+        elif state.watch is not None and state.watch.epoch != state.watch.seen:
+            raise UserValueError("the run kept its best weights alone", "early_stopping", "fit again")
+        return True
+
     @staticmethod
     def total_steps(state: _State) -> int:
         """Updates of the whole fit at most."""
@@ -283,13 +311,14 @@ class Gradient:
             if not math.isfinite(loss):
                 raise diverged(f"validation_{name}", loss, state.update)
         state.clock.observe(loss)
-        done = spent or (self.tol > 0 and norm <= self.tol)
+        state.settled = self.tol > 0 and norm <= self.tol
         if state.watch is not None:
-            done = state.watch.update(loss, state.problem.model.state()) or done
+            state.settled = state.watch.update(loss, state.problem.model.state()) or state.settled
             record["best_epoch"] = state.watch.epoch
-            if done:
+            if state.settled or spent:
+                state.last = {} if state.settled else copied(state.problem.model.state())
                 state.problem.model.load(state.watch.arrays)
-        return Info(done=done, record=record, monitored=norm)
+        return Info(done=spent or state.settled, record=record, monitored=norm)
 
     @staticmethod
     def _judge(state: _State) -> tuple[str, float]:
@@ -313,7 +342,9 @@ class Gradient:
         for phase, optimizer in state.optimizers.items():
             for number, entry in optimizer.state_dict()["state"].items():
                 arrays |= {f"optimizer/{phase}/{number}/{key}": v.cpu() for key, v in entry.items() if v is not None}
+        arrays |= {f"last/{name}": value for name, value in state.last.items()}
         facts = {"update": state.update, "sums": sums, "weights": weights, "schedule": state.clock.state()}
+        facts["settled"] = state.settled
         if state.watch is not None:
             arrays |= {f"best/{name}": value for name, value in state.watch.arrays.items()}
             facts["stopping"] = state.watch.state()
@@ -332,7 +363,8 @@ class Gradient:
                 number, key = address.split("/")
                 entries.setdefault(int(number), {})[key] = torch.as_tensor(value)
             optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
-        state.update = facts["update"]
+        state.update, state.settled = facts["update"], facts.get("settled", False)
+        state.last = _below(arrays, "last/")
         state.clock.load(facts.get("schedule", {}))
         if state.watch is not None:
             state.watch.load(facts["stopping"], _below(arrays, "best/"))
@@ -359,6 +391,13 @@ def _autocast(objective: Any, model: Any) -> Any:
         return loss
 
     return call
+
+
+def copied(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays as they are now."""
+    return {
+        name: np.array(value.detach().cpu() if hasattr(value, "detach") else value) for name, value in arrays.items()
+    }
 
 
 def _mean(total: float, weight: float) -> float:

@@ -31,6 +31,11 @@ class Schedule(Recipe):
     per: Literal["epoch", "update"] = "epoch"
     warmup: Annotated[int, "[0, inf)"] = 0
 
+    @property
+    def counts_down(self) -> bool:
+        """Whether the factors depend on how long the whole fit is."""
+        return False
+
     def at(self, t: int, total: int) -> float:
         """The factor at time t of `total`, after the warm-up.
 
@@ -169,6 +174,11 @@ class _Descending(Schedule):
 
     floor: Annotated[float, "[0, 1]"] = 0.0
     length: Annotated[int, "[1, inf)"] | None = None
+
+    @property
+    def counts_down(self) -> bool:
+        """Without a length of its own."""
+        return self.length is None
 
     def at(self, t: int, total: int) -> float:
         """floor + (1 - floor) * (what is left)."""
