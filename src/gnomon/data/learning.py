@@ -70,7 +70,7 @@ class _Learner:
         self._check_names()
         steps = [step for column in self.columns if (step := self._step(column)) is not None]
         if not steps:
-            reasons = "; ".join(f"{column}: {why}" for column, why in list(self.left_out.items())[:4])
+            reasons = "; ".join(f"{column}: {why}" for column, why in list(self.left_out.items())[:2])
             remedy = "name one with columns, or take one as numeric or categorical"
             raise UserValueError(f"no column is left as a feature ({reasons})", self.name, remedy)
         found = Prepared(tuple(steps), self.left_out)
@@ -133,7 +133,7 @@ class _Learner:
         inside = low >= 0 and high <= 1 and (self.within != "binary" or bool(np.isin(seen, (0, 1)).all()))
         bounded = self.within != "real"
         if not asked and not (bounded and inside):
-            if low == high and not missing.any():
+            if low == high and not missing.any() and len(seen) > 1:
                 return self._leave(column, f"the same in every training row ({low:.6g})")
             if not missing.any() and self._names_rows(column, seen):
                 return self._leave(column, "a row number or an id")
@@ -199,7 +199,7 @@ class _Learner:
     ) -> str:
         """Why a column of text is left out; empty where it is not."""
         remedy = f"to take it as categories: --categorical {column}"
-        if len(levels) == 1 and not missing:
+        if len(levels) == 1 and not missing and observed > 1:
             return f"the same in every training row ({levels[0][:20]!r})"
         if len(levels) == observed and observed >= 2 and (observed >= FEW or self._hinted(column)):
             return f"a different text in every row, an id or free text; {remedy}"
