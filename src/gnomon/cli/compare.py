@@ -31,7 +31,17 @@ __all__ = ["command"]
 )
 @click.option("--split", metavar="HOW", help=SPLIT)
 @click.option("--split-seed", type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED)
-@click.option("--out", metavar="FOLDER", help="Save the runs below this folder.")
+@click.option("--folds", type=click.IntRange(2), metavar="K", help="Cross-validation: every row is held out once.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Fits of each system, with seeds 0 to N - 1: the mean is shown, and the spread.",
+)
+@click.option("--metric", metavar="NAME", help="Score to rank by. [default: the task's]")
+@click.option("--out", metavar="FOLDER", help="Save the runs below this folder; those that are there are taken.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     systems: tuple[str, ...],
@@ -41,13 +51,17 @@ def command(
     holdout: float,
     split: str | None,
     split_seed: int,
+    folds: int | None,
+    seeds: int,
+    metric: str | None,
     out: str | None,
     as_json: bool,
     **preparing: Any,
 ) -> None:
     """Fit systems on the same rows of DATA and score them on the rows held out, beside the task's baseline.
 
-    A system's parameters follow its name: rbm:n_hidden=32,objective.k=5 .
+    A system's parameters follow its name: rbm:n_hidden=32,objective.k=5 . The same command with the same --out takes
+    the runs that are there and goes on with those that were interrupted.
     """
     *names, data = systems
     if not names:
@@ -59,12 +73,17 @@ def command(
     from gnomon.training.context import context
 
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
-    with context(verbose=True):
-        boards = compare(
-            made, file_of(data, form), task=task, holdout=holdout, split=split, split_seed=split_seed,
-            target=column_name(target),
-            columns=column_names(columns), prepare=preparation(preparing), out=out,
-        )  # fmt: skip
+    try:
+        with context(verbose=True):
+            boards = compare(
+                made, file_of(data, form), task=task, holdout=holdout, split=split, split_seed=split_seed, folds=folds,
+                seeds=seeds, metric=metric, target=column_name(target), columns=column_names(columns),
+                prepare=preparation(preparing), out=out,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {out}") from None
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards]})
         return

@@ -136,6 +136,8 @@ DATA_RULES: Mapping[str, Rule] = {
     "prepare": ("be an object", lambda value: isinstance(value, dict)),
     "preparation": ("be an object", lambda value: isinstance(value, dict)),
     "split_seed": ("be a whole number", _is_whole),
+    "folds": ("be a whole number of at least 2", lambda value: _is_whole(value, 2)),
+    "fold": ("be a whole number of at least 0", lambda value: _is_whole(value, 0)),
 }
 """What the facts of a run's data must be, where they are there."""
 
@@ -171,6 +173,8 @@ class DataSpec:
         What was learned of the training rows: a `gnomon.data.Prepared`.
     split_seed : int, default 0
         Seed of the rows that were held out.
+    folds, fold : int, default 0
+        Of how many folds the rows are those of which one.
 
     Examples
     --------
@@ -193,20 +197,25 @@ class DataSpec:
     prepare: Mapping[str, Any] | None = None
     preparation: Mapping[str, Any] | None = None
     split_seed: int = 0
+    folds: int = 0
+    fold: int = 0
+
+    @property
+    def how(self) -> str | None:
+        """How rows are held out; None where that is to be settled by the data."""
+        return None if self.split == USUAL else self.split
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it."""
+        usual = {"split": "random", "split_seed": 0, "folds": 0, "fold": 0}
+        held = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
         if self.source == ARRAYS:
-            known = {name: getattr(self, name) for name in ("fingerprint", "preparation")}
-            return {"source": ARRAYS} | {name: value for name, value in known.items() if value}
+            known = {name: getattr(self, name) for name in ("whole", "holdout", "fingerprint", "preparation")}
+            return {"source": ARRAYS} | {name: value for name, value in known.items() if value} | held
         late_ones = ("features", "whole", "fingerprint", "levels", "resize", "form", "prepare", "preparation")
         late = {name: getattr(self, name) for name in late_ones}
         first = {name: getattr(self, name) for name in ("source", "name", "target", "columns", "holdout")}
-        if self.split != "random":
-            first["split"] = self.split
-        if self.split_seed != 0:
-            first["split_seed"] = self.split_seed
-        return first | {name: value for name, value in late.items() if value not in (None, {})}
+        return first | held | {name: value for name, value in late.items() if value not in (None, {})}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:

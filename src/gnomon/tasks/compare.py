@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
+from gnomon.data.given import dataset_of, is_data
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.data.splitting import by_column
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, USUAL, DataSpec
-from gnomon.runs.folder import RunFolder, free_path
 from gnomon.system.base import System
+from gnomon.system.saving import load
 from gnomon.tasks.base import Task
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.fitting import kept, read_apart, spec_of, task_of, tell
-from gnomon.tasks.preparing import prepare as learn
-from gnomon.tasks.preparing import prepared_whole, refuse_numbers_as_classes
-from gnomon.training.context import current as current_context
+from gnomon.tasks.fitting import kept, read_apart, spec_of, task_of
+from gnomon.tasks.kept_runs import KeptRuns
+from gnomon.tasks.merging import averaged, joined, spread
+from gnomon.tasks.preparing import refuse_numbers_as_classes
+from gnomon.tasks.rooms import Room
+from gnomon.tasks.settings import draws, parameters_of, settings_of
+from gnomon.training.progress import announced_as
 
 __all__ = ["compare"]
 
 
 def compare(
     systems: Sequence[str | System],
-    data: str | Path | Dataset,
+    data: Any,
+    y: Any = None,
     *,
     task: str | None = None,
     holdout: float = 0.2,
     split: str | None = None,
     split_seed: int = 0,
+    folds: int | None = None,
+    seeds: int = 1,
+    metric: str | None = None,
     target: str | int | None = None,
     columns: Sequence[str] | None = None,
     prepare: Preparation | None = None,
@@ -51,7 +61,9 @@ def compare(
     ----------
     systems : sequence of names or Systems
         A name stands for the system with its default parameters and seed 0.
-    data : name, file or Dataset
+    data : name, file, Dataset, array, pandas or polars frame, or list of sentences
+    y : array of shape (n,), optional
+        Labels or a numeric target, where `data` is an array or a frame.
     task : str, optional
         What the systems are compared at, ``density`` say; each one's first task where left out.
     holdout : float in (0, 1), default 0.2
@@ -61,12 +73,20 @@ def compare(
         classes and nothing is asked for), "group=COLUMN", "time=COLUMN" (the latest); ratings by "random", "user" and
         "time" (of each user one row, of "time:3" three).
     split_seed : int, default 0
+    folds : int in [2, n], optional
+        Cross-validation in place of one split: every row is held out once, and the score is over all of them.
+    seeds : int in [1, inf), default 1
+        Fits of each system, with the seeds 0, 1 ... in place of its own; the score is their mean, and their spread
+        stands beside it. A fit that draws nothing is made once.
+    metric : str, optional
+        The score that the boards are ranked by; the task's own where left out.
     target, columns
         As in `gnomon.data.load`.
     prepare : Preparation, optional
         How the columns of a table become numbers, learned from the training rows; as in `gnomon.fit`.
     out : path, optional
-        A new folder for the runs, one sub-folder per system.
+        A folder for the runs, one sub-folder per fit. Runs of the same systems on the same rows that are there already
+        are taken, or gone on with, in place of new fits.
 
     Returns
     -------
@@ -82,45 +102,52 @@ def compare(
     --------
     >>> import gnomon
     >>> board = gnomon.compare([gnomon.SoftmaxRegression(epochs=50, random_state=0)], "wine")[0]
-    >>> board.lines[0].name, board.lines[0].against_baseline
-    ('softmax-regression', 'better')
+    >>> board.lines[0].title, board.lines[0].against_baseline
+    ('softmax-regression:epochs=50', 'better')
     """
     if not 0 < holdout < 1:
         raise UserValueError(f"holdout must be in (0, 1), got {holdout}", "holdout")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise UserValueError(f"seeds must be a whole number of at least 1, got {seeds!r}", "seeds")
+    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
+        raise UserValueError(f"folds must be a whole number of at least 2, got {folds!r}", "folds")
     if isinstance(systems, str) or not all(isinstance(system, str | System) for system in systems):
         raise UserTypeError("systems must be a list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
-    recipe, first = Preparation() if prepare is None else prepare, task_of(made[0])
-    if isinstance(data, Dataset):
-        whole = data if split is None or "=" not in split else by_column(data, split)
-    else:
-        whole = read_apart(first, data, split, target=target, columns=columns, kinds=recipe.kinds)
+    recipe = Preparation() if prepare is None else prepare
+    whole, spec = _data(data, y, task_of(made[0]), split, target=target, columns=columns, prepare=recipe)
+    held: dict[str, Any] = {"split": split or USUAL, "split_seed": split_seed, "holdout": holdout}
+    if folds is not None:
+        held |= {"folds": folds, "holdout": 1 / folds}
+    room = Room(whole, replace(spec, **held), recipe)
     goals = [_goal(system, task).suited(whole) for system in made]
     for system in made:
         refuse_numbers_as_classes(whole, system)
-    spec = DataSpec(ARRAYS)
-    if not isinstance(data, Dataset):
-        spec = spec_of(
-            data, whole, target=target, columns=columns, holdout=holdout, split=split or USUAL, split_seed=split_seed,
-            prepare=recipe,
-        )  # fmt: skip
-    room = _Room(whole, holdout, split, split_seed, spec, recipe, None if out is None else Path(out))
+    fits = _Fits(room, seeds, None if out is None else KeptRuns(Path(out)))
     boards: dict[tuple[str, str], _Board] = {}
     for system, goal in zip(made, goals, strict=True):
         place = (goal.name, task_of(system).board(system) + room.space(goal, system))
         if place not in boards:
-            boards[place] = _Board(goal, system, room)
+            boards[place] = _Board(goal, system, fits, metric)
         boards[place].add(system)
-    for board in boards.values():
-        board.board.preparations = {_name(one): _lines(room.preparation(one)) for one in board.systems}
     return [board.finish() for board in boards.values()]
 
 
-def _lines(found: Prepared | None) -> list[str]:
-    """What was done to the columns."""
-    return [] if found is None else found.lines()
+def _data(
+    data: Any, y: Any, goal: Task, split: str | None, *, target: str | int | None, columns: Sequence[str] | None,
+    prepare: Preparation,
+) -> tuple[Dataset, DataSpec]:  # fmt: skip
+    """The data set, with the column of the split set apart, and what runs keep of it."""
+    if isinstance(data, Dataset) or is_data(data):
+        whole = data if isinstance(data, Dataset) else dataset_of(data, y, target=target, columns=columns)
+        whole = by_column(whole, split) if split is not None and "=" in split else whole
+        return whole, DataSpec(ARRAYS, whole=whole.fingerprint)
+    if y is not None:
+        raise UserTypeError(f"y must be left out where the data is a name or file, got {type(y).__name__}", "y")
+    whole = read_apart(goal, data, split, target=target, columns=columns, kinds=prepare.kinds)
+    return whole, spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=prepare)
 
 
 def _goal(system: System, name: str | None) -> Task:
@@ -137,80 +164,50 @@ def _name(system: System) -> str:
     return system.name or type(system).__name__
 
 
-@dataclass
-class _Part:
-    """Rows in the form that systems of one view take, with what scores compare with."""
+class _Fits:
+    """Fits systems, once for each seed and fold, into runs where these are kept."""
 
-    data: Dataset
-    X: Any
-    y: Any
+    def __init__(self, room: Room, seeds: int, runs: KeptRuns | None) -> None:
+        self.room, self.seeds, self.runs = room, seeds, runs
 
+    def of(self, system: System) -> list[System]:
+        """The system with each of its seeds, not fitted; the given one where it has one seed."""
+        if self.seeds == 1 or not draws(system):
+            return [system]
+        return [clone(system).set_params(random_state=seed) for seed in range(self.seeds)]
 
-class _Room:
-    """What all boards share: the data, split once for each task and prepared once for each view."""
+    def fitted(self, one: System, fold: int, seed: int | None) -> tuple[System, float, str | None]:
+        """A fitted system, the seconds of its fit and its run; the given system itself where there are no folds."""
+        train = self.room.parts(one, fold)[0]
+        system: System = clone(one) if self.room.spec.folds else one
+        marks = ([f"seed{seed}"] if seed is not None else []) + ([f"fold{fold}"] if self.room.spec.folds else [])
+        with announced_as(", ".join([_title(system), *marks])):
+            return self._fit(system, train, fold, "-".join([_name(system), *marks]))
 
-    def __init__(
-        self, whole: Dataset, holdout: float, how: str | None, seed: int, spec: DataSpec, recipe: Preparation,
-        out: Path | None,
-    ) -> None:  # fmt: skip
-        self.whole, self.holdout, self.how, self.seed, self.spec, self.out = whole, holdout, how, seed, spec, out
-        self.recipe = recipe
-        self.told: list[str] = []
-        """What was said of the columns."""
-        self._prepared: dict[tuple[Any, ...], Prepared | None] = {}
-        self._halves: dict[str, tuple[Dataset, Dataset]] = {}
-        self._parts: dict[tuple[Any, ...], tuple[_Part, _Part]] = {}
-        self._checked: set[tuple[str, str]] = set()
-
-    def check(self, system: System) -> None:
-        """Check all rows for a system, once for each domain."""
-        first = task_of(system)
-        key = (first.name, repr(system.domain))
-        if key not in self._checked:
-            first.check(prepared_whole(self.recipe, self.whole, system), system)
-            self._checked.add(key)
-
-    def spec_for(self, system: System) -> DataSpec:
-        """What a run of the system keeps of its data, the way in which rows were held out included."""
-        goal = task_of(system)
-        return replace(self.spec, split=self.how or goal.usual_split(goal.adopt(self.whole)))
-
-    def parts(self, system: System) -> tuple[_Part, _Part]:
-        """Training and held-out rows for a system."""
-        first, found = task_of(system), self.preparation(system)
-        key = (first.name, first.view(system.outcomes), *_needs(system))
-        if key not in self._parts:
-            halves = self.halves(first) if found is None else tuple(found.apply(half) for half in self.halves(first))
-            train, test = (_Part(half, *first.examples(half, system)) for half in halves)
-            self._parts[key] = train, test
-        return self._parts[key]
-
-    def halves(self, first: Task) -> tuple[Dataset, Dataset]:
-        """Training and held-out rows as they were read."""
-        if first.name not in self._halves:
-            adopted = first.adopt(self.whole)
-            self._halves[first.name] = first.split(adopted, test=self.holdout, seed=self.seed, how=self.how)
-        return self._halves[first.name]
-
-    def preparation(self, system: System) -> Prepared | None:
-        """What makes of the columns what a system takes, learned from the training rows once for all alike."""
-        first = task_of(system)
-        key = (first.name, first.view(system.outcomes), system.scale_dependent, system.scales_target, *_needs(system))
-        if key not in self._prepared:
-            self._prepared[key] = found = learn(self.recipe, self.halves(first)[0], system)
-            if found is not None and current_context().verbose:
-                tell(found, self.told, f"columns, for {_name(system)}:")
-        return self._prepared[key]
-
-    def space(self, goal: Task, system: System) -> str:
-        """What tells prepared columns from others, where scores speak of the columns themselves."""
-        found = None if goal.name in ("classify", "regress") else self.preparation(system)
-        return "" if found is None or found.plain else f" {found.names_out}"
+    def _fit(self, system: System, train: Any, fold: int, stem: str) -> tuple[System, float, str | None]:
+        options, begun = kept(self.room.preparation(system, fold)), time.perf_counter()
+        if self.runs is None:
+            system.fit(train.X, train.y, **options)
+            return system, time.perf_counter() - begun, None
+        seeded = system.random_state is not None
+        config = system._config(FIT, seed_of(system.random_state), data=self.room.spec_of(system, fold), devices=1)
+        run = self.runs.open(stem, config, seeded=seeded)
+        if run.finished:
+            return load(run.path), float(run.config.get("seconds", 0.0)), str(run.path)
+        try:
+            system.fit(train.X, train.y, run=run, **options)
+        except UserError:
+            if not run.begun:
+                self.runs.discard(run)  # refused before the first step
+            raise
+        seconds = time.perf_counter() - begun
+        run.update(seconds=round(seconds, 3))
+        return system, seconds, str(run.path)
 
 
-def _needs(system: System) -> tuple[Any, ...]:
-    """What the prepared columns of a system depend on."""
-    return bool(system.__sklearn_tags__().target_tags.required), getattr(system.domain, "allow_missing", False)
+def _title(system: System) -> str:
+    settings = settings_of(system)
+    return f"{_name(system)}:{settings}" if settings else _name(system)
 
 
 @contextmanager
@@ -228,75 +225,106 @@ def _blamed(goal: Task) -> Iterator[None]:
 class _Board:
     """Collects the lines of one leaderboard; the baseline comes first, so that every system is judged against it."""
 
-    def __init__(self, goal: Task, system: System, room: _Room) -> None:
-        self.goal, self.room = goal, room
+    def __init__(self, goal: Task, system: System, fits: _Fits, metric: str | None) -> None:
+        self.goal, self.first, self.fits, self.room = goal, task_of(system), fits, fits.room
         self.systems: list[System] = []
-        train = room.parts(system)[0]
+        self.fitted: list[list[System]] = [[] for _ in self.room.folds]
+        """Of each fold the fitted systems, with their first seeds."""
         begun = time.perf_counter()
         with _blamed(goal):
-            title, model = goal.baseline(system, train.X, train.y)
-            seconds = time.perf_counter() - begun
-            scores = self._scores(model, system)
-        self.base = scores[goal.primary]
-        self.board = Leaderboard(goal.name, room.whole.name, self.base.data_space, goal.primary)
-        self._append(title, scores, seconds, model, "baseline", None)
+            made = [self._baseline(system, fold) for fold in self.room.folds]
+            scores = self._joined([self._scores(model, system, fold) for fold, (_, model) in enumerate(made)])
+        self.metric = self._metric(metric, scores)
+        self.base = scores[self.metric]
+        self.board = Leaderboard(goal.name, self.room.whole.name, self.base.data_space, self.metric)
+        self.board.held_out = self._held_out(system)
+        seconds = time.perf_counter() - begun
+        self._append(Line(made[0][0], self.base, scores, seconds, parameters_of(made[0][1]), "baseline"))
+
+    def _baseline(self, system: System, fold: int) -> tuple[str, Any]:
+        train = self.room.parts(system, fold)[0]
+        return self.goal.baseline(system, train.X, train.y)
+
+    def _metric(self, asked: str | None, scores: dict[str, Score]) -> str:
+        """The score that the board is ranked by."""
+        if asked is None or asked in scores:
+            return asked or self.goal.primary
+        close = nearest(asked, list(scores))
+        remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(scores)}"
+        raise UserValueError(f"unknown metric {asked!r} of the task {self.goal.name}", "metric", remedy)
+
+    def _held_out(self, system: System) -> str:
+        """How rows are held out, in words."""
+        spec, how = self.room.spec, self.room.how(task_of(system))
+        share = f"{spec.folds} folds" if spec.folds else f"{spec.holdout:g} held out"
+        return f"{share}, {how}, seed {spec.split_seed}"
 
     def add(self, system: System) -> None:
-        """Fit and score a system."""
+        """Fit and score a system, with every seed and on every fold."""
         self.room.check(system)
-        train = self.room.parts(system)[0]
-        begun = time.perf_counter()
-        path = self._fit(system, train)
-        seconds = time.perf_counter() - begun
         self.systems.append(system)
-        scores = self._scores(system, system)
-        verdict = scores[self.goal.primary].against(self.base)
-        self._append(_name(system), scores, seconds, system.model_, verdict, path)
+        by_seed: list[dict[str, Score]] = []
+        seconds, run, one = 0.0, None, system
+        seeded = self.fits.of(system)
+        for seed, chosen in enumerate(seeded):
+            found = []
+            for fold in self.room.folds:
+                one, time_taken, path = self.fits.fitted(chosen, fold, seed if len(seeded) > 1 else None)
+                found.append(self._scores(one, one, fold))
+                seconds, run = seconds + time_taken, run or path
+                if seed == 0:
+                    self.fitted[fold].append(one)
+            by_seed.append(self._joined(found))
+        if self.metric not in by_seed[0]:
+            raise UserValueError(f"{_name(system)} has no {self.metric}", "metric", "leave it out")
+        scores = {name: averaged([each[name] for each in by_seed]) for name in by_seed[0]}
+        line = Line(
+            _name(system), scores[self.metric], scores, seconds, parameters_of(one.model_),
+            scores[self.metric].against(self.base), run, settings_of(system), len(seeded),
+        )  # fmt: skip
+        line.spread = spread([each[self.metric] for each in by_seed]) if len(seeded) > 1 else None
+        if not draws(system):
+            line.spread = 0.0
+        self._append(line)
 
-    def _fit(self, system: System, train: _Part) -> str | None:
-        """Fit, into a run where these are kept; the folder of a refused fit is removed."""
-        out = self.room.out
-        options = kept(self.room.preparation(system))
-        if out is None:
-            system.fit(train.X, train.y, **options)
-            return None
-        fresh = not os.path.exists(out)  # unlike Path.exists, false for a name that no file system takes
-        spec = self.room.spec_for(system)
-        config = system._config(FIT, seed_of(system.random_state), data=spec, devices=1)
-        run = RunFolder.create(free_path(out / _name(system)), config)
-        try:
-            system.fit(train.X, train.y, run=run, **options)
-        except UserError:
-            if not run.begun:
-                run.discard()  # refused before the first step
-                if fresh:
-                    run.path.parent.rmdir()
-            raise
-        return str(run.path)
-
-    def _scores(self, model: Any, system: System) -> dict[str, Score]:
+    def _scores(self, model: Any, system: System, fold: int) -> dict[str, Score]:
         """Scores of a fitted model on the rows that the system takes."""
-        train, test = self.room.parts(system)
+        train, test = self.room.parts(system, fold)
         known = (train.X, self.goal.answers(train.data, train.y))
         return self.goal.scores(model, test.X, self.goal.answers(test.data, test.y), known)
 
-    def _append(
-        self, name: str, scores: dict[str, Score], seconds: float, model: Any, verdict: str, run: str | None
-    ) -> None:
-        primary = scores.pop(self.goal.primary)
-        count = getattr(getattr(model, "model_", model), "n_parameters", 0)
-        self.board.lines.append(Line(name, primary, scores, seconds, int(count), verdict, run))
+    def _joined(self, found: list[dict[str, Score]]) -> dict[str, Score]:
+        """Scores over the rows of all folds; those that every fold has."""
+        rows = [np.asarray(self.room.halves(self.first, fold)[1].rows) for fold in self.room.folds]
+        names = [name for name in found[0] if all(name in one for one in found)]
+        return {name: joined([one[name] for one in found], rows) for name in names}
+
+    def _append(self, line: Line) -> None:
+        line.others = {name: score for name, score in line.others.items() if name != self.metric}
+        self.board.lines.append(line)
 
     def finish(self) -> Leaderboard:
         """The board, best first, with the baselines that depend on the systems."""
         first = self.systems[0]
-        train = self.room.parts(first)[0]
         begun = time.perf_counter()
         with _blamed(self.goal):
-            rivals = [(t, m, self._scores(m, first)) for t, m in self.goal.rivals(self.systems, train.X, train.y)]
-        for title, model, scores in rivals:
+            rivals = [self._rivals(first, fold) for fold in self.room.folds]
+        for i, (title, model, _) in enumerate(rivals[0]):
+            scores = self._joined([of_fold[i][2] for of_fold in rivals])
+            verdict = scores[self.metric].against(self.base)
             seconds = time.perf_counter() - begun
-            self._append(title, scores, seconds, model, scores[self.goal.primary].against(self.base), None)
-        sign = -1 if self.base.higher_is_better else 1
-        self.board.lines.sort(key=lambda line: sign * line.score.value)
+            self._append(Line(title, scores[self.metric], scores, seconds, parameters_of(model), verdict))
+        self.board.rank()
+        found = {_title(one): self.room.preparation(one, 0) for one in self.systems}
+        self.board.preparations = {name: _lines(one) for name, one in found.items()}
         return self.board
+
+    def _rivals(self, first: System, fold: int) -> list[tuple[str, Any, dict[str, Score]]]:
+        train = self.room.parts(first, fold)[0]
+        found = self.goal.rivals(self.fitted[fold], train.X, train.y)
+        return [(title, model, self._scores(model, first, fold)) for title, model in found]
+
+
+def _lines(found: Prepared | None) -> list[str]:
+    """What was done to the columns."""
+    return [] if found is None else found.lines()

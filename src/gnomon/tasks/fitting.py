@@ -37,7 +37,8 @@ from gnomon.training.group import current as current_group
 from gnomon.training.launch import launch
 
 __all__ = [
-    "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "read_apart", "resume", "spec_of", "task_of",
+    "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "parts_of", "read_apart", "resume",
+    "spec_of", "task_of",
 ]  # fmt: skip
 
 
@@ -92,17 +93,27 @@ def read_apart(
     column = (split or "").partition("=")[2]
     if not column:
         return goal.read(name, columns=columns, **options)
+    kinds = {one: kind for one, kind in options.pop("kinds", {}).items() if (one, kind) != (column, "left out")}
     if columns is not None and column not in columns:
         columns = [*columns, column]
-    return by_column(goal.read(name, columns=columns, **options), str(split))
+    return by_column(goal.read(name, columns=columns, kinds=kinds, **options), str(split))
+
+
+def parts_of(goal: Task, spec: DataSpec, data: Dataset) -> list[tuple[Dataset, Dataset]]:
+    """Training part and held-out part of data that the task has adopted; of each fold, where there are folds."""
+    if spec.folds:
+        return goal.folds(data, spec.folds, seed=spec.split_seed, how=spec.how)
+    return [goal.split(data, test=spec.holdout, seed=spec.split_seed, how=spec.how)]
 
 
 def halves(goal: Task, spec: DataSpec, data: Dataset) -> tuple[Dataset, Dataset | None]:
-    """Training part and held-out part (None when nothing is held out) of data that the task has adopted."""
+    """Training part and held-out part (None when nothing is held out) of the data of a run."""
     if not spec.holdout:
         return data, None
-    how = None if spec.split == USUAL else spec.split
-    return goal.split(data, test=spec.holdout, seed=spec.split_seed, how=how)
+    found = parts_of(goal, spec, data)
+    if spec.fold >= len(found):
+        raise UserValueError(f"fold must be below {len(found)}, got {spec.fold}", "config.json", "fit again")
+    return found[spec.fold]
 
 
 def other_data(

@@ -1,0 +1,109 @@
+"""What the boards of a comparison share: the data, split once for each task, prepared once for each kind of system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gnomon.data.dataset import Dataset
+from gnomon.data.preparation import Preparation
+from gnomon.data.prepared import Prepared
+from gnomon.runs.config import DataSpec
+from gnomon.system.base import System
+from gnomon.tasks.base import Task
+from gnomon.tasks.fitting import parts_of, task_of, tell
+from gnomon.tasks.preparing import prepare as learn
+from gnomon.tasks.preparing import prepared_whole
+from gnomon.training.context import current as current_context
+
+__all__ = ["Part", "Room"]
+
+
+@dataclass
+class Part:
+    """Rows in the form that systems of one view take, with what scores compare with."""
+
+    data: Dataset
+    X: Any
+    y: Any
+
+
+class Room:
+    """Rows of one comparison, for every task, system and fold.
+
+    Parameters
+    ----------
+    whole : Dataset
+    spec : DataSpec
+        How rows are held out, and what a run keeps of its data.
+    recipe : Preparation
+    """
+
+    def __init__(self, whole: Dataset, spec: DataSpec, recipe: Preparation) -> None:
+        self.whole, self.spec, self.recipe = whole, spec, recipe
+        self.told: list[str] = []
+        """What was said of the columns."""
+        self._prepared: dict[tuple[Any, ...], Prepared | None] = {}
+        self._halves: dict[tuple[str, int], tuple[Dataset, Dataset]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Part, Part]] = {}
+        self._checked: set[tuple[str, str]] = set()
+
+    @property
+    def folds(self) -> range:
+        """Numbers of the folds; one where a part is held out once."""
+        return range(max(1, self.spec.folds))
+
+    def check(self, system: System) -> None:
+        """Check all rows for a system, once for each domain."""
+        first = task_of(system)
+        key = (first.name, repr(system.domain))
+        if key not in self._checked:
+            first.check(prepared_whole(self.recipe, self.whole, system), system)
+            self._checked.add(key)
+
+    def spec_of(self, system: System, fold: int) -> DataSpec:
+        """What a run of the system keeps of its data, the way in which rows were held out included."""
+        return replace(self.spec, split=self.how(task_of(system)), fold=fold)
+
+    def how(self, goal: Task) -> str:
+        """How rows are held out."""
+        return self.spec.how or goal.usual_split(goal.adopt(self.whole))
+
+    def parts(self, system: System, fold: int) -> tuple[Part, Part]:
+        """Training and held-out rows for a system."""
+        first, found = task_of(system), self.preparation(system, fold)
+        key = (first.name, fold, first.view(system.outcomes), *_needs(system))
+        if key not in self._parts:
+            halves = self.halves(first, fold)
+            ready = halves if found is None else tuple(found.apply(half) for half in halves)
+            train, test = (Part(half, *first.examples(half, system)) for half in ready)
+            self._parts[key] = train, test
+        return self._parts[key]
+
+    def halves(self, first: Task, fold: int) -> tuple[Dataset, Dataset]:
+        """Training and held-out rows as they were read."""
+        if (first.name, fold) not in self._halves:
+            halves = parts_of(first, self.spec, first.adopt(self.whole))
+            self._halves |= {(first.name, i): half for i, half in enumerate(halves)}
+        return self._halves[first.name, fold]
+
+    def preparation(self, system: System, fold: int) -> Prepared | None:
+        """What makes of the columns what a system takes, learned from the training rows once for all alike."""
+        first = task_of(system)
+        kind = (first.view(system.outcomes), system.scale_dependent, system.scales_target, *_needs(system))
+        key = (first.name, fold, *kind)
+        if key not in self._prepared:
+            self._prepared[key] = found = learn(self.recipe, self.halves(first, fold)[0], system)
+            if found is not None and current_context().verbose and fold == 0:
+                tell(found, self.told, f"columns, for {system.name or type(system).__name__}:")
+        return self._prepared[key]
+
+    def space(self, goal: Task, system: System) -> str:
+        """What tells prepared columns from others, where scores speak of the columns themselves."""
+        found = None if goal.name in ("classify", "regress") else self.preparation(system, 0)
+        return "" if found is None or found.plain else f" {found.names_out}"
+
+
+def _needs(system: System) -> tuple[Any, ...]:
+    """What the prepared columns of a system depend on."""
+    return bool(system.__sklearn_tags__().target_tags.required), getattr(system.domain, "allow_missing", False)

@@ -1,0 +1,263 @@
+"""Comparisons over seeds and folds, on arrays and frames, and the runs that they keep."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.model_selection import StratifiedKFold
+
+import gnomon
+from gnomon.data import Dataset, load, split
+from gnomon.data.given import dataset_of
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.tasks.boards import Leaderboard, Line
+from gnomon.tasks.compare import compare
+from gnomon.tasks.merging import averaged, joined
+from gnomon.tasks.settings import draws, parameters_of, settings_of
+
+
+def quick(**options):
+    return gnomon.SoftmaxRegression(epochs=3, random_state=0, **options)
+
+
+# --- scores over folds and seeds -----------------------------------------------------------------------------------
+
+
+def test_folds_joined_are_the_mean_over_all_rows_and_stay_paired():
+    random = np.random.default_rng(0)
+    values, other = random.normal(size=(2, 30))
+    rows = [np.arange(i, 30, 3) for i in range(3)]
+    one, two = (joined([Score.from_pointwise(x[part]) for part in rows], rows) for x in (values, other))
+    whole = Score.from_pointwise(values)
+    assert one.value == pytest.approx(whole.value, rel=1e-14) and one.stderr == pytest.approx(whole.stderr, rel=1e-12)
+    assert np.array_equal(one.pointwise, values), "rows in their order"
+    assert one.against(two) == whole.against(Score.from_pointwise(other))
+
+
+def test_what_is_no_mean_over_rows_is_averaged_by_size():
+    folds = [Score(2.0, 0.3, n=10, name="rmse"), Score(5.0, 0.6, n=20, name="rmse")]
+    both = joined(folds, [np.arange(10), np.arange(10, 30)])
+    assert both.value == pytest.approx(4.0) and both.stderr == pytest.approx(np.hypot(0.1, 0.4))
+    assert both.n == 30 and both.note == "mean over the folds"
+
+
+def test_seeds_are_averaged_with_their_spread_in_the_error():
+    values = np.random.default_rng(1).normal(size=(4, 50))
+    mean = averaged([Score.from_pointwise(x) for x in values])
+    assert mean.value == pytest.approx(values.mean(), rel=1e-12)
+    assert mean.error == pytest.approx(values.mean(axis=1).std(ddof=1) / 2, rel=1e-12)
+    assert mean.stderr == pytest.approx(values.mean(axis=0).std(ddof=1) / np.sqrt(50), rel=1e-12)
+
+
+def test_another_seed_is_no_zero():
+    """E6: a mixture whose seeds lie hundreds of nats apart was shown as "± 0 exact"."""
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(10 * c, 0.1, size=(15, 3)) for c in range(6)])
+    mixture = gnomon.GaussianMixture(n_components=6, max_iter=2, random_state=0)
+    board = compare([mixture], X)[0]
+    line, base = (
+        next(one for one in board.lines if (one.name == "gaussian-mixture") == mine) for mine in (True, False)
+    )
+    assert line.spread is None and base.spread == 0.0
+    assert [row.split("  ")[0] for row in str(board).splitlines() if "one seed" in row] == [line.title]
+    several = compare([gnomon.GaussianMixture(n_components=6, max_iter=2)], X, seeds=3)[0]
+    line = next(one for one in several.lines if one.name == "gaussian-mixture")
+    train, test = split(Dataset("data", X))
+    values = [
+        gnomon.GaussianMixture(n_components=6, max_iter=2, random_state=seed).fit(train.X).score(test.X)
+        for seed in range(3)
+    ]
+    assert line.seeds == 3 and line.score.value == pytest.approx(np.mean(values), rel=1e-9)
+    assert line.spread == pytest.approx(np.std(values, ddof=1), rel=1e-9) and line.spread > 0
+    json.dumps(several.to_json(), allow_nan=False)
+
+
+def test_a_fit_that_draws_nothing_is_made_once(monkeypatch):
+    fits, fit = [], gnomon.LinearRegression.fit
+    monkeypatch.setattr(gnomon.LinearRegression, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    line = compare(["linear-regression"], "diabetes", seeds=5)[0].lines[0]
+    assert len(fits) == 1 and line.spread == 0.0 and not draws(gnomon.LinearRegression()) and draws(gnomon.RBM())
+
+
+def test_folds_score_every_row_once_as_by_hand():
+    """Cross-validation: the mean over all rows of what models say that have not seen them."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, size=60)
+    X = random.normal(size=(60, 2)) + y[:, None]
+    board = compare([gnomon.LogisticRegression()], X, y, folds=4, split_seed=2)[0]
+    line = next(one for one in board.lines if one.name == "logistic-regression")
+    from gnomon.tasks.base import task
+
+    right = np.zeros(60)
+    for train, held in task("classify").folds(dataset_of(X, y), 4, seed=2):
+        right[held.rows] = gnomon.LogisticRegression().fit(train.X, train.y).predict(held.X) == held.y
+    assert line.score.n == 60 and np.array_equal(line.score.pointwise, right)
+    sizes = sorted(np.bincount(y[test]).tolist() for _, test in StratifiedKFold(4).split(X, y))
+    ours = sorted(np.bincount(held.y).tolist() for _, held in task("classify").folds(dataset_of(X, y), 4))
+    assert np.abs(np.array(sizes) - np.array(ours)).max() <= 1
+    assert "4 folds, stratified, seed 2" in str(board)
+
+
+# --- what a line says ----------------------------------------------------------------------------------------------
+
+
+def test_settings_tell_lines_apart():
+    """E10: three settings of one system were three equal lines."""
+    assert settings_of(gnomon.RBM(n_hidden=16, objective="pcd", random_state=5)).startswith("n_hidden=16")
+    told = settings_of(gnomon.make("rbm", n_hidden=16, objective="cd", objective__k=5))
+    assert "n_hidden=16" in told and "objective.k=5" in told
+    assert settings_of(gnomon.make("mlp", hidden=(8, 4))) == "hidden=8x4" and settings_of(gnomon.make("mlp")) == ""
+    from gnomon.cli.options import parse_system
+
+    name, parameters = parse_system(f"rbm:{told}")
+    assert settings_of(gnomon.make(name, **parameters)) == told, "as the command line takes them"
+    board = compare([quick(), quick(learning_rate=0.5)], "iris")[0]
+    assert sorted(line.title for line in board.lines if line.run is None and "softmax" in line.title) == [
+        "softmax-regression:epochs=3", "softmax-regression:epochs=3,learning_rate=0.5",
+    ]  # fmt: skip
+
+
+def test_parameters_are_counted_or_left_open():
+    """E10: "parameters 0" for forests, support vectors, logistic regression."""
+    X, y = load("iris").X, load("iris").y
+    forest = gnomon.RandomForest(n_trees=3, random_state=0).fit(X, y)
+    trees = forest.model_.estimator.estimators_
+    assert parameters_of(forest) == sum(tree.tree_.node_count for tree in trees)
+    logistic = gnomon.LogisticRegression().fit(X, y)
+    assert parameters_of(logistic) == 3 * 4 + 3
+    machine = gnomon.SVM().fit(X, y)
+    inside = machine.model_.estimator
+    assert parameters_of(machine) == inside.support_vectors_.size + inside.dual_coef_.size + inside.intercept_.size
+    assert parameters_of(object()) is None
+
+
+def test_each_line_is_judged_against_the_best():
+    """E10: the rows are paired, and system was not held against system."""
+    noise = np.random.default_rng(0).normal(size=100)
+    values = {"a": noise, "b": noise + 1, "c": noise + 1 + 0.01 * np.random.default_rng(1).normal(size=100)}
+    lines = [Line(n, Score.from_pointwise(v), {}, 0.0, 1, "") for n, v in values.items()]
+    board = Leaderboard("density", "d", "", "log_likelihood", lines)
+    board.rank()
+    verdicts = {line.name: line.against_best for line in board.lines}
+    assert verdicts["a"] == "worse" and sorted(verdicts[name] for name in "bc") == ["best", "undecided"]
+
+
+def test_a_board_is_ranked_by_the_metric_that_is_asked_for():
+    board = compare(["linear-regression"], "diabetes", metric="absolute_error")[0]
+    assert board.metric == "absolute_error" and {line.score.name for line in board.lines} == {"absolute_error"}
+    assert all("squared_error" in line.others for line in board.lines) and "squared_error" in str(board)
+    with pytest.raises(UserValueError, match="unknown metric 'absolute_eror' of the task regress"):
+        compare(["linear-regression"], "diabetes", metric="absolute_eror")
+
+
+# --- data that one holds -------------------------------------------------------------------------------------------
+
+
+def test_arrays_frames_and_files_give_the_same_board(tmp_path):
+    """E16: `compare` took names, files and data sets alone."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    y = np.where(X[:, 0] + random.normal(size=60) > 0, "yes", "no")
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    system = ["logistic-regression"]
+    boards = [
+        compare(system, X, y), compare(system, frame, target="y"), compare(system, frame[["a", "b"]], frame["y"]),
+        compare(system, pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}), target="y"),
+        compare(system, tmp_path / "t.csv", target="y"),
+    ]  # fmt: skip
+    values = [[(line.name, line.score.value) for line in board[0].lines] for board in boards]
+    assert all(one == values[0] for one in values)
+
+
+def test_frames_of_text_are_prepared():
+    frame = pd.DataFrame({"kind": list("xyxz") * 15, "size": np.arange(60.0), "out": [1.0, 5, 1, 9] * 15})
+    line = compare(["linear-regression"], frame, target="out")[0].lines[0]
+    assert line.name == "linear-regression" and line.score.value < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "kind", "words"),
+    [
+        (np.zeros(4), {}, UserValueError, r"X must be numbers of shape \(rows, columns\), got float64"),
+        (np.zeros((4, 2)), {"y": [1, 2]}, UserValueError, r"y must have shape \(4,\), got \(2,\)"),
+        (np.zeros((4, 2)), {"y": [1, 2, None, 4]}, UserValueError, r"the label is missing \(y, row 2\)"),
+        ("wine", {"y": [1, 2]}, UserTypeError, "y must be left out"),
+        ("wine", {"folds": 1}, UserValueError, "folds must be a whole number of at least 2, got 1"),
+        ("wine", {"seeds": 0}, UserValueError, "seeds must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_data_and_options_that_cannot_be(data, options, kind, words):
+    with pytest.raises(kind, match=words):
+        compare(["softmax-regression"], data, **options)
+
+
+# --- runs that are there -------------------------------------------------------------------------------------------
+
+
+def test_the_same_comparison_takes_the_runs_that_are_there(tmp_path, monkeypatch):
+    """E15: `compare` could not be resumed."""
+    first = compare([quick(), quick(learning_rate=0.5)], "iris", out=tmp_path)[0]
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert folders == ["softmax-regression", "softmax-regression-2"]
+    fits = []
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", lambda *a, **k: fits.append(1))
+    again = compare([quick(), quick(learning_rate=0.5)], "iris", out=tmp_path)[0]
+    assert not fits and sorted(path.name for path in tmp_path.iterdir()) == folders
+    assert [(line.title, line.score.value, line.run) for line in again.lines] == [
+        (line.title, line.score.value, line.run) for line in first.lines
+    ]
+    for options in ({"split_seed": 1}, {"holdout": 0.3}, {"split": "random"}):
+        with pytest.raises(UserValueError, match=r"holds a run with another \w+ of its data .*choose another folder"):
+            compare([quick()], "iris", out=tmp_path, **options)
+    with pytest.raises(UserValueError, match="holds a run with other data"):
+        compare([quick()], "wine", out=tmp_path)
+
+
+def test_an_interrupted_comparison_goes_on(tmp_path, monkeypatch):
+    whole = compare([quick(), gnomon.PPCA(n_components=2)], "iris")[0].lines
+    fit = gnomon.SoftmaxRegression.fit
+
+    def stopped(self, X, y, run=None, **options):
+        def ends(step, record):
+            if step == 2:
+                raise KeyboardInterrupt
+
+        with gnomon.context(callbacks=(ends,), checkpoint_every=1):
+            return fit(self, X, y, run=run, **options)
+
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare([quick()], "iris", out=tmp_path)
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", fit)
+    line = next(one for one in compare([quick()], "iris", out=tmp_path)[0].lines if one.run)
+    assert [path.name for path in tmp_path.iterdir()] == ["softmax-regression"]
+    assert line.score.value == next(one for one in whole if one.title == line.title).score.value
+
+
+def test_runs_of_seeds_and_folds_hold_out_the_rows_that_they_were_scored_on(tmp_path):
+    data = tmp_path / "t.csv"
+    random = np.random.default_rng(0)
+    rows = [f"{random.normal():.4f},{i % 6},{'ab'[i % 2]}" for i in range(60)]
+    data.write_text("\n".join(["size,group,kind", *rows]) + "\n")
+    options = {"target": "kind", "folds": 3, "seeds": 2, "split": "group=group", "out": tmp_path / "runs"}
+    board = compare([quick()], data, **options)[0]
+    names = {f"softmax-regression-seed{s}-fold{f}" for s in range(2) for f in range(3)}
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == names
+    from gnomon.runs.config import DataSpec
+    from gnomon.tasks.fitting import parts
+
+    seen = []
+    for fold in range(3):
+        folder = tmp_path / "runs" / f"softmax-regression-seed1-fold{fold}"
+        config = json.loads((folder / "config.json").read_text())
+        assert config["data"]["features"] == ["size"]
+        held = parts(DataSpec.from_json(config["data"]), gnomon.load(folder))[1]
+        seen += held.rows.tolist()
+    assert sorted(seen) == list(range(60))
+    line = next(one for one in board.lines if one.run)
+    assert Path(line.run).name == "softmax-regression-seed0-fold0" and line.score.n == 60
