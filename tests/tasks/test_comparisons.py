@@ -80,7 +80,14 @@ def test_a_fit_that_draws_nothing_is_made_once(monkeypatch):
     fits, fit = [], gnomon.LinearRegression.fit
     monkeypatch.setattr(gnomon.LinearRegression, "fit", lambda *a, **k: fits.append(1) or fit(*a, **k))
     line = compare(["linear-regression"], "diabetes", seeds=5)[0].lines[0]
-    assert len(fits) == 1 and line.spread == 0.0 and not draws(gnomon.LinearRegression()) and draws(gnomon.RBM())
+    assert len(fits) == 1 and line.spread == 0.0
+
+
+def test_what_draws_is_what_its_fields_say():
+    closed = [gnomon.LinearRegression(), gnomon.PPCA(), gnomon.SVM(), gnomon.SoftmaxRegression()]
+    chance = [gnomon.RBM(), gnomon.PPCA(method="em"), gnomon.SoftmaxRegression(batch_size=8), gnomon.RandomForest()]
+    assert not any(map(draws, closed)) and all(map(draws, chance))
+    assert not draws(gnomon.LinearRegression(solver="gradient")), "on all rows at once"
 
 
 def test_folds_score_every_row_once_as_by_hand():
@@ -176,8 +183,9 @@ def test_arrays_frames_and_files_give_the_same_board(tmp_path):
 
 def test_frames_of_text_are_prepared():
     frame = pd.DataFrame({"kind": list("xyxz") * 15, "size": np.arange(60.0), "out": [1.0, 5, 1, 9] * 15})
+    frame["out"] += np.random.default_rng(0).normal(scale=0.1, size=60)
     line = compare(["linear-regression"], frame, target="out")[0].lines[0]
-    assert line.name == "linear-regression" and line.score.value < 1e-12
+    assert line.name == "linear-regression" and line.score.value < 0.1
 
 
 @pytest.mark.parametrize(
@@ -245,7 +253,7 @@ def test_runs_of_seeds_and_folds_hold_out_the_rows_that_they_were_scored_on(tmp_
     rows = [f"{random.normal():.4f},{i % 6},{'ab'[i % 2]}" for i in range(60)]
     data.write_text("\n".join(["size,group,kind", *rows]) + "\n")
     options = {"target": "kind", "folds": 3, "seeds": 2, "split": "group=group", "out": tmp_path / "runs"}
-    board = compare([quick()], data, **options)[0]
+    board = compare([quick(batch_size=8)], data, **options)[0]
     names = {f"softmax-regression-seed{s}-fold{f}" for s in range(2) for f in range(3)}
     assert {path.name for path in (tmp_path / "runs").iterdir()} == names
     from gnomon.runs.config import DataSpec

@@ -60,7 +60,7 @@ class Dataset:
     preparation : Prepared, optional
         What made `X` of the columns; `columns` are the prepared ones then.
     by : array of shape (n,), optional
-        What rows are held out by, where that is a column: groups or times. No feature; see `gnomon.data.by_column`.
+        What rows are held out by, where that is a column: groups or times. No feature; see `gnomon.data.split`.
 
     Examples
     --------

@@ -181,7 +181,8 @@ class _Fits:
         train = self.room.parts(one, fold)[0]
         system: System = clone(one) if self.room.spec.folds else one
         marks = ([f"seed{seed}"] if seed is not None else []) + ([f"fold{fold}"] if self.room.spec.folds else [])
-        with announced_as(", ".join([_title(system), *marks])):
+        words = [mark.replace("seed", "seed ").replace("fold", "fold ") for mark in marks]
+        with announced_as(", ".join([_title(system), *words])):
             return self._fit(system, train, fold, "-".join([_name(system), *marks]))
 
     def _fit(self, system: System, train: Any, fold: int, stem: str) -> tuple[System, float, str | None]:

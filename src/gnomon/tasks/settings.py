@@ -22,7 +22,13 @@ def draws(system: System) -> bool:
     >>> draws(gnomon.LinearRegression()), draws(gnomon.RBM())
     (False, True)
     """
-    return "random_state" not in type(system).inert_fields
+    cls = type(system)
+    if "random_state" in cls.inert_fields:
+        return False
+    beside = cls.acts_with.get("random_state", {})
+    defaults = inspect.signature(cls).parameters
+    given = {name: (getattr(system, name), value, defaults[name].default) for name, value in beside.items()}
+    return all(now == value or now != default for now, value, default in given.values())
 
 
 def settings_of(system: System) -> str:
