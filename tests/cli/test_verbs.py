@@ -218,3 +218,43 @@ def test_pictures_of_samples_and_components(tmp_path: Path, capsys: pytest.Captu
     assert call(capsys, "components", out, "--out", tmp_path / "means.png")["n"] == 4
     assert np.asarray(Image.open(tmp_path / "means.png")).shape[:2] == (98, 98)
     assert "exists" in refused(capsys, "sample", out, "--out", tmp_path / "grid.png")
+
+
+def test_components_are_in_the_units_of_the_columns(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns that a fit scales come back in their own units: means, directions, weights of a plane."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(200, 2)) * [1000, 0.1] + [50_000, 3]
+    kind = np.where(x[:, 0] / 1000 + 10 * x[:, 1] > 80, "up", "down")
+    lines = [f"{a:.3f},{b:.5f},{k}" for (a, b), k in zip(x, kind, strict=True)]
+    (tmp_path / "u.csv").write_text("\n".join(["income,rate,kind", *lines]) + "\n")
+    for name, system, *more in (
+        ("ppca", "ppca", "--n-components", "1"), ("kmeans", "kmeans", "--n-clusters", "1"),
+        ("mix", "gaussian-mixture", "--n-components", "1"),
+    ):  # fmt: skip
+        words = ["fit", system, str(tmp_path / "u.csv"), "--drop", "kind", "--holdout", "0", *more]
+        assert run([*words, "--random-state", "0", "--out", str(tmp_path / name)]) == 0
+        found = call(capsys, "components", tmp_path / name)["components"]
+        assert found["income"][-1] == pytest.approx(x[:, 0].mean()) and found["rate"][-1] == pytest.approx(
+            x[:, 1].mean(), rel=1e-4
+        )
+    model = gnomon.load(tmp_path / "ppca")
+    rows = pl.DataFrame({"income": x[:, 0].round(3), "rate": x[:, 1].round(5)})
+    rebuilt = model.transform(rows) @ model.components_ + model.mean_
+    assert np.allclose(rebuilt, model.inverse_transform(model.transform(rows)))
+    assert np.allclose(np.sqrt(np.diag(model.get_covariance())), x.std(0), rtol=0.01)
+    words = ["fit", "svm", str(tmp_path / "u.csv"), "--target", "kind", "--kernel", "linear", "--holdout", "0"]
+    assert run([*words, "--out", str(tmp_path / "svm")]) == 0
+    found = call(capsys, "components", tmp_path / "svm")["components"]
+    decisions = rows.to_numpy() @ [found["income"][0], found["rate"][0]] + found["intercept"][0]
+    assert np.allclose(decisions, gnomon.load(tmp_path / "svm").decision_function(rows))
+
+
+def test_info_lists_the_verbs_that_a_system_has(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("ppca", "gaussian-mixture", "bernoulli-mixture", "rbm"):
+        assert {"anomaly_score", "log_prob", "sample"} <= set(call(capsys, "info", name)["verbs"])
+    hooks = {"chunk", "sums_of", "pooled", "solve", "examples_of_chunk", "make_layer"}
+    assert not hooks & {
+        verb for name in ("ppca", "linear-regression", "rnn-lm") for verb in call(capsys, "info", name)["verbs"]
+    }

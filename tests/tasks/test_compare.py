@@ -79,7 +79,7 @@ def test_runs_of_a_comparison_are_evaluated_and_resumed_like_any_other(tmp_path)
     ("systems", "data", "options", "words"),
     [
         ([], "digits", {}, "no system"),
-        (["rbm"], "digits", {"task": "classify"}, "rbm cannot classify"),
+        (["rbm"], "digits", {"task": "classify"}, "rbm does not have the task classify"),
         (["rmb"], "digits", {}, "rbm"),
         (["ngram"], "digits", {}, "not a text"),
         (["softmax-regression"], "python-reference", {}, "not a table"),

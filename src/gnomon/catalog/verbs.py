@@ -24,7 +24,9 @@ HOOKS = (
     # the model and its first values
     "arguments", "make", "make_estimator", "initialize",
     # how it is fitted
-    "recipe", "min_batch_size", "make_objective", "descent", "procedure", "problem", "finish",
+    "recipe", "min_batch_size", "make_objective", "descent", "procedure", "problem", "finish", "make_layer",
+    # in chunks
+    "examples_of_chunk", "chunk", "sums_of", "pooled", "solve",
     # its answers
     "class_log_proba", "class_proba", "class_codes", "predict_rows", "target_distribution", "draw_targets",
     # what a class says of itself

@@ -156,7 +156,8 @@ def _goal(system: System, name: str | None) -> Task:
     if name is None:
         return first
     if name not in system.tasks:
-        raise UserValueError(f"{_name(system)} cannot {name}", "task", f"it can {', '.join(system.tasks)}")
+        what = f"{_name(system)} does not have the task {name}"
+        raise UserValueError(what, "task", f"choose from {', '.join(system.tasks)}")
     return find_task(name)
 
 

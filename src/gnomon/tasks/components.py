@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Components", "components"]
+__all__ = ["Components", "components", "linear_in_units"]
 
 Floats = NDArray[np.floating[Any]]
 
@@ -108,7 +108,8 @@ def _hidden_units(system: Any) -> Found | None:
 def _means(system: Any) -> Found | None:
     if not hasattr(system, "means_"):
         return None
-    values = np.asarray(system.means_)
+    preparation = getattr(system, "preparation_", None)
+    values = np.asarray(system.means_) if preparation is None else preparation.in_units(np.asarray(system.means_))
     if hasattr(system, "priors_"):
         return "class", [str(one) for one in system.classes_], values, {"prior": np.asarray(system.priors_)}
     return "component", _numbered("component", len(values)), values, {"weight": np.asarray(system.weights_)}
@@ -117,9 +118,22 @@ def _means(system: Any) -> Found | None:
 def _coefficients(system: Any) -> Found | None:
     if not hasattr(system, "coef_"):
         return None
-    values = np.atleast_2d(np.asarray(system.coef_))
-    bias = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_)), len(values))
+    values, bias = linear_in_units(system)
     return "output", _outputs(system, len(values)), values, {"intercept": bias}
+
+
+def linear_in_units(system: Any) -> tuple[Floats, Floats]:
+    """Coefficients by output, shape (k, d), and intercepts of the columns as given, where a fit scaled them too."""
+    values = np.atleast_2d(np.asarray(system.coef_, np.float64))
+    bias = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_, np.float64)), len(values))
+    preparation = getattr(system, "preparation_", None)
+    if preparation is None:
+        return values, bias
+    if preparation.unit is not None:
+        values = values / preparation.unit
+        bias = bias - np.matmul(values, preparation.shift)
+    shift, unit = getattr(preparation, "target", None) or (0.0, 0.0)
+    return (values * unit, bias * unit + shift) if unit else (values, bias)
 
 
 def _outputs(system: Any, n: int) -> list[str]:

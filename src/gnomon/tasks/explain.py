@@ -11,6 +11,7 @@ import numpy as np
 from gnomon.errors import UserError
 from gnomon.evaluation.coefficients import Coefficients, least_squares_coefficients, logistic_coefficients
 from gnomon.evaluation.score import Score
+from gnomon.tasks.components import linear_in_units
 
 __all__ = ["Explanation", "coefficients", "groups", "impurity"]
 
@@ -46,8 +47,7 @@ def coefficients(system: Any, columns: Sequence[str], X: Any = None, y: Any = No
     """
     if not hasattr(system, "coef_"):
         return [], ""
-    names, values = tuple(columns), np.atleast_2d(np.asarray(system.coef_, np.float64))
-    bias = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_, np.float64)), len(values))
+    names, (values, bias) = tuple(columns), linear_in_units(system)
     outputs = _outputs(system, len(values))
     if X is not None:
         try:
@@ -65,6 +65,10 @@ def _with_errors(
     system: Any, names: tuple[str, ...], values: Any, bias: Any, outputs: tuple[str, ...], X: Any, y: Any
 ) -> list[Coefficients] | None:
     """The tables with standard errors; None of a system that has none."""
+    preparation = getattr(system, "preparation_", None)
+    scaled = preparation is not None and preparation.unit is not None
+    if scaled and (system.name == "bayesian-regression" or not getattr(system, "standardize", True)):
+        return None
     if system.name == "linear-regression" and len(values) == 1 and not system.l1:
         options = {"l2": system.l2, "standardize": system.standardize}
         return [least_squares_coefficients(X, np.ravel(y), values[0], float(bias[0]), names, **options)]
@@ -83,6 +87,8 @@ def _why(system: Any) -> str:
     """Why there are no standard errors."""
     if getattr(system, "l1", 0):
         return "no standard errors with an l1 penalty, which puts coefficients at exactly 0"
+    if system.name in ("linear-regression", "logistic-regression", "bayesian-regression"):
+        return "no standard errors of a penalty on columns that the preparation has scaled; leave --scale yes out"
     if system.name == "softmax-regression":
         return "no standard errors of a fit by gradient steps; logistic-regression reaches the optimum and has them"
     return f"{system.name} has no standard errors; linear-regression and logistic-regression have them"

@@ -371,17 +371,23 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
 
     @property
     def components_(self) -> Array:
-        """Rows of W^T."""
-        return self.model_.components.T
+        """Rows of W^T, in the units of the columns as they were given."""
+        return self.model_.components.T * self._units()
+
+    def _units(self) -> Array:
+        """By what the columns were divided before the fit."""
+        preparation = getattr(self, "preparation_", None)
+        unit = None if preparation is None else preparation.unit
+        return np.ones(len(self.model_.mean)) if unit is None else np.asarray(unit)
 
     @property
     def mean_(self) -> Array:
-        """Mean of the density."""
-        return self.model_.mean
+        """Mean of the density, in the units of the columns as they were given."""
+        return self._in_units(self.model_.mean)
 
     @property
     def noise_variance_(self) -> float:
-        """Variance of the noise in every column."""
+        """Variance of the noise in every column; of the scaled ones where a preparation scales them."""
         return float(self.model_.noise_variance)
 
     @property
@@ -389,9 +395,9 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
         return self.model_.components.shape[1]
 
     def get_covariance(self) -> Array:
-        """Covariance of the density, shape (d, d)."""
+        """Covariance of the density, shape (d, d), in the units of the columns as they were given."""
         check_is_fitted(self)
-        return self.model_.covariance()
+        return self.model_.covariance() * np.outer(self._units(), self._units())
 
     def transform(self, X: Any) -> Array:
         """Posterior mean of z given the observed values, shape (n, n_components)."""
