@@ -35,6 +35,9 @@ def test_scikit_learns_checks(name):
     failed = [(r["check_name"], told(r["exception"])) for r in results if r["status"] in ("failed", "xfail")]
     if cls.resamples_rows:
         failed = [one for one in failed if one[0] != "check_sample_weight_equivalence_on_dense_data"]
+    if not is_classifier(system) and cls.takes_sparse:
+        # of what has predict_proba it asks how many classes there are; tests/system/test_sparse.py holds the numbers
+        failed = [one for one in failed if "multi_class" not in one[1]]
     if any(isinstance(value, Recipe) for value in cls().get_params(deep=False).values()):
         # of objects it allows callables alone, lest systems share what one of them changes; recipes are frozen
         failed = [one for one in failed if one[0] != "check_parameters_default_constructible"]

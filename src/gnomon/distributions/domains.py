@@ -7,6 +7,7 @@ and a probability mass are never compared.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import Floats, column_names, first_cell, place, plain, table
 from gnomon.distributions.independent import BernoulliColumns, GaussianColumns, IndependentColumns
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.numeric.ragged import Dense, Field
+from gnomon.numeric.sparse import Sparse, SparseRows
 
 __all__ = ["Binary", "Domain", "Labels", "Real", "UnitInterval", "refuse_empty"]
 
@@ -94,6 +96,31 @@ class Domain:
         array = self.check(X, name=name, dtype=dtype)
         refuse_empty(array, name)
         return Dense(array)
+
+    def ingest_sparse(self, X: Any, *, dtype: Any = None, name: str = "X") -> Sparse:
+        """A sparse table of SciPy's as a field, checked; its zeros are in every domain and are not looked at.
+
+        Raises
+        ------
+        UserValueError
+            As `ingest` does.
+        """
+        rows = SparseRows(X)
+        if not rows.has_canonical_format:
+            rows = SparseRows(rows, copy=True)
+            rows.sum_duplicates()
+        try:
+            cells = self.check(rows.data[:, None], name=name, dtype=dtype)
+        except UserError as error:
+            found = re.fullmatch(r"row (\d+), column 0", error.where)
+            if found is None:
+                raise
+            entry = int(found[1])
+            row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+            raise type(error)(error.what, f"row {row}, column {rows.indices[entry]}", error.remedy) from None
+        if not all(rows.shape):
+            refuse_empty(np.zeros(rows.shape), name)
+        return Sparse(SparseRows((cells[:, 0], rows.indices, rows.indptr), shape=rows.shape))
 
     def columns(self, X: Any, field: Any) -> Any:
         """A table whose columns are those of `X`: what scikit-learn's checks of number and names look at."""

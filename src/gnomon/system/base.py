@@ -29,6 +29,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
 from gnomon.recipes.synonyms import advice
@@ -66,6 +67,8 @@ class System(Seeded, BaseEstimator):
     primary: ClassVar[str] = "log_likelihood"
     numpy_products: ClassVar[bool] = False
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
+    takes_sparse: ClassVar[bool] = False
+    """Whether a sparse table of SciPy's is computed with as it is."""
     labeled: ClassVar[bool] = False
     """Whether it learns from rows with labels."""
     scale_dependent: ClassVar[bool] = False
@@ -355,7 +358,8 @@ class System(Seeded, BaseEstimator):
             what = f"X is the data set {X.name}, not {domain.noun}"
             raise UserTypeError(what, "X", f"give one of its views: X.view({domain.features!r})")
         dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_.get("dtype"))
-        field = domain.ingest(X, dtype=dtype)
+        sparse = self.takes_sparse and is_sparse(X)
+        field = domain.ingest_sparse(X, dtype=dtype) if sparse else domain.ingest(X, dtype=dtype)
         columns = domain.columns(X, field)
         if columns is not None:
             self._check_columns(columns, reset)
@@ -381,6 +385,7 @@ class System(Seeded, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.takes_sparse
         tags.input_tags.allow_nan = getattr(self.domain, "allow_missing", False)
         return tags
 

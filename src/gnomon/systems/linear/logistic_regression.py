@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression as Estimator
 from gnomon.contracts import Array
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
+from gnomon.numeric.sparse import SparseRows, is_sparse, spread_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import LibraryClassifier, LibraryModel
@@ -46,9 +47,10 @@ class LogisticRegressionModel(LibraryModel):
         total = weight.sum()
         shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
-            shift, scale = standardization(X, weight)
+            shift, scale = (shift, spread_of(X, weight)) if is_sparse(X) else standardization(X, weight)
         self.estimator.set_params(C=1 / (self.l2 * total) if self.l2 else np.inf)
-        rows = (X - shift) / scale
+        # a shift changes the intercept alone, on which there is no penalty: sparse rows go without
+        rows = SparseRows(X.multiply(1 / scale)) if is_sparse(X) else (X - shift) / scale
         super().fit(rows, y, weight, seed)
         if not self.l2 and y is not None:
             self._warn_of_separation(rows[weight > 0], y[weight > 0])
@@ -83,8 +85,9 @@ class LogisticRegression(ComputesInDouble, DrawsNothing, LibraryClassifier):
 
     Notes
     -----
-    A Newton step costs O(n p^2 + p^3) for p weights, one of L-BFGS O(n p). A library-backed system: scikit-learn's
-    LogisticRegression underneath. Source: Cox (1958); Bishop (2006), section 4.3.
+    Sparse tables are scaled, not centered, which leads to the same optimum. A Newton step costs O(n p^2 + p^3) for p
+    weights, one of L-BFGS O(n p). A library-backed system: scikit-learn's LogisticRegression underneath. Source: Cox
+    (1958); Bishop (2006), section 4.3.
 
     Examples
     --------
@@ -97,6 +100,7 @@ class LogisticRegression(ComputesInDouble, DrawsNothing, LibraryClassifier):
     model_class: ClassVar[type] = LogisticRegressionModel
     types: ClassVar[tuple[str, ...]] = ("sklearn.linear_model._logistic.LogisticRegression",)
     domain = Real(largest=1e100)
+    takes_sparse: ClassVar[bool] = True
 
     l2: Annotated[
         float, "[0, inf)", Doc("Factor of the penalty on the weights; scikit-learn's ``C = 1 / (n * l2)``.")

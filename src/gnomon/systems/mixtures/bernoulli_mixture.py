@@ -12,6 +12,7 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
+from gnomon.numeric.sparse import wide
 from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
@@ -73,7 +74,8 @@ class BernoulliMixtureModel(MixtureModel):
         """log weights_k p(x | k), shape (n, K)."""
         off = np.log1p(-self.means)
         constant = self.log_weights() + off.sum(1)
-        return np.matmul(np.asarray(x, dtype=np.float64), (np.log(self.means) - off).T) + constant
+        joint: Array = wide(x) @ (np.log(self.means) - off).T + constant
+        return joint
 
     def expect(self, x: Array, weight: Array) -> dict[str, Array]:
         """Expected counts: rows per component, ones per component and column."""
@@ -83,7 +85,7 @@ class BernoulliMixtureModel(MixtureModel):
         shares = np.exp(joint - total[:, None]) * weight[:, None]
         return {
             "rows": shares.sum(0),
-            "ones": np.matmul(shares.T, np.asarray(x, dtype=np.float64)),
+            "ones": shares.T @ wide(x),
             "log_likelihood": np.matmul(weight, total),
             "weight": weight.sum(),
         }
@@ -125,8 +127,8 @@ class BernoulliMixture(Mixture):
 
     Notes
     -----
-    Cost O(n K d) per iteration. Initial means lie half-way between the columns' means and uniform noise, and do not
-    depend on the order of rows. Source: Bishop (2006), section 9.3.3.
+    Cost O(n K d) per iteration, of sparse tables O(K entries + n K). Initial means lie half-way between the columns'
+    means and uniform noise, and do not depend on the order of rows. Source: Bishop (2006), section 9.3.3.
 
     Examples
     --------
@@ -140,6 +142,7 @@ class BernoulliMixture(Mixture):
     name: ClassVar[str] = "bernoulli-mixture"
     model_class: ClassVar[type] = BernoulliMixtureModel
     domain = Binary()
+    takes_sparse: ClassVar[bool] = True
 
     smoothing: Annotated[
         float, "[0, inf)", Doc("Pseudo-count of ones, and of zeros, in every component and column.")
@@ -151,7 +154,7 @@ class BernoulliMixture(Mixture):
 
     def initialize(self, model: BernoulliMixtureModel, examples: Examples, noise: Noise) -> None:
         weight = examples.weight.astype(np.float64)
-        column = np.matmul(weight, examples.X.astype(np.float64)) / weight.sum()
+        column = (weight @ wide(examples.X)) / weight.sum()
         u = noise.uniform(model.means.shape, like=model.means)
         model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
 

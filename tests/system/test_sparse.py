@@ -1,0 +1,98 @@
+"""Sparse tables: the numbers of dense ones in memory of what is not 0, or the refusal that says what to do."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gnomon
+from gnomon import catalog
+from gnomon.errors import UserError, UserTypeError, UserValueError
+
+RANDOM = np.random.default_rng(0)
+BINARY = (RANDOM.random((80, 12)) < 0.25).astype(float)
+REAL = np.where(RANDOM.random((80, 6)) < 0.3, RANDOM.normal(3, 2, size=(80, 6)), 0.0)
+Y = (REAL[:, 0] + RANDOM.normal(size=80) > 0.5).astype(int) + (REAL[:, 1] > 3)
+FORMS = [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix, sparse.lil_array]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda one: one.__name__)
+def test_a_mixture_of_bernoullis_has_the_numbers_of_dense_rows(form):
+    options = {"n_components": 3, "random_state": 0, "max_iter": 20, "tol": 0.0}
+    dense = gnomon.BernoulliMixture(**options).fit(BINARY)
+    table = form(BINARY)
+    before = table.toarray()
+    found = gnomon.BernoulliMixture(**options).fit(table)
+    for name in ("weights_", "means_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(dense, name), rtol=1e-10)
+    np.testing.assert_allclose(found.history_["objective"], dense.history_["objective"], rtol=1e-10)
+    np.testing.assert_allclose(found.log_prob(table), dense.log_prob(BINARY), rtol=1e-10)
+    np.testing.assert_allclose(found.predict_proba(table), found.predict_proba(BINARY), rtol=1e-10)
+    assert found.score(table) == pytest.approx(dense.score(BINARY), rel=1e-10)
+    assert found.labels_.tolist() == dense.labels_.tolist()
+    np.testing.assert_array_equal(table.toarray(), before)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("y", [Y > 0, Y], ids=["two", "three"])
+def test_logistic_regression_has_the_numbers_of_dense_rows(standardize, y):
+    """The same optimum, reached to 1e-10 by Newton's steps; rows with weights too."""
+    weight = RANDOM.random(80) + (np.arange(80) % 7 > 0) - 0.5
+    weight = np.maximum(weight, 0)
+    options = {"standardize": standardize, "l2": 0.01, "tol": 0.0, "method": "newton"}
+    for given in (None, weight):
+        dense = gnomon.LogisticRegression(**options).fit(REAL, y, sample_weight=given)
+        found = gnomon.LogisticRegression(**options).fit(sparse.csr_array(REAL), y, sample_weight=given)
+        table = sparse.csc_array(REAL)
+        np.testing.assert_allclose(found.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found.predict_proba(table), dense.predict_proba(REAL), rtol=1e-8, atol=1e-10)
+        assert found.evaluate(table, y)["log_likelihood"].value == pytest.approx(
+            dense.evaluate(REAL, y)["log_likelihood"].value, rel=1e-10
+        )
+    assert found.predict(table).tolist() == dense.predict(REAL).tolist()
+
+
+def test_entries_that_are_stored_twice_count_once_added():
+    twice = sparse.coo_array((np.array([0.5, 0.5, 1.0]), (np.array([0, 0, 1]), np.array([1, 1, 0]))), shape=(4, 2))
+    options = {"n_components": 1, "random_state": 0}
+    found = gnomon.BernoulliMixture(**options).fit(twice)
+    np.testing.assert_array_equal(found.means_, gnomon.BernoulliMixture(**options).fit(twice.toarray()).means_)
+
+
+def test_memory_is_that_of_the_entries():
+    """100,000 rows of 2,000 columns with 4 ones each: 1.6 GB as an array, 5 MB as entries."""
+    n, d = 100_000, 2_000
+    columns = RANDOM.integers(0, d, size=4 * n)
+    table = sparse.csr_array((np.ones(4 * n), columns, np.arange(n + 1) * 4), shape=(n, d))
+    table.sum_duplicates()
+    table.data[:] = 1
+    tracemalloc.start()
+    gnomon.BernoulliMixture(n_components=2, max_iter=2, random_state=0).fit(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6, peak
+
+
+def test_a_saved_fit_and_bad_entries(tmp_path):
+    table = sparse.csr_array(BINARY)
+    fitted = gnomon.BernoulliMixture(n_components=2, random_state=0).fit(table, run=tmp_path / "run")
+    np.testing.assert_array_equal(gnomon.load(tmp_path / "run").predict(table), fitted.labels_)
+    bad = BINARY.copy()
+    bad[7, 3] = 5.0
+    with pytest.raises(UserValueError, match=r"must be 0 or 1, got 5.0 \(row 7, column 3\)"):
+        gnomon.BernoulliMixture().fit(sparse.csr_array(bad))
+    with pytest.raises(UserError, match="12"):
+        fitted.predict(sparse.csr_array(BINARY[:, :5]))
+    with pytest.raises(UserError, match="0 sample"):
+        gnomon.BernoulliMixture().fit(sparse.csr_array((0, 3)))
+
+
+@pytest.mark.parametrize("entry", list(catalog()), ids=lambda one: one.name)
+def test_every_other_system_refuses_and_names_toarray(entry):
+    system = gnomon.make(entry.name, **entry.tiny)
+    if system.takes_sparse or not system.domain.is_table:
+        pytest.skip("takes it, or takes no tables")
+    with pytest.raises(UserTypeError, match="toarray") as caught:
+        system.fit(sparse.csr_array(BINARY), np.arange(80) % 2)
+    assert "\n" not in str(caught.value)
