@@ -306,7 +306,7 @@ def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArra
     UserValueError
         No row has a label.
     """
-    missing = _without_label(pl.concat([part.frame.get_column(column) for part in parts]), typed=parts[0].typed)
+    missing = _without_label(_joined(parts, column), typed=parts[0].typed)
     n = int(missing.sum())
     if not n:
         return list(parts), None

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.text import Unit, Vocabulary, listed, sentences
+from gnomon.data.scripts import NOTICE, closed, has_no_spaces, is_of_characters, spaced
+from gnomon.data.text import Unit, Vocabulary, detokenize, listed, sentences, tokens_of
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Ragged
 
-__all__ = ["Pairs", "Tokens", "encode"]
+__all__ = ["Pairs", "Tokens", "encode", "held"]
 
 WORDS = ("sun", "dial", "shadow", "hour", "noon", "casts", "the")
 LETTERS = ("a", "b", "c", "d", "e")
 
 Text = list[list[str]]
+
+
+def held(X: Any) -> Any:
+    """A text that can be gone through twice."""
+    if hasattr(X, "view") and hasattr(X, "text"):
+        return X.view("text")
+    return X if isinstance(X, str | bytes | list | tuple) else listed(X, "X", "text", "give a list of sentences")
 
 
 def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
@@ -63,11 +73,42 @@ class Tokens(Domain):
         UserError
             No token at all, or something that is no text, with its place.
         """
-        return sentences(X, self.unit)
+        return sentences(spaced(held(X)) if self.cuts else X, self.unit)
+
+    @cached_property
+    def cuts(self) -> bool:
+        """Whether characters of scripts without spaces are tokens of their own, as they are in the vocabulary."""
+        return self.unit == "word" and self.vocabulary is not None and is_of_characters(self.vocabulary)
+
+    def first(self, X: Any) -> Text:
+        """The sentences of the text that the vocabulary is learned from.
+
+        Warns
+        -----
+        UserWarning
+            Words were asked for of a text in a script without spaces, which is cut into characters.
+        """
+        X = held(X)
+        text = sentences(X, self.unit)
+        if self.unit != "word" or not has_no_spaces(text):
+            return text
+        cut = sentences(spaced(X), self.unit)
+        if cut != text:
+            warnings.warn(NOTICE, UserWarning, stacklevel=2)
+        return cut
+
+    def tokens(self, context: str | Sequence[str], name: str) -> list[str]:
+        """Tokens of the beginning of a sentence."""
+        return tokens_of(spaced(context) if self.cuts and isinstance(context, str) else context, self.unit, name)
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """The string of tokens."""
+        found = detokenize(tokens, self.unit)
+        return closed(found) if self.cuts else found
 
     def learn(self, X: Any, min_count: int = 1) -> Self:
         """The domain with the vocabulary of a text: tokens that occur at least `min_count` times."""
-        return replace(self, vocabulary=Vocabulary.fit(self.check(X), min_count))
+        return replace(self, vocabulary=Vocabulary.fit(self.first(X), min_count))
 
     def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Ragged:
         """Ids of the sentences."""
@@ -85,7 +126,8 @@ class Tokens(Domain):
 
     def space(self, n_ids: int) -> str:
         """Name of the data space: scores per token are comparable for the same tokens and vocabulary size alone."""
-        return f"sentences of {self.unit}s, vocabulary of {n_ids}"
+        kinds = "words and single characters" if self.cuts else f"{self.unit}s"
+        return f"sentences of {kinds}, vocabulary of {n_ids}"
 
     def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> list[str]:
         """Sentences of three to eight words."""

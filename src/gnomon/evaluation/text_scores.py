@@ -22,6 +22,7 @@ def text_scores(
     *,
     data_space: str,
     unknown: int = 0,
+    of: int | None = None,
     note: str = "",
 ) -> dict[str, Score]:
     """Log likelihood per token, perplexity and bits per byte, with standard errors over sentences.
@@ -36,6 +37,8 @@ def text_scores(
         Of the scores per token.
     unknown : int, default 0
         Tokens whose spelling the model does not give: bits per byte are then a lower bound.
+    of : int, optional
+        Tokens of the text, ends left out; the number of unknown ones among them stands beside the perplexity.
     note : str
 
     Examples
@@ -44,11 +47,20 @@ def text_scores(
     >>> round(found["perplexity"].value, 4), found["bits_per_byte"].value
     (2.5198, 2.0)
     """
-    mean = _per(log_prob, tokens, name="log_likelihood", unit="nats per token", data_space=data_space, note=note)
+    told = f"{unknown} of {int(tokens.sum()) if of is None else of} tokens unknown"
+    told = f"{told}; {note}" if note else told
+    mean = _per(
+        log_prob,
+        tokens,
+        name="log_likelihood",
+        unit="nats per token",
+        data_space=data_space,
+        note=told if unknown else note,
+    )
     ratio = math.exp(min(-mean.value, 709.0)) if math.isfinite(mean.value) else math.inf
     perplexity = Score(
         ratio, ratio * mean.stderr, unit="per token", data_space=data_space, name="perplexity",
-        higher_is_better=False, n=mean.n, note=note,
+        higher_is_better=False, n=mean.n, note=told,
     )  # fmt: skip
     if unknown and not note:
         note = f"the spelling of {unknown} unknown tokens is not counted"

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon import contracts
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
-from gnomon.data.sequences import Tokens
-from gnomon.data.text import Vocabulary, detokenize, tokens_of
+from gnomon.data.sequences import Tokens, held
+from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
@@ -66,7 +66,7 @@ class LanguageModel(System):
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        text = self.domain.check(X)
+        text = self.domain.first(X)
         return self.text_examples(text, Vocabulary.fit(text, self.min_count))
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
@@ -86,8 +86,19 @@ class LanguageModel(System):
         model.vocabulary = examples.shared["vocabulary"]
 
     def _encoded(self, X: Any) -> Any:
-        """Ids of the sentences."""
-        return self._rows(X)
+        """Ids of the sentences.
+
+        Warns
+        -----
+        UserWarning
+            Most of the tokens are not in the vocabulary.
+        """
+        text = self._rows(X)
+        unknown, n = int((text.values == UNKNOWN).sum()), len(text.values)
+        if 2 * unknown > n:
+            what = f"{unknown} of {n} tokens ({unknown / n:.0%}) are unknown to the fit, which saw another kind of text"
+            warnings.warn(f"{what}: no score of them says how probable they are", UserWarning, stacklevel=3)
+        return text
 
     # --- scores -------------------------------------------------------------------------------------------------
 
@@ -141,13 +152,14 @@ class LanguageModel(System):
         bound.
         """
         check_is_fitted(self)
+        X = held(X)
         sentences, ends = self.domain.check(X), self.predicts_ends
-        text = self._encoded(sentences)
+        text = self._encoded(X)
         totals = self._totals(text)
-        space = self.domain.space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
+        space = self.known_domain().space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
         return text_scores(
             totals, text.lengths + ends, byte_lengths(sentences, self.unit, ends=ends), data_space=space,
-            unknown=int((text.values == UNKNOWN).sum()),
+            unknown=int((text.values == UNKNOWN).sum()), of=len(text.values),
             note="" if np.isfinite(totals).all() else self.impossible(text),
         )  # fmt: skip
 
@@ -234,9 +246,10 @@ class LanguageModel(System):
             rows = self._searched(context, n, method, width, max_length, length_penalty, end)
         else:
             raise UserValueError.must("method", "be one of sample, greedy, beam", method)
-        begin = tokens_of(prompt, self.unit, "prompt")
+        domain = self.known_domain()
+        begin = domain.tokens(prompt, "prompt")
         texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in rows]
-        return [detokenize([*begin, *tokens], self.unit) for tokens in texts]
+        return [domain.text([*begin, *tokens]) for tokens in texts]
 
     def _searched(
         self, context: list[int], n: int, method: str, width: int, max_length: int, alpha: float, end: int | None
@@ -248,4 +261,4 @@ class LanguageModel(System):
 
     def _ids(self, context: str | Sequence[str]) -> list[int]:
         check_is_fitted(self)
-        return [int(i) for i in self.vocabulary_.encode(tokens_of(context, self.unit, "context"))]
+        return [int(i) for i in self.vocabulary_.encode(self.known_domain().tokens(context, "context"))]
