@@ -10,7 +10,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
-from gnomon.evaluation.diagnosis.gap import middle
+from gnomon.evaluation.diagnosis.gap import middle, tail
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.score import Score
@@ -291,11 +291,26 @@ def test_a_tenth_of_the_rows_that_fare_far_worse_are_found():
     train, held = normal((1000,)), normal((300,), 1)
     held[:30] = -np.exp(7 * np.abs(normal((30,), 2)) + 5)
     (found,) = answers.gap(Answers(density(held), density(train)))
-    assert found.level == "warning" and "some held-out rows" in found.what and "10" in found.evidence
+    assert (
+        found.level == "warning"
+        and "some held-out rows" in found.what
+        and "30 of them fare worse than" in found.evidence
+    )
     held[0] = -np.inf
     (found,) = answers.gap(Answers(density(held), density(train)))
     assert found.level == "warning" and "-inf for 1 of 300" in found.evidence
     assert isinstance(answers.gap(Answers(density(train), density(held))), str)
+
+
+def test_the_chance_of_held_out_rows_below_all_training_rows_is_exact():
+    """The k lowest of n + m rows are all held out: m (m - 1) ... / (n + m) (n + m - 1) ..."""
+    train, held = np.arange(50.0), np.concatenate([-1 - np.arange(4.0), 10.5 + np.arange(16.0)])
+    far = tail(density(held), density(train)), tail(density(train), density(held))
+    assert far[1].rows == 4 and far[1].but == 0
+    assert far[1].chance == pytest.approx(np.prod((20 - np.arange(4)) / (70 - np.arange(4))))
+    assert far[0].chance == 1.0
+    alarms = sum(tail(density(normal((150,), s)), density(normal((60,), s, "new"))).chance < 0.01 for s in range(400))
+    assert alarms <= 17  # at most 2 % by two looks: 8, above 17 in 1 of 1,000 runs
 
 
 def test_the_trimmed_mean_and_its_error_are_scipys():

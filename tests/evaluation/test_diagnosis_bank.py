@@ -35,6 +35,13 @@ def groups(random, n, d=2, heavy=False):
     return X, None
 
 
+def wild(random, n, d=6):
+    """One row in 25 is far out, in all directions."""
+    X = random.normal(size=(n, d))
+    X[::25] = 30 * random.standard_cauchy(size=X[::25].shape)
+    return X, None
+
+
 def growing(random, n):
     """Noise that grows with the one column, and rows in its order: what a sorted file looks like."""
     X = np.sort(random.random(n))[:, None] * 10
@@ -69,6 +76,9 @@ BAD = {
     "mixture of too many components": (("gaussian-mixture", {"n_components": 30}), lambda r: groups(r, 400, 4), "gap"),
     "mixture of too many, heavy tails": (
         ("gaussian-mixture", {"n_components": 40}), lambda r: groups(r, 800, 5, heavy=True), "gap",
+    ),
+    "mixture of which wild rows get components": (
+        ("gaussian-mixture", {"n_components": 30}), lambda r: wild(r, 1500), "gap",
     ),
     "labels without a pattern": (
         ("decision-tree", {"max_depth": 8}),
@@ -130,5 +140,5 @@ def test_a_part_of_the_bank():
 def test_the_whole_bank():
     """E2: at most 1 of 100 good fits is warned of, at most 3 of 100 bad ones pass; the seeds are fixed."""
     wrong, missed = alarms(range(SEEDS)), misses(range(SEEDS))
-    assert len(wrong) <= 0.01 * SEEDS * len(GOOD), wrong
+    assert len({(name, seed) for name, seed, _ in wrong}) <= 0.01 * SEEDS * len(GOOD), wrong
     assert len(missed) <= 0.03 * SEEDS * len(BAD), missed

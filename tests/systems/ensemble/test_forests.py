@@ -88,3 +88,17 @@ def test_threads_change_nothing():
         with gnomon.context(threads=threads):
             found.append(RandomForest(n_trees=6, random_state=0).fit(X, y).model_.state()["estimator"])
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("value", [2.5, 0.1, 0.7, 98.6, -1e9 / 3, 0.0])
+@pytest.mark.parametrize("name", ["random-forest-regression", "extra-trees-regression", "bagging-regression"])
+def test_out_of_bag_r2_of_a_target_that_does_not_vary_is_undefined(name, value):
+    """B2-04: it was 1, -4.6, 0.32 and -0.4 for the first four."""
+    options = {"n_members": 4} if name.startswith("bagging") else {"out_of_bag": True, "bootstrap": True, "n_trees": 40}
+    rows = np.arange(30.0)[:, None]
+    system = gnomon.make(name, random_state=0, **options)
+    assert np.isnan(system.fit(rows, np.full(30, value)).out_of_bag_score_)
+    moved = np.full(30, value) + 1e-3 * (np.arange(30) % 2) * max(abs(value), 1)
+    assert np.isfinite(system.fit(rows, moved).out_of_bag_score_)
+    if not name.startswith("bagging"):  # not one split, and yet the target varies
+        assert np.isfinite(system.set_params(min_rows_leaf=20).fit(rows, moved).out_of_bag_score_)

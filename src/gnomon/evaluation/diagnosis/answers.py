@@ -11,7 +11,7 @@ import numpy as np
 
 from gnomon.evaluation.calibration import Reliability, reliability
 from gnomon.evaluation.confusion import ConfusionMatrix
-from gnomon.evaluation.diagnosis.gap import FAR, REMEDY, SIGNIFICANT, fall_of, floor, impossible, middle, tail, trimmed
+from gnomon.evaluation.diagnosis.gap import REMEDY, SIGNIFICANT, fall_of, floor, impossible, middle, tail, trimmed
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
@@ -22,7 +22,7 @@ RECALL = 0.5
 """A class is badly served whose recall is below this share of the accuracy."""
 LEAST = 10
 CHANCE = 6e-5
-"""Chance of so many held-out rows below nearly all training rows that is no chance any more."""
+"""Of so many held-out rows below nearly all training rows, from which on a finding is made."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def gap(found: Answers) -> list[Finding] | str:
     if inner is not None and inner.beyond_chance(floor(held, inner.train)):
         evidence += f"; without the highest and lowest fifth {inner.train:.4g} and {inner.held:.4g}, {inner.words()}"
         return [Finding("warning", title, evidence, REMEDY)]
-    if far is not None and far[0] > FAR * held.n and far[1] < CHANCE and fall.size > floor(held, train.value):
-        evidence += f"; {far[0] / held.n:.1%} of them fare worse than 99% of the training rows"
+    if far is not None and far.chance < CHANCE and fall.size > floor(held, train.value):
+        who = f"all but {far.but} of the training rows" if far.but else "every training row"
+        evidence += f"; {far.rows} of them fare worse than {who} (by chance in {max(far.chance, 1e-9):.0e} of cases)"
         return [Finding("warning", "overfitting: some held-out rows fare far worse", evidence, REMEDY)]
     return [Finding("ok", "no overfitting beyond chance", evidence)]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
-__all__ = ["SIGNIFICANT", "Fall", "fall_of", "floor", "impossible", "middle", "tail", "trimmed"]
+__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "middle", "tail", "trimmed"]
 
 SIGNIFICANT = 4.0
 """Standard errors that a finding needs: 6e-5 by chance, were the errors normal."""
@@ -20,8 +20,8 @@ SHARE_GAP, NATS_GAP, ERROR_FACTOR = 0.05, 0.1, 1.5
 """What a gap must exceed besides: in accuracy; in nats per row, and as a share of the score; as a ratio of errors."""
 CUT = 0.2
 """Share of the rows that a trimmed mean leaves out at either end."""
-WORST, FAR = 0.01, 0.05
-"""Training rows that count as the worst; held-out rows worse than they, of which so many are no chance."""
+WORST, FAR = 0.01, 2.0
+"""Share of the training rows that are the worst; by how many times the held-out rows below them must exceed it."""
 LEAST = 10
 REMEDY = "a smaller model, a penalty, early stopping, or more data"
 
@@ -69,24 +69,43 @@ def middle(train: Score, held: Score) -> Fall | None:
     return Fall(a, b, (1 if held.higher_is_better else -1) * (a - b), math.hypot(u, v))
 
 
-def tail(train: Score, held: Score) -> tuple[int, float] | None:
-    """Held-out rows that fare worse than all but the worst hundredth of the training rows, and the chance of so many.
+class Far(NamedTuple):
+    """Held-out rows that fare worse than nearly all training rows.
 
-    By ranks alone, so that it does not matter how far away they are. None where it says nothing.
+    Attributes
+    ----------
+    rows : int
+        How many held-out rows fare worse than all but `but` training rows.
+    but : int
+    chance : float
+        Of so many, were training and held-out rows alike.
+    """
+
+    rows: int
+    but: int
+    chance: float
+
+
+def tail(train: Score, held: Score) -> Far | None:
+    """Whether too many held-out rows fare worse than every training row, or than all but the worst hundredth.
+
+    By ranks alone, so that it does not matter how far away they are: were the rows alike, the number of held-out rows
+    below the r-th lowest training row would be beta-binomial (the exceedances of Gumbel and von Schelling 1950). None
+    where that says nothing.
     """
     known, new = _values(train), _values(held)
-    if held.trials > 0 or known is None or new is None or len(known) < 1 / WORST:
+    if held.trials > 0 or known is None or new is None:
         return None
-    from scipy.special import betainc
+    from scipy.stats import betabinom
 
-    sign = 1 if held.higher_is_better else -1
-    worst = math.ceil(WORST * len(known))
-    edge = np.sort(sign * known)[worst - 1]
-    k, n = int((sign * new < edge).sum()), len(new)
-    # the share below an order statistic has a beta distribution; its mean and two of its deviations are given away
-    share = worst / (len(known) + 1)
-    share += 2 * math.sqrt(share * (1 - share) / (len(known) + 2))
-    return k, 1.0 if k == 0 else float(betainc(k, n - k + 1, share))
+    sign, n, m = 1 if held.higher_is_better else -1, len(known), len(new)
+    ordered = np.sort(sign * known)
+    found = []
+    for r in {1, math.ceil(WORST * n)}:
+        k = int((sign * new < ordered[r - 1]).sum())
+        chance = float(betabinom.sf(k - 1, m, r, n - r + 1)) if k * (n + 1) > FAR * m * r else 1.0
+        found.append(Far(k, r - 1, chance))
+    return min(found, key=lambda one: one.chance)
 
 
 def impossible(train: Score, held: Score) -> list[Finding] | str:

@@ -303,6 +303,7 @@ class BaggingRegression(_Bagged, Regressor):
 
     @property
     def out_of_bag_score_(self) -> float:
-        """R^2 of the out-of-bag predictions; a row without one does not count."""
+        """R^2 of the out-of-bag predictions, of the rows that have one; NaN where their target does not vary."""
         covered, y = self.model_.own["asked"] > 0, self.model_.own["y"]
-        return r_squared(y[covered], self.out_of_bag_[covered]) if covered.sum() > 1 else math.nan
+        varies = covered.any() and np.ptp(y[covered]) > 0
+        return r_squared(y[covered], self.out_of_bag_[covered]) if varies else math.nan

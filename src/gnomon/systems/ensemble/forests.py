@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,6 +17,8 @@ __all__ = ["NODES", "Forest", "ForestClassifier", "ForestRegressor"]
 
 NODES = "sklearn.tree._tree.Tree"
 """What every tree of a saved forest consists of."""
+ROUNDING = 1e-12
+"""Impurity of a constant target, as a share of its size or of the square of that."""
 
 
 class Forest(Importances, DrawsColumns, ComparesInSingle):
@@ -71,3 +74,16 @@ class ForestRegressor(Forest, LibraryRegressor):
 
     def make_estimator(self, n_features: int) -> Any:
         return self.estimator_class(criterion=self.criterion, **self._growth(n_features))
+
+    @property
+    def out_of_bag_score_(self) -> float:
+        """R^2 of the rows, each judged by the trees that did not see it; NaN for a target that does not vary."""
+        return math.nan if self._constant else super().out_of_bag_score_
+
+    @property
+    def _constant(self) -> bool:
+        """Whether the target did not vary: the impurity of every root is rounding."""
+        roots = [one.tree_ for one in self.model_.estimator.estimators_]
+        size = max(abs(float(tree.value.flat[0])) for tree in roots)
+        unit = size if self.criterion == "absolute_error" else size * size
+        return max(float(tree.impurity[0]) for tree in roots) <= ROUNDING * unit
