@@ -44,6 +44,7 @@ from gnomon.training.context import limited
 from gnomon.training.driver import FitResult, run_procedure
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
+from gnomon.training.small import threads_for
 from gnomon.training.stopping import held_out
 
 __all__ = ["System", "agreed"]
@@ -282,7 +283,7 @@ class System(Seeded, BaseEstimator):
         model = self._allocate(**self.arguments_)
         self.initialize(model, examples, noise.child("initial"))
         problem = self.problem(model, examples, noise, group, validation)
-        with limited(current_context().threads, torch_alone=self.numpy_products):
+        with limited(threads_for(model, problem.batches, group), torch_alone=self.numpy_products):
             procedure = self.procedure(examples)
             outcome = run_procedure(procedure, problem, run, limit=limit, describe=self._facts, name=self.name)
         self.finish(model)
