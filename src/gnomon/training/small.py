@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gnomon.training.context import current
 __all__ = ["threads_for"]
 
 LITTLE = 1 << 26
-"""Multiplications of a step's forward pass, about ten milliseconds of one processor, up to which it keeps to one thread.
+"""Multiplications of a step forward, about ten milliseconds of one processor, up to which it keeps to one thread.
 
 Below, threads that wait for each other at every layer cost more than they gain, and many times as much where another
 program has the second processor.
@@ -27,8 +28,11 @@ def threads_for(model: Any, batches: Any, group: Group) -> int | None:
     """
     given = current().threads
     examples = getattr(batches, "examples", None)
-    if given is not None or group.size > 1 or examples is None or not hasattr(model, "parameters"):
+    torch = sys.modules.get("torch")
+    if given is not None or group.size > 1 or examples is None or torch is None:
         return given
+    if not isinstance(model, torch.nn.Module):
+        return None
     shapes = [tuple(value.shape) for value in model.parameters()]
     return 1 if batches.batch_size * _per_row(shapes, examples) <= LITTLE else None
 
