@@ -53,6 +53,24 @@ def test_logistic_regression_has_the_numbers_of_dense_rows(standardize, y):
     assert found.predict(table).tolist() == dense.predict(REAL).tolist()
 
 
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("d", [2, 1])
+def test_linear_regression_has_the_numbers_of_dense_rows(standardize, d, monkeypatch):
+    """In blocks of rows, with weights, of one target and of two; a stream of chunks too."""
+    monkeypatch.setattr("gnomon.systems.linear._least_squares.SPARSE_ROWS", 10)
+    y = REAL[:, :2] @ [[1.0, 2.0], [0.5, -1.0]] + RANDOM.normal(size=(80, 2))
+    y, weight, table = (y if d == 2 else y[:, 0]), RANDOM.random(80), sparse.csr_array(REAL)
+    dense = gnomon.LinearRegression(standardize=standardize, l2=0.01).fit(REAL, y, sample_weight=weight)
+    found = gnomon.LinearRegression(standardize=standardize, l2=0.01).fit(table, y, sample_weight=weight)
+    np.testing.assert_allclose(found.coef_, dense.coef_, rtol=1e-10)
+    np.testing.assert_allclose(found.predict(table), dense.predict(REAL), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.noise_variance_, dense.noise_variance_, rtol=1e-10)
+    chunks = gnomon.LinearRegression().partial_fit(table[:40], y[:40]).partial_fit(table[40:], y[40:])
+    np.testing.assert_allclose(chunks.coef_, gnomon.LinearRegression().fit(REAL, y).coef_, rtol=1e-9)
+    with pytest.raises(UserTypeError, match=r"toarray.*solver=.closed"):
+        gnomon.LinearRegression(solver="gradient").fit(table, y)
+
+
 def test_entries_that_are_stored_twice_count_once_added():
     twice = sparse.coo_array((np.array([0.5, 0.5, 1.0]), (np.array([0, 0, 1]), np.array([1, 1, 0]))), shape=(4, 2))
     options = {"n_components": 1, "random_state": 0}

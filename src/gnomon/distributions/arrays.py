@@ -131,6 +131,8 @@ def from_tensor(tensor: Any, name: str) -> np.ndarray[Any, Any]:
 
 def is_empty(X: Any) -> bool:
     """Whether this is something of length 0; what has no length is left to the checks of tables."""
+    if hasattr(X, "toarray"):  # a sparse table has a shape, and no length
+        return bool(X.shape[0] == 0)
     return hasattr(X, "__len__") and np.ndim(X) > 0 and len(X) == 0
 
 

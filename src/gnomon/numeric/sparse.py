@@ -10,7 +10,7 @@ from scipy import sparse
 
 from gnomon.numeric.ragged import Chosen, Dense
 
-__all__ = ["Sparse", "SparseRows", "is_sparse", "spread_of", "wide"]
+__all__ = ["Sparse", "SparseRows", "is_sparse", "units_of", "wide"]
 
 
 class SparseRows(sparse.csr_array):
@@ -65,14 +65,15 @@ def wide(X: Any) -> Any:
     return X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
 
 
-def spread_of(X: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviation of each column of sparse rows, by weight; 1 in place of that of a constant one.
+def units_of(X: Any, weight: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of each column of sparse rows, by weight; 1 in place of that of a constant one.
 
     Examples
     --------
-    >>> spread_of(SparseRows(np.array([[0.0, 5.0], [2.0, 5.0]])), np.ones(2))
-    array([1., 1.])
+    >>> units_of(SparseRows(np.array([[0.0, 5.0], [2.0, 5.0]])), np.ones(2))
+    (array([1., 5.]), array([1., 1.]))
     """
+    X, weight = wide(X), weight.astype(np.float64)
     total = weight.sum()
     mean = (weight @ X) / total
     own = np.repeat(weight, np.diff(X.indptr))
@@ -80,4 +81,4 @@ def spread_of(X: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
     seen = np.bincount(X.indices, own, columns)  # weight of the stored entries; the others are 0
     squares = np.bincount(X.indices, own * (X.data - mean[X.indices]) ** 2, columns)
     deviation = np.sqrt(np.maximum(squares + (total - seen) * mean**2, 0.0) / total)
-    return np.where(deviation > 16 * np.finfo(float).eps * np.abs(mean), deviation, 1.0)
+    return mean, np.where(deviation > 16 * np.finfo(float).eps * np.abs(mean), deviation, 1.0)

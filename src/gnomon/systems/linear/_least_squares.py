@@ -10,6 +10,7 @@ import numpy as np
 
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization, varies
+from gnomon.numeric.sparse import is_sparse, units_of, wide
 from gnomon.training.em import ClosedForm
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Info
@@ -18,6 +19,8 @@ __all__ = ["Affine", "LeastSquares", "LinearRegressionModel", "factor", "factor_
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
+SPARSE_ROWS = 256
+"""Sparse rows that are written out together at least."""
 FLOOR = 1e-12
 """Smallest variance of the noise, as a fraction of the target's variance: a perfect fit keeps a finite density."""
 
@@ -44,7 +47,7 @@ class Affine:
         target = np.asarray(examples.y).reshape(len(examples), -1)
         state = self.state()
         for rows, origin, unit in ((examples.X, "shift", "scale"), (target, "center", "unit")):
-            mean, spread = standardization(rows, examples.weight)
+            mean, spread = (units_of if is_sparse(rows) else standardization)(rows, examples.weight)
             state[origin][:] = mean
             if scaled:
                 state[unit][:] = spread
@@ -52,7 +55,12 @@ class Affine:
     def predict(self, x: Floats) -> Floats:
         """Predictions in float64, shape (n, n_outputs)."""
         state = self.state()
-        inner = np.matmul((x - state["shift"]) / state["scale"], state["weight"].astype(np.float64)) + state["bias"]
+        weight = state["weight"].astype(np.float64)
+        if is_sparse(x):
+            weight = weight / state["scale"][:, None]
+            inner = wide(x) @ weight - np.matmul(state["shift"], weight) + state["bias"]
+        else:
+            inner = np.matmul((x - state["shift"]) / state["scale"], weight) + state["bias"]
         answer: Floats = state["center"] + state["unit"] * inner
         return answer
 
@@ -73,14 +81,21 @@ class Affine:
 
     # --- closed form --------------------------------------------------------------------------------------------
 
-    def moments(self, x: Floats, y: Floats, weight: Floats) -> Floats:
+    def moments(self, x: Any, y: Floats, weight: Floats) -> Floats:
         """Triangular factor R of the weighted rows (1, x - shift, y - center): R^T R are their products.
 
         Its first row holds the means and the rest is the factor of the centered rows, at the rows' own condition: the
         products themselves would square it.
         """
         state = self.state()
-        return factor_of(x, y, weight, state["shift"], state["center"])
+        if not is_sparse(x):
+            return factor_of(x, y, weight, state["shift"], state["center"])
+        block = max(SPARSE_ROWS, x.shape[1])  # about as many numbers as the factor has
+        parts = (slice(start, start + block) for start in range(0, len(x), block))
+        factors = [
+            factor_of(x[part].toarray(), y[part], weight[part], state["shift"], state["center"]) for part in parts
+        ]
+        return merge(*factors)
 
     def solve(self, whole: Floats, l2: float, standardize: bool, n: int) -> dict[str, float]:
         """Minimize the mean half squared error plus ``l2 / 2 ||W||^2``; of several minima take the one of least norm.

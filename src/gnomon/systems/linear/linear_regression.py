@@ -11,7 +11,8 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.real import Normal
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import GradientSteps, HasDtype
@@ -71,6 +72,7 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     name: ClassVar[str] = "linear-regression"
     model_class: ClassVar[type] = LinearRegressionModel
     domain = Real(largest=1e100)
+    takes_sparse: ClassVar[bool] = True
     several: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "l1": {"solver": "gradient", "optimizer": "sgd"},
@@ -134,6 +136,12 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         from gnomon.systems.linear._descent import DescentModel  # torch, which the closed form has no use for
 
         return DescentModel(n_features, n_outputs or 1, dtype)
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        if self.solver == "gradient" and is_sparse(X):
+            remedy = "use '.toarray()' to convert to a dense array, or solver=\"closed\""
+            raise UserTypeError("Sparse data was passed for X, but dense data is required", "X", remedy)
+        return super().ingest(X, y, sample_weight)
 
     def initialize(self, model: Affine, examples: Examples, noise: Noise) -> None:
         if self.solver == "closed" or self.standardize:

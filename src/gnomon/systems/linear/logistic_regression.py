@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as Estimator
 from gnomon.contracts import Array
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
-from gnomon.numeric.sparse import SparseRows, is_sparse, spread_of
+from gnomon.numeric.sparse import SparseRows, is_sparse, units_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
 from gnomon.system.library import LibraryClassifier, LibraryModel
@@ -47,7 +47,7 @@ class LogisticRegressionModel(LibraryModel):
         total = weight.sum()
         shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
-            shift, scale = (shift, spread_of(X, weight)) if is_sparse(X) else standardization(X, weight)
+            shift, scale = (shift, units_of(X, weight)[1]) if is_sparse(X) else standardization(X, weight)
         self.estimator.set_params(C=1 / (self.l2 * total) if self.l2 else np.inf)
         # a shift changes the intercept alone, on which there is no penalty: sparse rows go without
         rows = SparseRows(X.multiply(1 / scale)) if is_sparse(X) else (X - shift) / scale
