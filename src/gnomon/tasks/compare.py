@@ -277,6 +277,7 @@ class _Board:
                 if seed == 0:
                     self.fitted[fold].append(one)
             by_seed.append(self._joined(found))
+        self.room.tell(system)
         if self.metric not in by_seed[0]:
             raise UserValueError(f"{_name(system)} has no {self.metric}", "metric", "leave it out")
         scores = {name: averaged([each[name] for each in by_seed]) for name in by_seed[0]}

@@ -319,8 +319,6 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     found = learn(recipe, train, system)
     raw = train.columns
     if found is not None:
-        if verbose and group.rank == 0:
-            tell(found)
         train, held = found.apply(train), None if held is None else found.apply(held)
     X, y = goal.examples(train, system)
     if group.rank == 0 and spec.whole is None:
@@ -335,6 +333,8 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
         raise
     except ValueError as error:  # scikit-learn's checks of arrays
         raise UserValueError(" ".join(str(error).split())) from error
+    if found is not None and verbose and group.rank == 0:
+        tell(found)  # not before: a refusal is one line
     return system, held
 
 

@@ -93,10 +93,14 @@ class Room:
         kind = (first.view(system.outcomes), system.scale_dependent, system.scales_target, *_needs(system))
         key = (first.name, fold, *kind)
         if key not in self._prepared:
-            self._prepared[key] = found = learn(self.recipe, self.halves(first, fold)[0], system)
-            if found is not None and current_context().verbose and fold == 0:
-                tell(found, self.told, f"columns, for {system.name or type(system).__name__}:")
+            self._prepared[key] = learn(self.recipe, self.halves(first, fold)[0], system)
         return self._prepared[key]
+
+    def tell(self, system: System) -> None:
+        """Say what was done to the columns for a system that was fitted; a refusal has been one line by then."""
+        found = self.preparation(system, 0)
+        if found is not None and current_context().verbose:
+            tell(found, self.told, f"columns, for {system.name or type(system).__name__}:")
 
     def space(self, goal: Task, system: System) -> str:
         """What tells prepared columns from others, where scores speak of the columns themselves."""
