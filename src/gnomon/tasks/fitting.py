@@ -17,6 +17,7 @@ from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
 from gnomon.data.form import File, Form, form_of
 from gnomon.data.loading import load as read
+from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.data.sources import RECORDS, TABLES, kind
@@ -204,9 +205,11 @@ def fit(
     whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns, kinds=recipe.kinds)
     whole = goal.adopt(whole)
     found = learn(recipe, whole, made)
-    X, y = goal.examples(whole if found is None else found.apply(whole), made)
-    if run is None:
-        return made.fit(X, y, **kept(found))
+    ready = whole if found is None else found.apply(whole)
+    with placed(ready):
+        X, y = goal.examples(ready, made)
+        if run is None:
+            return made.fit(X, y, **kept(found))
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
         spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=recipe)
@@ -312,7 +315,9 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
     whole, recipe = dataset_of(spec, goal), Preparation.from_json(spec.prepare)
     if spec.holdout:
-        goal.check(prepared_whole(recipe, whole, system), system)
+        ready = prepared_whole(recipe, whole, system)
+        with placed(ready):
+            goal.check(ready, system)
     adopted = goal.adopt(whole)
     spec = replace(spec, split=goal.usual_split(adopted)) if spec.split == USUAL else spec
     train, held = halves(goal, spec, adopted)
@@ -320,14 +325,15 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     raw = train.columns
     if found is not None:
         train, held = found.apply(train), None if held is None else found.apply(held)
-    X, y = goal.examples(train, system)
+    with placed(train):
+        X, y = goal.examples(train, system)
     if group.rank == 0 and spec.whole is None:
         known = replace(spec, features=list(raw) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())
     options = {"verbose": verbose and group.rank == 0}
     options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
     try:
-        with context(**options):
+        with context(**options), placed(train):
             system.fit(X, y, run=run, **kept(found))
     except UserError:
         raise

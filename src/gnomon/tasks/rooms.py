@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gnomon.data.dataset import Dataset
+from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.runs.config import DataSpec
@@ -58,7 +59,9 @@ class Room:
         first = task_of(system)
         key = (first.name, repr(system.domain))
         if key not in self._checked:
-            first.check(prepared_whole(self.recipe, self.whole, system), system)
+            ready = prepared_whole(self.recipe, self.whole, system)
+            with placed(ready):
+                first.check(ready, system)
             self._checked.add(key)
 
     def spec_of(self, system: System, fold: int) -> DataSpec:
