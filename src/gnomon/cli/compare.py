@@ -40,6 +40,9 @@ __all__ = ["command"]
     metavar="N",
     help="Fits of each system, with seeds 0 to N - 1: the mean is shown, and the spread.",
 )
+@click.option(
+    "--vary", multiple=True, metavar="KEY=A,B,...", help="Each system once with each of these values; may be repeated."
+)
 @click.option("--metric", metavar="NAME", help="Score to rank by. [default: the task's]")
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder; those that are there are taken.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -53,6 +56,7 @@ def command(
     split_seed: int,
     folds: int | None,
     seeds: int,
+    vary: tuple[str, ...],
     metric: str | None,
     out: str | None,
     as_json: bool,
@@ -67,7 +71,7 @@ def command(
     if not names:
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
     form = taken(preparing)
-    parsed = [parse_system(name) for name in names]
+    parsed = [parse_system(name) for name in varied(names, vary)]
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
     from gnomon.training.context import context
@@ -90,6 +94,30 @@ def command(
     output.write("\n\n".join(str(board) for board in boards))
     if out is not None:
         output.write(f"the runs are in {out}")
+
+
+def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
+    """Each ``SYSTEM:key=value,...`` once with every choice of the values that are varied.
+
+    Raises
+    ------
+    UserValueError
+        Something that is not KEY=A,B,...
+
+    Examples
+    --------
+    >>> varied(["rbm", "rbm:epochs=5"], ("n_hidden=8,16",))
+    ['rbm:n_hidden=8', 'rbm:n_hidden=16', 'rbm:epochs=5,n_hidden=8', 'rbm:epochs=5,n_hidden=16']
+    """
+    for one in vary:
+        key, _, values = one.partition("=")
+        choices = [value.strip() for value in values.split(",")]
+        if not key.strip() or not all(choices):
+            raise UserValueError(
+                f"--vary must be KEY=A,B,..., got {one!r}", "--vary", "such as --vary objective=cd,pcd"
+            )
+        names = [f"{name}{',' if ':' in name else ':'}{key}={value}" for name in names for value in choices]
+    return names
 
 
 command.params[3:3] = [*form_options(), *prepare_options()]

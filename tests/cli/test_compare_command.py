@@ -1,0 +1,78 @@
+"""``gnomon compare`` with its options: settings that vary, splits, folds and seeds, and what a run keeps of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gnomon.cli.compare import varied
+from gnomon.cli.main import run as command
+from gnomon.errors import UserValueError
+
+
+def run(capsys, *words):
+    code = command(list(words))
+    return (code, *capsys.readouterr())
+
+
+@pytest.fixture
+def table(tmp_path):
+    random = np.random.default_rng(0)
+    rows = [f"{random.normal() + i % 2:.4f},{i // 5},{i},{'ab'[i % 2]}" for i in range(60)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["size,patient,day,kind", *rows]) + "\n")
+    return file
+
+
+def test_every_pair_of_varied_values_is_a_line():
+    found = varied(["rbm:epochs=1"], ("objective=cd,pcd", "n_hidden=4,8"))
+    assert found == [f"rbm:epochs=1,objective={o},n_hidden={n}" for o in ("cd", "pcd") for n in (4, 8)]
+    for wrong in ("objective", "=cd", "objective=cd,,pcd", "objective="):
+        with pytest.raises(UserValueError, match=r"--vary must be KEY=A,B,\.\.\., got"):
+            varied(["rbm"], (wrong,))
+
+
+def test_varied_settings_over_folds_and_seeds(capsys, table):
+    words = ["compare", "softmax-regression:batch_size=16", str(table), "--target", "kind", "--vary", "epochs=1,2"]
+    code, out, _ = run(capsys, *words, "--folds", "3", "--seeds", "2", "--metric", "log_likelihood", "--json")
+    (board,) = json.loads(out)["leaderboards"]
+    assert code == 0 and board["metric"] == "log_likelihood" and board["held_out"] == "3 folds, stratified, seed 0"
+    lines = {line["settings"]: line for line in board["lines"] if line["name"] == "softmax-regression"}
+    assert sorted(lines) == ["batch_size=16,epochs=1", "batch_size=16,epochs=2"]
+    assert all(line["seeds"] == 2 and line["spread"] > 0 and line["score"]["n"] == 60 for line in lines.values())
+
+
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [("group=patient", ["size", "day"]), ("time=day", ["size", "patient"]), ("random", None), (None, None)],
+)
+def test_fit_and_evaluate_hold_out_the_same_rows(capsys, table, tmp_path, split, said):
+    """E12: the split, its seed and its column are kept with the run."""
+    words = ["fit", "softmax-regression", str(table), "--target", "kind", "--epochs", "2", "--out", str(tmp_path / "r")]
+    words += ["--split-seed", "4", *(["--split", split] if split else [])]
+    code, fitted, _ = run(capsys, *words, "--json")
+    data = json.loads((tmp_path / "r" / "config.json").read_text())["data"]
+    assert code == 0 and data.get("split", "random") == (split or "stratified") and data["split_seed"] == 4
+    assert said is None or data["features"] == said
+    code, judged, _ = run(capsys, "evaluate", str(tmp_path / "r"), "--json")
+    first, again = json.loads(fitted)["held_out"], json.loads(judged)
+    assert code == 0 and first["accuracy"]["n"] == (10 if split == "group=patient" else 12), "whole groups of five"
+    scores = again.get("scores", again)
+    assert scores["accuracy"]["value"] == first["accuracy"]["value"]
+    assert scores["log_likelihood"]["value"] == first["log_likelihood"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--split", "time=day", "--folds", "3"], "rows in order of time cannot be dealt into folds (folds)"),
+        (["--split", "group=patent"], "no column 'patent' (t.csv, split); did you mean 'patient'?"),
+        (["--split", "stratifed"], "split must be"),
+        (["--folds", "99"], "folds must be from 2 to the number of rows, 60, got 99"),
+        (["--metric", "acuracy"], "did you mean accuracy?"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_in_one_line(capsys, table, words, said):
+    code, out, err = run(capsys, "compare", "softmax-regression", str(table), "--target", "kind", *words)
+    last = err.splitlines()[-1]
+    assert code == 2 and not out and last.startswith("gnomon: error") and said in last and "baseline" not in last
