@@ -1,4 +1,4 @@
-"""Sparse tables: the numbers of dense ones in memory of what is not 0, or the refusal that says what to do."""
+"""Sparse tables: the numbers of dense ones in memory of what is not 0."""
 
 import tracemalloc
 
@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 import gnomon
-from gnomon import catalog
 from gnomon.errors import UserError, UserTypeError, UserValueError
 
 RANDOM = np.random.default_rng(0)
@@ -104,13 +103,3 @@ def test_a_saved_fit_and_bad_entries(tmp_path):
         fitted.predict(sparse.csr_array(BINARY[:, :5]))
     with pytest.raises(UserError, match="0 sample"):
         gnomon.BernoulliMixture().fit(sparse.csr_array((0, 3)))
-
-
-@pytest.mark.parametrize("entry", list(catalog()), ids=lambda one: one.name)
-def test_every_other_system_refuses_and_names_toarray(entry):
-    system = gnomon.make(entry.name, **entry.tiny)
-    if system.takes_sparse or not system.domain.is_table:
-        pytest.skip("takes it, or takes no tables")
-    with pytest.raises(UserTypeError, match="toarray") as caught:
-        system.fit(sparse.csr_array(BINARY), np.arange(80) % 2)
-    assert "\n" not in str(caught.value)
