@@ -125,3 +125,13 @@ def test_the_same_rows_as_arrays_and_as_a_frame() -> None:
     frame = pd.DataFrame(wine.X, columns=list(wine.columns))[list(wine.columns)[::-1]]
     np.testing.assert_array_equal(system.predict(wine.X), system.predict(frame))
     assert system.score(wine.X, wine.y) > 0.95
+
+
+def test_an_ensemble_is_scaled_for_its_members() -> None:
+    wine = gnomon.data.load("wine")
+    scaled, plain = (
+        gnomon.fit(gnomon.make("bagging", base=base, n_members=2, random_state=0), wine)
+        for base in ("svm", "decision-tree")
+    )
+    assert scaled.preparation_.unit is not None and plain.preparation_.unit is None
+    assert scaled.score(wine.X, wine.y) > 0.95

@@ -211,6 +211,11 @@ class Composite(System):
             self._replace(name, clone(named[name]).set_params(**values))
         return self
 
+    @property
+    def scale_dependent(self) -> bool:  # type: ignore[override]
+        """Whether a member's answer depends on the columns' units."""
+        return any(system.scale_dependent for system in self._named().values())
+
     def check_parameters(self) -> None:
         super().check_parameters()
         for name, system in self._named().items():
