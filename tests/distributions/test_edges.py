@@ -113,7 +113,7 @@ def test_vectors_of_student_far_away():
         (sticks.StickBreaking(3.0, 3), [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [-np.inf, -np.inf]),
         (sticks.StickBreaking(0.3, 3), [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [np.inf, np.inf]),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__ if hasattr(value, "log_prob") else str(value),
 )  # fmt: skip
 def test_the_density_at_an_edge_is_what_it_is_beside(made, x, right):
     """B2-24: infinite at a pole, finite where the exponent is 0, and 0 only where the density vanishes."""
