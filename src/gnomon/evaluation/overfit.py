@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +110,9 @@ def overfit_tiny(
     copy.set_params(**{**{name: value for name, value in defaults.items() if name in known}, **params})
     start = _start(y, classifies)
     try:
-        copy.fit(X, y)
+        with warnings.catch_warnings():  # that nothing is penalized is what is tried
+            warnings.filterwarnings("ignore", "a plane separates the classes|a component has one value only")
+            copy.fit(X, y)
     except Diverged as error:
         return OverfitReport(False, math.inf, start, target, f"it diverged: {error}", {})
     loss = _loss(copy, X, y, classifies)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 
-__all__ = ["Perplexity", "bits_per_byte", "perplexity"]
+__all__ = ["Perplexity", "bits_per_byte", "exp_or_inf", "perplexity"]
 
 _ROUNDING = 1e-9  # a log probability may exceed 0 by this much
 
@@ -94,7 +94,7 @@ class Perplexity:
     @property
     def value(self) -> float:
         """The perplexity, at least 1."""
-        return _exp(max(self.cross_entropy, 0.0))
+        return exp_or_inf(max(self.cross_entropy, 0.0))
 
     def score(self, *, data_space: str = "", note: str = "") -> Score:
         """The perplexity as a Score; its standard error over tokens follows from that of the cross-entropy."""
@@ -153,5 +153,15 @@ def _sum(values: np.ndarray) -> float:
     return math.fsum(values) if np.isfinite(values).all() else float(values.sum())
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 709 else math.inf
+def exp_or_inf(x: float) -> float:
+    """exp(x), inf where a float64 holds no such number.
+
+    Examples
+    --------
+    >>> exp_or_inf(709.5) > 1e308, exp_or_inf(710.0)
+    (True, inf)
+    """
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.text import detokenize
+from gnomon.evaluation.perplexity import exp_or_inf
 from gnomon.evaluation.score import Score
 
 __all__ = ["byte_lengths", "text_scores"]
@@ -57,7 +58,9 @@ def text_scores(
         data_space=data_space,
         note=told if unknown else note,
     )
-    ratio = math.exp(min(-mean.value, 709.0)) if math.isfinite(mean.value) else math.inf
+    ratio = exp_or_inf(-mean.value) if math.isfinite(mean.value) else math.inf
+    if math.isinf(ratio) and not note:
+        note = f"exp({-mean.value:.6g}) is beyond what a float64 holds"
     perplexity = Score(
         ratio, ratio * mean.stderr, unit="per token", data_space=data_space, name="perplexity",
         higher_is_better=False, n=mean.n, note=told,

@@ -75,6 +75,7 @@ class _Game(Objective):
 
     default_phase = "generator"
     descends: ClassVar[bool] = False
+    largest: ClassVar[float] = 1e6
 
     def __init__(self, recipe: AdversarialObjective) -> None:
         super().__init__()

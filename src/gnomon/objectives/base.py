@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,10 +127,13 @@ class Objective(Module):
     descends : bool
         Whether training lowers the watched term, so that a history can be judged by it. What two sides of a game or
         of a contrast pull at has no direction.
+    largest : float
+        A mean of a term beyond this means nothing, whatever the data: the fit has diverged.
     """
 
     sharded: tuple[str, ...] = ()
     descends: ClassVar[bool] = True
+    largest: ClassVar[float] = math.inf
     default_phase = "fit"
 
     def phases(self, model: Any) -> dict[str, Phase]:

@@ -123,7 +123,7 @@ class LanguageModel(System):
         Warns
         -----
         UserWarning
-            A token of probability 0, which makes the perplexity inf.
+            A token of probability 0, or tokens so improbable that no float64 holds the perplexity: it is inf.
         """
         if unknown not in ("count", "skip"):
             raise UserValueError.must("unknown", "be 'count' or 'skip'", unknown, "perplexity")
@@ -132,7 +132,8 @@ class LanguageModel(System):
         kept = None if unknown == "count" else self._known(text)
         result = Perplexity().update(values, kept).value
         if result == np.inf:
-            warnings.warn(self.impossible(text), UserWarning, stacklevel=2)
+            beyond = "the tokens are so improbable that no float64 holds the perplexity"
+            warnings.warn(self.impossible(text) or beyond, UserWarning, stacklevel=2)
         return result
 
     def _known(self, text: Any) -> NDArray[np.bool_]:
@@ -174,8 +175,18 @@ class LanguageModel(System):
             The sentence so far; empty for its first token.
         """
         ids = [BOS, *self._ids(context)]
-        row, _ = self.model_.step(np.array(ids[-1:]), self.model_.start([ids[:-1]]))
-        return np.asarray(np.exp(row[0]), np.float64)
+        return self._next(ids, context)
+
+    def _next(self, ids: list[int], context: str | Sequence[str]) -> NDArray[np.float64]:
+        """Distribution after these ids; a context that nothing can follow is refused by name."""
+        log_probs, _ = self.model_.step(np.array(ids[-1:]), self.model_.start([ids[:-1]]))
+        row = np.asarray(np.exp(log_probs[0]), np.float64)
+        if not row.any():
+            domain = self.known_domain()
+            given = domain.text(domain.tokens(context, "context"))
+            what = f"nothing has any probability after {given!r}" if given else "no token has any probability"
+            raise UserValueError(what, "context", "take a smoothing that gives some to what was never seen")
+        return row
 
     def next_tokens(self, context: str | Sequence[str] = "", k: int = 5) -> list[tuple[str, float]]:
         """The k most probable tokens after the beginning of a sentence, with their probabilities."""
@@ -233,6 +244,7 @@ class LanguageModel(System):
         """
         n, max_length = how_many(n), how_many(max_length, "max_length")
         context, end = [BOS, *self._ids(prompt)], EOS if self.predicts_ends else None
+        self._next(context, prompt)
         if method == "sample":
             drawn = ancestral(
                 self.model_, [context] * n, Noise(seed_of(random_state), "sample"), max_length=max_length,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,11 +17,14 @@ from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
 from gnomon.training.context import current
 from gnomon.training.exchange import Exchange
-from gnomon.training.procedure import Info, Problem, diverged
+from gnomon.training.procedure import Info, Problem, compare_losses, diverged, refuse_ruin
 from gnomon.training.schedules import Clock, Constant, Schedule
 from gnomon.training.stopping import Off, Stopping, Watch
 
 __all__ = ["Budget", "Gradient"]
+
+FIRST_ROWS = 8
+"""Rows that the first batch must have for its loss to be what the last one is compared with."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class _State:
     """Whether the fit has ended by itself, and not because its budget was spent."""
     last: Mapping[str, Array] = field(default_factory=dict)
     """The last weights, where a fit whose budget was spent has gone back to its best ones."""
+    first: float = math.nan
+    """The watched loss before the first update; NaN where no loss is lowered."""
     watched: str = ""
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
@@ -230,6 +235,8 @@ class Gradient:
                 noise = part.noise.at(state.update * part.steps + number)
                 loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
                 self._add(state, loss, last=ends and number + 1 == part.steps)
+                if not state.update and part is state.parts[0] and not number:
+                    state.first = _first_loss(state, loss)
                 exchange.backward(loss, part.parameters)
                 norm += exchange.finish(self.clip, self.clip_value)
                 self._move(part.optimizer, state.update + 1)
@@ -306,7 +313,11 @@ class Gradient:
             record["learning_rate"] = state.rate
         loss = means[state.watched]
         if state.problem.validation is not None:
-            name, loss = self._judge(state)
+            name, loss = _watched_loss(
+                state.problem,
+                state.problem.validation.epoch(0),
+                state.problem.noise.child("validation").at(state.update),
+            )
             record[f"validation_{name}"] = loss
             if not math.isfinite(loss):
                 raise diverged(f"validation_{name}", loss, state.update)
@@ -318,20 +329,13 @@ class Gradient:
             if state.settled or spent:
                 state.last = {} if state.settled else copied(state.problem.model.state())
                 state.problem.model.load(state.watch.arrays)
+        if spent or state.settled:
+            for name, value in means.items():
+                refuse_ruin(name, value, state.problem.objective.largest, state.update)
+            end = state.watch.best if state.watch else means[state.watched]
+            tell = state.watch is None and state.problem.group.rank == 0
+            compare_losses(state.watched, state.first, end, state.update, tell=tell)
         return Info(done=spent or state.settled, record=record, monitored=norm)
-
-    @staticmethod
-    def _judge(state: _State) -> tuple[str, float]:
-        """Name and mean of the objective's watched term on the validation rows."""
-        problem, name, total, weight = state.problem, "", 0.0, 0.0
-        noise = problem.noise.child("validation").at(state.update)
-        for batch in problem.validation.epoch(0):
-            loss = problem.objective.validate(problem.model, batch, noise=noise, group=problem.group)
-            name, term = loss.watched, loss.terms[loss.watched]
-            total += term.scale * (term.sum() if callable(term.sum) else _number(term.sum))
-            weight += term.weight
-        total, weight = problem.group.sum((total, weight))
-        return name, _mean(total, weight)
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
         """Model, objective with the chains of all processes, and optimizers."""
@@ -345,6 +349,8 @@ class Gradient:
         arrays |= {f"last/{name}": value for name, value in state.last.items()}
         facts = {"update": state.update, "sums": sums, "weights": weights, "schedule": state.clock.state()}
         facts["settled"] = state.settled
+        if math.isfinite(state.first):
+            facts["first"] = state.first
         if state.watch is not None:
             arrays |= {f"best/{name}": value for name, value in state.watch.arrays.items()}
             facts["stopping"] = state.watch.state()
@@ -365,12 +371,34 @@ class Gradient:
             optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
         state.update, state.settled = facts["update"], facts.get("settled", False)
         state.last = _below(arrays, "last/")
+        state.first = facts.get("first", math.nan)
         state.clock.load(facts.get("schedule", {}))
         if state.watch is not None:
             state.watch.load(facts["stopping"], _below(arrays, "best/"))
         if problem.group.rank == 0:
             state.sums, state.weights = dict(facts["sums"]), dict(facts["weights"])
         return state
+
+
+def _watched_loss(problem: Problem, batches: Iterable[Any], noise: Noise) -> tuple[str, float]:
+    """Name and mean of the objective's watched term on rows that do not train meanwhile."""
+    name, total, weight = "", 0.0, 0.0
+    for batch in batches:
+        loss = problem.objective.validate(problem.model, batch, noise=noise, group=problem.group)
+        name, term = loss.watched, loss.terms[loss.watched]
+        total += term.scale * (term.sum() if callable(term.sum) else _number(term.sum))
+        weight += term.weight
+    total, weight = problem.group.sum((total, weight))
+    return name, _mean(total, weight)
+
+
+def _first_loss(state: _State, loss: Loss) -> float:
+    """The watched mean before the first update, if the rows of its batch are enough to tell; else NaN."""
+    term = loss.terms.get(state.watched)
+    if not state.problem.objective.descends or term is None or callable(term.sum):
+        return math.nan
+    total, weight = state.problem.group.sum((term.scale * _number(term.sum), term.weight))
+    return _mean(total, weight) if weight >= FIRST_ROWS else math.nan
 
 
 def _put(problem: Problem) -> None:

@@ -256,3 +256,15 @@ def test_a_density_that_is_not_a_number_is_never_walked_into():
     for t in range(20):
         state, _ = kernel.step(state, Noise(0, "nan").at(t))
     assert (state["x"] <= 0).all() and np.isfinite(state["log_p"]).all()
+
+
+def test_a_log_ratio_of_another_shape_is_refused():
+    """One number per chain: a column of them would be compared with every chain's density."""
+
+    def column(x, noise):
+        return x + 0.1, np.zeros((len(x), 1))
+
+    kernel = MetropolisHastings(column)
+    state = kernel.init(np.zeros((4, 2)), lambda x: -0.5 * (x * x).sum(-1))
+    with pytest.raises(UserValueError, match=r"the log ratio must have shape \(4,\), got \(4, 1\)"):
+        kernel.step(state, Noise(0, "x"))

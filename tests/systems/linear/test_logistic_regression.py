@@ -96,6 +96,33 @@ def test_classes_that_a_plane_separates_are_told_of():
     assert np.isfinite(penalized.coef_).all()
 
 
+@pytest.mark.parametrize("epochs", [200, 20_000])
+def test_softmax_regression_tells_of_separation_too(epochs):
+    """B2-07: no penalty and a plane between the classes; rows of weight 0 do not count."""
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    with pytest.warns(UserWarning, match="a plane separates the classes.*set l2 above 0"):
+        SoftmaxRegression(l2=0.0, epochs=epochs).fit(X, y)
+    with pytest.warns(UserWarning, match="a plane separates the classes"):
+        SoftmaxRegression(l2=0.0, epochs=epochs).fit(
+            np.r_[X, [[2.5]]], np.r_[y, 0], sample_weight=[1.0, 1.0, 1.0, 1.0, 0.0]
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SoftmaxRegression(l2=1e-3, epochs=200).fit(X, y)
+        SoftmaxRegression(l2=0.0, epochs=200).fit(np.r_[X, [[2.5]]], np.r_[y, 0])
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_columns_that_depend_on_each_other_are_no_matter_without_a_penalty(standardize):
+    """The library's notice of a singular Hessian, which it answers by another solver, is not handed on."""
+    X, y = overlapping()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = LogisticRegression(l2=0.0, standardize=standardize, tol=1e-10).fit(np.c_[X, np.ones(len(X))], y)
+        plain = LogisticRegression(l2=0.0, standardize=standardize, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(fitted.predict_proba(np.c_[X, np.ones(len(X))]), plain.predict_proba(X), atol=1e-3)
+
+
 def test_large_offsets_do_not_matter():
     X, y = overlapping()
     plain = LogisticRegression(tol=1e-10).fit(X, y).predict_proba(X)

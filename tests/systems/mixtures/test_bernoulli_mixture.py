@@ -1,6 +1,7 @@
 """The Bernoulli mixture and EM: two coins in numbers, monotone climbs, enumeration on three bits."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -181,3 +182,15 @@ def test_rows_of_no_weight_are_not_among_the_distinct_ones():
     with pytest.warns(UserWarning, match="3 components, 2 distinct rows"):
         BernoulliMixture(n_components=3, random_state=0).fit(X, sample_weight=[1.0, 1.0, 0.0])
     BernoulliMixture(n_components=3, random_state=0).fit(X)  # warns of nothing
+
+
+def test_without_smoothing_a_probability_that_should_be_0_is_told_of():
+    """B2-17: the floor is 1e-12, and said; with smoothing, or where both values were seen, nothing is said."""
+    X = np.tile([1.0, 0, 1, 0, 1], (3, 1))
+    with pytest.warns(UserWarning, match="5 columns.*probability is set to 1e-12.*set smoothing above 0"):
+        model = BernoulliMixture(n_components=1, smoothing=0.0, random_state=0).fit(X)
+    np.testing.assert_allclose(model.log_prob([[1.0, 0, 1, 0, 0], X[0]]), [np.log(1e-12), 0], atol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BernoulliMixture(n_components=1, random_state=0).fit(X)
+        BernoulliMixture(n_components=1, smoothing=0.0, random_state=0).fit(np.r_[X, 1 - X])

@@ -319,3 +319,35 @@ def test_an_empty_chunk_changes_nothing():
     assert system.partial_fit([]).partial_fit("").score(["a b"]) == before
     with pytest.raises(UserError):
         NGram(n=2).partial_fit([])
+
+
+def test_a_context_that_nothing_follows_is_named():
+    """HB-32: without smoothing, by next_distribution, next_tokens and generate; a fit without any n-gram says so."""
+    lines = ["i am here", "i am there", "you are here"]
+    model = NGram(n=2, smoothing="none").fit(lines)
+    for ask in (model.next_distribution, model.next_tokens, lambda c: model.generate(c, 2, random_state=0)):
+        with pytest.raises(UserError, match="nothing has any probability after 'i zzz'"):
+            ask("i zzz")
+    assert model.next_distribution("i").sum() == pytest.approx(1)
+    for smoothing in ("none", "additive"):
+        options = {"smoothing__alpha": 0.0} if smoothing == "additive" else {}
+        empty = NGram(n=4, smoothing=smoothing, start="lower_order").set_params(**options)
+        with pytest.warns(UserWarning, match="no sentence has 4 tokens"):
+            empty.fit(lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NGram(n=4, smoothing="none").fit(lines)
+
+
+@pytest.mark.filterwarnings("ignore:.*are unknown to the fit")
+def test_a_perplexity_beyond_float64_is_infinite_with_a_reason():
+    """HB-34: exp(726); exp(709.5) is a number still."""
+    model = NGram(n=1, smoothing="additive").set_params(smoothing__alpha=1e-320).fit(["a b", "a c"])
+    with pytest.warns(UserWarning, match="no float64 holds the perplexity"):
+        assert model.perplexity(["z " * 60]) == np.inf
+    score = model.evaluate(["z " * 60])["perplexity"]
+    assert score.value == np.inf
+    assert "exp(726.5" in score.note
+    from gnomon.evaluation.perplexity import perplexity
+
+    assert perplexity([-709.5]) == pytest.approx(np.exp(709.5), rel=1e-12)

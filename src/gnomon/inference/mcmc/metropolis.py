@@ -123,6 +123,9 @@ class MetropolisHastings:
         """All chains moved once; see `Kernel`."""
         x, log_p = state["x"], state["log_p"]
         new, log_ratio = self.proposal(x, noise)
+        if np.shape(log_ratio) not in ((), np.shape(log_p)):
+            what = f"the log ratio must have shape {tuple(np.shape(log_p))}, got {tuple(np.shape(log_ratio))}"
+            raise UserValueError(what, "proposal", "give one number per chain")
         log_new = as_density(state.target).log_prob(new)
         moved, chance = accept(log_new - log_p + log_ratio, noise.child("accept"))
         info = {"accepted": moved, "accept_prob": chance, "proposed": new}

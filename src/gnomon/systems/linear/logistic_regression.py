@@ -6,6 +6,7 @@ import warnings
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import LogisticRegression as Estimator
 
 from gnomon.contracts import Array
@@ -51,7 +52,9 @@ class LogisticRegressionModel(LibraryModel):
         self.estimator.set_params(C=1 / (self.l2 * total) if self.l2 else np.inf)
         # a shift changes the intercept alone, on which there is no penalty: sparse rows go without
         rows = SparseRows(X.multiply(1 / scale)) if is_sparse(X) else (X - shift) / scale
-        super().fit(rows, y, weight, seed)
+        with warnings.catch_warnings():  # of columns that depend on each other it takes another solver
+            warnings.simplefilter("ignore", LinAlgWarning)
+            super().fit(rows, y, weight, seed)
         if not self.l2 and y is not None:
             self._warn_of_separation(rows[weight > 0], y[weight > 0])
         self.estimator.coef_ = self.estimator.coef_ / scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineClassifier
 from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.group import current as current_group
 
 __all__ = ["SoftmaxRegression", "SoftmaxRegressionModel"]
 
@@ -120,6 +121,25 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
         return Gradient(
             self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates), self.tol
         )
+
+    def _fit(self, examples: Any, run: Any = None, validation: Any = None, *, limit: int | None = None) -> Self:
+        super()._fit(examples, run, validation, limit=limit)
+        decays = getattr(self.recipe("optimizer"), "weight_decay", 0.0)
+        if not self.l2 and not decays and current_group().rank == 0:
+            self._warn_of_separation(examples)
+        return self
+
+    def _warn_of_separation(self, examples: Examples) -> None:
+        """Weights that get every row right can be doubled for ever: then there is no optimum, and these prove it."""
+        counted = examples.weight > 0
+        scores, codes = self._scores(examples.X[counted]), np.asarray(examples.y)[counted]
+        own = np.take_along_axis(scores, codes[:, None], axis=1)
+        if ((scores >= own).sum(axis=1) == 1).all():
+            warnings.warn(
+                "a plane separates the classes: without a penalty no weights are the best, they only stopped growing; "
+                "set l2 above 0",
+                UserWarning, stacklevel=4,
+            )  # fmt: skip
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, shape (n, n_classes); with two classes the second's minus the first's, shape (n,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -16,6 +17,7 @@ from gnomon.numeric.sparse import wide
 from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.training.em import EM
+from gnomon.training.group import current as current_group
 
 __all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
 
@@ -145,7 +147,12 @@ class BernoulliMixture(Mixture):
     takes_sparse: ClassVar[bool] = True
 
     smoothing: Annotated[
-        float, "[0, inf)", Doc("Pseudo-count of ones, and of zeros, in every component and column.")
+        float,
+        "[0, inf)",
+        Doc(
+            "Pseudo-count of ones, and of zeros, in every component and column; with 0 a probability still stays 1e-12 "
+            "from 0 and 1, of which a notice tells."
+        ),
     ] = 0.1
 
     def make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
@@ -157,6 +164,17 @@ class BernoulliMixture(Mixture):
         column = (weight @ wide(examples.X)) / weight.sum()
         u = noise.uniform(model.means.shape, like=model.means)
         model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
+
+    def finish(self, model: BernoulliMixtureModel) -> None:
+        held = (model.means <= SMALLEST_MEAN) | (model.means >= 1 - SMALLEST_MEAN)
+        if not held.any() or current_group().rank:
+            return
+        column = int(held.any(axis=0).argmax())
+        warnings.warn(
+            f"a component has one value only in {held.any(axis=0).sum()} columns (column {column}): the other's "
+            f"probability is set to {SMALLEST_MEAN:g}, where maximum likelihood has 0; set smoothing above 0",
+            UserWarning, stacklevel=4,
+        )  # fmt: skip
 
     def procedure(self, examples: Any) -> Procedure:
         return EM(self.max_iter, self.tol)

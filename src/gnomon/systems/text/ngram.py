@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -119,6 +120,17 @@ class NGram(DrawsNothing, LanguageModel):
         """Blocks of the text; every process smooths on the whole validation text."""
         held_out = None if validation is None else Batches(validation, Rows(shuffle=False))
         return replace(super().problem(model, examples, noise, group), validation=held_out)
+
+    def finish(self, model: NGramModel) -> None:
+        super().finish(model)
+        recipe = self.recipe("smoothing")
+        unsmoothed = isinstance(recipe, MLE) or (isinstance(recipe, Additive) and not np.any(recipe.alpha))
+        if unsmoothed and not model.counts.counts[self.n - 1].any():
+            warnings.warn(
+                f"no sentence has {self.n} tokens, so that without smoothing nothing has any probability; lower n, or "
+                "take a smoothing",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
