@@ -8,11 +8,12 @@ needs the standard library only: the command line writes ``config.json`` before 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.atomic import TEMPORARY, remove, unwritable, write_atomically
 from gnomon.runs.config import CHAINS, RunConfig
 from gnomon.runs.digests import DIGEST, digest_of_config
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["FORMAT", "RunFolder", "free_path", "write_atomically"]
 
@@ -172,6 +178,33 @@ class RunFolder:
         """Let config.json hold these facts alone."""
         self.config = config
         write_atomically(self.path / CONFIG, _sealed(self.config))
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Within the block no other process fits into the folder.
+
+        Raises
+        ------
+        UserValueError
+            One does already.
+        """
+        handle = None if fcntl is None else os.open(self.path, os.O_RDONLY)
+        try:
+            if handle is not None:
+                self._lock(handle)
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"another process is fitting into {self.path}"
+            raise UserValueError(what, "run", "wait for its end, or choose another folder") from None
+        except OSError:  # a file system without locks
+            return
 
     def discard(self) -> None:
         """Remove the folder: the data was refused, nothing is left behind."""

@@ -35,7 +35,7 @@ from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
-from gnomon.training.launch import launch
+from gnomon.training.launch import ProcessDied, launch
 
 __all__ = [
     "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "parts_of", "read_apart", "resume",
@@ -292,6 +292,8 @@ def carry_out(
         launch(_fit_apart, str(run.path), verbose, devices=devices)
     except Diverged:
         raise
+    except ProcessDied as error:
+        raise ProcessDied(error.what, error.where, f"go on with: gnomon resume {run.path}") from None
     except UserError:
         if new and not run.begun and joined.rank == 0:
             run.discard()

@@ -75,7 +75,8 @@ def run_procedure(
         After Ctrl-C, once the step under way is complete and the checkpoint written.
     """
     try:
-        return _Drive(procedure, problem, run, describe).go(limit, name)
+        with run.claimed() if run is not None and problem.group.rank == 0 else contextlib.nullcontext():
+            return _Drive(procedure, problem, run, describe).go(limit, name)
     except Diverged as error:
         if run is not None and problem.group.rank == 0:
             with contextlib.suppress(UserError):  # a full disk must not hide why the fit ended

@@ -8,13 +8,13 @@ import pickle
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gnomon.errors import UserError, UserValueError
 
-__all__ = ["launch"]
+__all__ = ["ProcessDied", "launch"]
 
 
 def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> Any:
@@ -35,6 +35,8 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
         Fewer than one process, or far more than there are processors.
     UserError
         As the first process that met one raised it; the others are stopped.
+    ProcessDied
+        One was killed, by the system for want of memory, say; the others are stopped.
     RuntimeError
         Any other error of a process, with its traceback.
     """
@@ -50,18 +52,46 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     mp: Any = processes
 
     with tempfile.TemporaryDirectory() as folder:
+        started = mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices, join=False)
         try:
-            _wait(mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices, join=False))
+            _wait(started)
         except mp.ProcessRaisedException as error:
-            raise _own(Path(folder)) or RuntimeError(
-                f"process {error.error_index} of {devices} failed:{error.msg}"
+            raise (
+                _own(Path(folder))
+                or _killed(started.processes)
+                or RuntimeError(f"process {error.error_index} of {devices} failed:{error.msg}")
             ) from None
         except mp.ProcessExitedException as error:
-            raise RuntimeError(f"process {error.error_index} of {devices} ended: {error}") from None
+            code = error.exit_code
+            raise (
+                _died(error.error_index, devices, code)
+                if code < 0
+                else RuntimeError(f"process {error.error_index} of {devices} ended: {error}")
+            ) from None
         if not (Path(folder) / "result").exists():
             raise KeyboardInterrupt  # the processes were interrupted, each in its own session
         # written by our own child a moment ago, in a folder only this user can enter
         return pickle.loads((Path(folder) / "result").read_bytes())
+
+
+class ProcessDied(UserError):
+    """One of several processes was killed."""
+
+    exit_code = 1
+
+
+def _died(rank: int, size: int, code: int) -> ProcessDied:
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return ProcessDied(f"process {rank} of {size} was killed ({name}), the others were stopped", f"process {rank}")
+
+
+def _killed(processes: Sequence[Any]) -> ProcessDied | None:
+    """Who was killed, where another one fails for it: its own end may be seen later."""
+    for rank, process in enumerate(processes):
+        process.join(1.0)
+        if process.exitcode is not None and process.exitcode < 0 and process.exitcode != -signal.SIGTERM:
+            return _died(rank, len(processes), process.exitcode)
+    return None
 
 
 def _wait(processes: Any) -> None:
