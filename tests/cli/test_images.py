@@ -133,3 +133,14 @@ def test_images_of_other_levels_are_brought_to_those_of_the_fit(
     assert data.X is not None
     Image.fromarray(np.rint(data.X[3].reshape(8, 8) * 255 / 16).astype(np.uint8)).save(tmp_path / "three.png")
     assert call(capsys, "predict", tmp_path / "run", tmp_path / "three.png")["predictions"] == [3]
+
+
+def test_comparisons_take_a_size_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The runs of a comparison read the folder in the same size."""
+    pics, out = write(tmp_path / "pics", sizes=(8, 6)), tmp_path / "all"
+    words = ["compare", "decision-tree", "gaussian-classifier:covariance=diag", pics, "--resize", "4x4", "--out", out]
+    call(capsys, *words)
+    runs = sorted(path.parent for path in out.rglob("config.json"))
+    assert len(runs) == 2
+    for one in runs:
+        assert call(capsys, "predict", one, pics / "10" / "1.png")["predictions"] == ["10"]

@@ -258,3 +258,14 @@ def test_info_lists_the_verbs_that_a_system_has(capsys: pytest.CaptureFixture[st
     assert not hooks & {
         verb for name in ("ppca", "linear-regression", "rnn-lm") for verb in call(capsys, "info", name)["verbs"]
     }
+
+
+def test_what_is_kept_is_read_as_the_fit_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Separator, marks and encoding of the run hold for the kept columns too; a range of columns is kept whole."""
+    lines = [f"Zoé;{i};{i},5;{i * i % 7},25;{'on' if i % 2 else 'off'}" for i in range(40)]
+    (tmp_path / "l.csv").write_bytes("\n".join(["name;id;u;v;kind", *lines]).encode("latin-1"))
+    words = ["fit", "decision-tree", str(tmp_path / "l.csv"), "--columns", "u,v", "--target", "kind", "--holdout", "0"]
+    form = ["--encoding", "latin-1", "--separator", ";", "--decimal", ","]
+    assert run([*words, *form, "--out", str(tmp_path / "run")]) == 0
+    found = call(capsys, "predict", tmp_path / "run", tmp_path / "l.csv", "--keep", "name:id")
+    assert found["kept"] == {"name": ["Zoé"] * 40, "id": list(range(40))}

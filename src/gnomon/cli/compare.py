@@ -8,7 +8,7 @@ import click
 
 from gnomon.catalog import tasks
 from gnomon.cli import output
-from gnomon.cli.fit import SPLIT, SPLIT_SEED, column_name, column_names
+from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names, image_size
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
@@ -43,6 +43,7 @@ __all__ = ["command"]
 @click.option(
     "--vary", multiple=True, metavar="KEY=A,B,...", help="Each system once with each of these values; may be repeated."
 )
+@click.option("--resize", metavar="HxW", help=RESIZE)
 @click.option("--metric", metavar="NAME", help="Score to rank by. [default: the task's]")
 @click.option("--out", metavar="FOLDER", help="Save the runs below this folder; those that are there are taken.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -57,6 +58,7 @@ def command(
     folds: int | None,
     seeds: int,
     vary: tuple[str, ...],
+    resize: str | None,
     metric: str | None,
     out: str | None,
     as_json: bool,
@@ -70,17 +72,18 @@ def command(
     *names, data = systems
     if not names:
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
-    form = taken(preparing)
+    form, size = taken(preparing), image_size(resize)
     parsed = [parse_system(name) for name in varied(names, vary)]
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
     from gnomon.training.context import context
 
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
+    given = file_of(data, form) if size is None else images(data, size)
     try:
         with context(verbose=True):
             boards = compare(
-                made, file_of(data, form), task=task, holdout=holdout, split=split, split_seed=split_seed, folds=folds,
+                made, given, task=task, holdout=holdout, split=split, split_seed=split_seed, folds=folds,
                 seeds=seeds, metric=metric, target=column_name(target), columns=column_names(columns),
                 prepare=preparation(preparing), out=out,
             )  # fmt: skip
@@ -118,6 +121,13 @@ def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
             )
         names = [f"{name}{',' if ':' in name else ':'}{key}={value}" for name in names for value in choices]
     return names
+
+
+def images(data: str, size: list[int]) -> Any:
+    """The images of a folder, brought to one size."""
+    from gnomon.data.loading import load
+
+    return load(data, resize=(size[0], size[1]))
 
 
 command.params[3:3] = [*form_options(), *prepare_options()]

@@ -9,6 +9,7 @@ import click
 from gnomon.cli import output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import ask
+from gnomon.cli.form import with_form
 from gnomon.errors import UserError, UserTypeError, UserValueError, counted
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
@@ -43,6 +44,8 @@ def command(
     for every model how much worse it predicts when one column is shuffled, on DATA or on the rows that the fit held
     out.
     """
+    import numpy as np
+
     from gnomon.evaluation.importance import permutation
     from gnomon.system.saving import load
     from gnomon.tasks.explain import Explanation, coefficients, groups, impurity
@@ -63,6 +66,9 @@ def command(
     judged, of = _judged(run, data, label, system, held)
     if judged is not None:
         X, y = judged
+        if np.ndim(X) != 2:
+            what = f"{system.name} predicts from {system.domain.noun}, which have no columns to shuffle"
+            raise UserTypeError(what, run, "a system that takes a table can be explained")
         found.permutation = permutation(
             system, X, y, columns=groups(system, columns), repeats=repeats, seed=seed, score=score
         )
@@ -152,3 +158,6 @@ def _permutation(found: Any, of: str) -> str:
 
 def _more(found: Any) -> str:
     return f"\n... and {len(found) - SHOWN} columns more (--json shows all)" if len(found) > SHOWN else ""
+
+
+with_form(command)

@@ -58,4 +58,4 @@ def listed(ids: tuple[str, ...], found: Any) -> Any:
 
     there = np.isfinite(found.scores)
     given = np.repeat(np.array(ids, object), there.sum(1))
-    return np.array([given, found.items[there], found.scores[there]], dtype=object).T
+    return np.array([given, found.items[there], output.readable(found.scores[there])], dtype=object).T

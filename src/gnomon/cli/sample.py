@@ -74,7 +74,7 @@ def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[An
     import numpy as np
 
     name = target if isinstance(target, str) else "label"
-    return np.column_stack([X.astype(object), y]), [*header(X, features), name]
+    return np.column_stack([output.readable(X).astype(object), y]), [*header(X, features), name]
 
 
 def header(found: Any, features: list[str] | None) -> list[str]:

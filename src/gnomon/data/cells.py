@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data import sources
-from gnomon.data.columns import place_of
+from gnomon.data.columns import place_of, spread
 from gnomon.data.form import form_of
 from gnomon.data.images import image_names
 from gnomon.data.loading import load, located
@@ -36,6 +36,7 @@ def cells(name_or_file: str | os.PathLike[str], columns: Sequence[str]) -> dict[
     ----------
     name_or_file : str or path
     columns : sequence of str
+        ``a:f`` are those from a to f.
 
     Raises
     ------
@@ -58,7 +59,8 @@ def cells(name_or_file: str | os.PathLike[str], columns: Sequence[str]) -> dict[
         what = "a text" if sources.kind(path) == ".txt" else "an array"
         raise NoColumn(f"{what} has no columns with names", path.name, "leave --keep out")
     table = open_table(path, form=form_of(name_or_file))
-    names = [table.columns[place_of(column, table.columns, table.name, "--keep")] for column in columns]
+    chosen = spread(columns, table.columns, table.name)
+    names = [table.columns[place_of(column, table.columns, table.name, "--keep")] for column in chosen]
     parts = [(part.frame.select(names), part.typed) for part in table.parts(names, names)]
     frame = pl.concat([part for part, _ in parts], how="vertical_relaxed")
     return {name: _plain(frame[name], typed=parts[0][1]) for name in names}

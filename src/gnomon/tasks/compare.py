@@ -143,6 +143,9 @@ def _data(
     if isinstance(data, Dataset) or is_data(data):
         whole = data if isinstance(data, Dataset) else dataset_of(data, y, target=target, columns=columns)
         whole = by_column(whole, split) if split is not None and "=" in split else whole
+        if "resize" in whole.source:  # images of a folder, which the runs can read again
+            path = str(whole.source["path"])
+            return whole, spec_of(path, whole, target=None, columns=None, holdout=0.0, prepare=prepare)
         return whole, DataSpec(ARRAYS, whole=whole.fingerprint)
     if y is not None:
         raise UserTypeError(f"y must be left out where the data is a name or file, got {type(y).__name__}", "y")
