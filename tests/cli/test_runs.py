@@ -119,7 +119,7 @@ def test_data_shows_what_a_file_holds(capsys: pytest.CaptureFixture[str], table:
         ("a,kind\n1,x\n2\n", ["--target", "kind"], "line 3"),
         ("a,kind\n1,x\n2,y\n", ["--target", "kid"], "kind"),
         ("a,kind\n1,x\n2,y\n", [], "target"),
-        ("a,kind\n" + "1,x\n2,y\n" * 20 + ",y\n3,x\n" * 20, ["--target", "kind", "--missing", "none"], "row"),
+        ("a,kind\n" + "1,x\n2,y\n" * 20 + ",y\n3,x\n" * 20, ["--target", "kind", "--missing", "none"], "line 42"),
     ],
 )
 def test_refused_data_leaves_no_run(
