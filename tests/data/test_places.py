@@ -33,6 +33,8 @@ def test_line_and_name_of_the_column_of_the_file(file, capsys, columns, holdout)
     assert "(miss.csv, line 4, column 'c')" in capsys.readouterr().err
     with pytest.raises(UserError, match=r"\(loc.csv, line 4, column 'c'\)"):
         fit(gnomon.BernoulliMixture(n_components=2), file, columns=["b", "c"], prepare=Preparation(encode="none"))
+    with pytest.raises(UserError, match=r"\(loc.csv, line 4, column 'c'\)"):
+        gnomon.compare(["bernoulli-mixture"], file, columns=["b", "c"], prepare=Preparation(encode="none"))
 
 
 def test_rows_of_a_part_and_other_errors(file):

@@ -237,6 +237,7 @@ class _Board:
         """Of each fold the fitted systems, with their first seeds."""
         for fold in self.room.folds:
             self.room.parts(system, fold)  # what cannot be split is no fault of the baseline
+        self.room.check(system)
         begun = time.perf_counter()
         with _blamed(goal):
             made = [self._baseline(system, fold) for fold in self.room.folds]
