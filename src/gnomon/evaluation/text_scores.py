@@ -60,7 +60,7 @@ def text_scores(
     )
     ratio = exp_or_inf(-mean.value) if math.isfinite(mean.value) else math.inf
     if math.isinf(ratio) and not note:
-        note = f"exp({-mean.value:.6g}) is beyond what a float64 holds"
+        told += f"; exp({-mean.value:.6g}) is beyond what a float64 holds"
     perplexity = Score(
         ratio, ratio * mean.stderr, unit="per token", data_space=data_space, name="perplexity",
         higher_is_better=False, n=mean.n, note=told,
