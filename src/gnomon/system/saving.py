@@ -44,9 +44,9 @@ def _unfitted(config: dict[str, Any], read: Callable[[Any], Any]) -> System:
         raise UserValueError(what, "config.json", "put back what gnomon wrote, or fit again")
     try:
         system: System = cls(**{key: _revived(read(value)) for key, value in config["parameters"].items()})
-    except UserError:
+    except UserValueError:
         raise
-    except DAMAGE as error:
+    except DAMAGE as error:  # a parameter that it has not, too
         raise UserValueError(
             f"{config['system']} cannot be made", f"config.json: {error}", "the run is foreign or damaged"
         ) from None
