@@ -31,7 +31,7 @@ PREDICATE = re.compile(
     r"\b(must|cannot|can|is|are|was|were|has|have|had|does|do|did|needs?|takes?|names?|gives?|comes?|lies?|exceeds?"
     r"|overflows?|differs?|exists?|fits?|agrees?|visits?|holds?|reaches|determines?|unknown|required|excludes?"
     r"|missing|allows?|converge|would|overlap|predicts|changes|learns|failed|not|occurs|looks|became|expected"
-    r"|unexpected)\b|^no "
+    r"|unexpected|grew|ended|models|keeps|kept)\b|^no "
 )
 """A message without any of these words states a value and not what is wrong with it; "no column 'x'" does say it."""
 

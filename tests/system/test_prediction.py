@@ -183,7 +183,7 @@ def test_the_commands_fit_predict_and_score_a_target_of_whole_numbers(tmp_path, 
 def test_text_as_a_target_is_refused_with_its_row_and_nothing_is_left(tmp_path, capsys):
     file, folder = counts(tmp_path / "t.csv", spoil="red"), tmp_path / "run"
     assert run(["fit", "linear-regression", str(file), "--target", "target", "--out", str(folder)]) == 2
-    assert "value 'red' in t.csv is text, not a number (row 4)" in capsys.readouterr().err
+    assert "value 'red' in t.csv is text, not a number (t.csv, line 6)" in capsys.readouterr().err
     assert not folder.exists()
 
 

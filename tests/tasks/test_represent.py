@@ -97,7 +97,7 @@ def test_missing_values_are_filled():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: compare([gnomon.BernoulliMixture()], "digits", task="represent"), "cannot represent"),
+        (lambda: compare([gnomon.BernoulliMixture()], "digits", task="represent"), "does not have the task represent"),
         (lambda: compare([gnomon.PPCA()], Dataset("bare", np.eye(9)), task="represent"), "no labels"),
         (lambda: Probe(np.zeros(3, int), np.zeros(3, int)), "labels must hold at least 2 classes, got 1"),
         (

@@ -108,8 +108,8 @@ def _judged(run: str, data: str | None, target: Any, system: Any, held: Any) -> 
         return (None, "") if held is None else (_examples(system, held), f"{counted(len(held), 'held-out row')}")
     from gnomon.data.names import BUILTIN
 
-    asked = ask(run, data, system, target=None if data in BUILTIN else target, answers=True)
-    return (asked.X, asked.y), f"{counted(len(asked.data), 'row')} of {asked.data.name}"
+    query = ask(run, data, system, target=None if data in BUILTIN else target, answers=True)
+    return (query.X, query.y), f"{counted(len(query.data), 'row')} of {query.data.name}"
 
 
 def _show(run: str, found: Any, of: str, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from gnomon.cli.write import beside, write_table
 from gnomon.errors import UserTypeError
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["KEEP", "Asked", "ask", "having", "kept", "lacks", "tell"]
+__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "tell"]
 
 KEEP = "Columns of DATA that stand before the answers, such as an id; of images there is: file."
 SOME = 6
@@ -20,7 +20,7 @@ SOME = 6
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """A fitted model and the rows that it is asked about.
 
     Parameters
@@ -47,7 +47,7 @@ class Asked:
 def ask(
     run: str, data: str, system: Any, *, columns: str | None = None, target: str | int | None = None,
     answers: bool = False,
-) -> Asked:  # fmt: skip
+) -> Query:  # fmt: skip
     """Rows of DATA as the system of a run takes them.
 
     Raises
@@ -60,7 +60,7 @@ def ask(
     recipe, goal = RunFolder.open(run).config.get("data", {}), task_of(system)
     chosen = other_data(recipe, data, goal, target=target, columns=column_names(columns))
     X, y = goal.examples(chosen, system, answers=answers)
-    return Asked(run, data, system, recipe, chosen, X, y)
+    return Query(run, data, system, recipe, chosen, X, y)
 
 
 def kept(data: str, text: str | None, n: int, recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def having(verb: str, tasks: tuple[str, ...]) -> list[str]:
 
 
 def tell(
-    asked: Asked, keep: str | None, found: Mapping[str, Any], out: str | None, as_json: bool, *,
+    query: Query, keep: str | None, found: Mapping[str, Any], out: str | None, as_json: bool, *,
     rows: Any = None, noun: str = "rows", facts: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Write what was found of each row, beside the columns that are kept: a file, JSON or CSV on standard output.
@@ -125,8 +125,8 @@ def tell(
     facts : mapping, optional
         What else the JSON says.
     """
-    n = len(next(iter(found.values()))) if found else len(asked.data)
-    first = kept(asked.name, keep, n, asked.recipe)
+    n = len(next(iter(found.values()))) if found else len(query.data)
+    first = kept(query.name, keep, n, query.recipe)
     columns = beside(first, found)
     if out is not None:
         write_table(out, columns, None if first else rows)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gnomon.cli import output
-from gnomon.cli.fitted import KEEP, Asked, ask, having, kept, lacks
+from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
 from gnomon.errors import UserTypeError, UserValueError
@@ -38,15 +38,15 @@ def command(
 
     system = load(run)
     _check(system, run, proba, std)
-    asked = ask(run, data, system, columns=columns)
-    found, spread = _answers(asked, proba, std)
+    query = ask(run, data, system, columns=columns)
+    found, spread = _answers(query, proba, std)
     header, rows = _header(system, found, proba), found
     answers = as_columns(found, header)
     if spread is not None:
         names = ["std"] if spread.ndim == 1 else [f"std_{j}" for j in range(1, spread.shape[1] + 1)]
         answers |= as_columns(spread, names)
         rows = None
-    first = kept(data, keep, len(found), asked.recipe)
+    first = kept(data, keep, len(found), query.recipe)
     table = beside(first, answers)
     if out is not None:
         write_table(out, table, None if first else rows)
@@ -91,14 +91,14 @@ def _has_std(system: Any) -> bool:
     return "return_std" in inspect.signature(system.predict).parameters
 
 
-def _answers(asked: Asked, proba: bool, std: bool) -> tuple[Any, Any]:
+def _answers(query: Query, proba: bool, std: bool) -> tuple[Any, Any]:
     """Predictions, and their standard deviations where these are asked for."""
     if proba:
-        return asked.system.predict_proba(asked.X), None
+        return query.system.predict_proba(query.X), None
     if std:
-        found, spread = asked.system.predict(asked.X, return_std=True)
+        found, spread = query.system.predict(query.X, return_std=True)
         return found, spread
-    return asked.system.predict(asked.X), None
+    return query.system.predict(query.X), None
 
 
 def _header(system: Any, found: Any, proba: bool) -> list[str]:

@@ -8,7 +8,7 @@ import click
 
 from gnomon.cli import output
 from gnomon.cli.fit import TARGET, column_name
-from gnomon.cli.fitted import KEEP, Asked, ask, lacks, tell
+from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, check_out
 from gnomon.errors import UserValueError, counted
@@ -55,8 +55,8 @@ def command(
         what = f"{system.name} has a density of rows, which needs no target"
         raise UserValueError(what, "--target", "leave it out")
     label = column_name(target) if target else RunFolder.open(run).config.get("data", {}).get("target")
-    asked = ask(run, data, system, columns=columns, target=label if given else None, answers=given)
-    found = row_scores(system, asked.X, asked.y)
+    query = ask(run, data, system, columns=columns, target=label if given else None, answers=given)
+    found = row_scores(system, query.X, query.y)
     if found is None:
         raise lacks(system, "anomaly_score", "give rows a density", run)
     name = found.quantity.replace(" ", "_")
@@ -64,7 +64,7 @@ def command(
     facts: dict[str, Any] = {"kind": found.kind, "unit": "nats", "data_space": found.data_space, "note": found.note}
     lines = [found.line]
     if rate is not None:
-        limit, of = _limit(asked, rate, ordinary)
+        limit, of = _limit(query, rate, ordinary)
         table["outlier"] = found.values < limit
         n = int(table["outlier"].sum())
         facts |= {"rate": rate, "threshold": limit, "threshold_from": of, "outliers": n}
@@ -73,16 +73,16 @@ def command(
             lines.append("notice: the fit has seen these rows, so that ordinary ones are flagged more often")
     for line in lines:
         output.note(line)
-    tell(asked, keep, table, out, as_json, rows=found.values if rate is None else None, noun="scores", facts=facts)
+    tell(query, keep, table, out, as_json, rows=found.values if rate is None else None, noun="scores", facts=facts)
 
 
-def _limit(asked: Asked, rate: float, ordinary: str | None) -> tuple[float, str]:
+def _limit(query: Query, rate: float, ordinary: str | None) -> tuple[float, str]:
     """The log density below which a row is an outlier, and the rows that say so."""
     import numpy as np
 
     from gnomon.evaluation.anomaly import threshold
 
-    values, of = _ordinary(asked, rate, ordinary)
+    values, of = _ordinary(query, rate, ordinary)
     if np.isnan(values).any():
         raise UserValueError("scores of ordinary rows must be numbers, got NaN", "--rate", "name others by --ordinary")
     least = int(np.ceil(1 / rate - 1e-9)) - 1
@@ -92,12 +92,12 @@ def _limit(asked: Asked, rate: float, ordinary: str | None) -> tuple[float, str]
     return -threshold(-values, rate), f"{counted(len(values), 'row')} of {of}"
 
 
-def _ordinary(asked: Asked, rate: float, ordinary: str | None) -> tuple[Any, str]:
+def _ordinary(query: Query, rate: float, ordinary: str | None) -> tuple[Any, str]:
     """Scores of ordinary rows: named ones, those that were held out, or, where these are too few, all of the fit's."""
     from gnomon.tasks.fitting import parts, task_of
     from gnomon.tasks.row_scores import is_conditional, row_scores
 
-    system = asked.system
+    system = query.system
 
     def scored(X: Any, y: Any) -> Any:
         found = row_scores(system, X, y)
@@ -106,11 +106,11 @@ def _ordinary(asked: Asked, rate: float, ordinary: str | None) -> tuple[Any, str
 
     if ordinary is not None:
         given = is_conditional(system)
-        rows = ask(asked.run, ordinary, system, target=asked.recipe.get("target") if given else None, answers=given)
+        rows = ask(query.run, ordinary, system, target=query.recipe.get("target") if given else None, answers=given)
         return scored(rows.X, rows.y), ordinary
-    if asked.recipe.get("source") != NAMED:
+    if query.recipe.get("source") != NAMED:
         raise UserValueError("the run keeps no rows of its own", "--rate", "name ordinary rows: --ordinary DATA")
-    train, held = parts(DataSpec.from_json(asked.recipe), system)
+    train, held = parts(DataSpec.from_json(query.recipe), system)
     if held is not None and len(held) + 1 >= 1 / rate - 1e-9:
         return scored(*task_of(system).examples(held, system)), "the held-out part"
     return scored(*task_of(system).examples(train, system)), SEEN

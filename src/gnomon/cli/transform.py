@@ -32,10 +32,10 @@ def command(run: str, data: str, columns: str | None, keep: str | None, out: str
     system = load(run)
     if not hasattr(system, "transform"):
         raise lacks(system, "transform", "transform rows", run)
-    asked = ask(run, data, system, columns=columns)
-    codes = system.transform(asked.X)
+    query = ask(run, data, system, columns=columns)
+    codes = system.transform(query.X)
     flat = codes.reshape(len(codes), -1)
-    tell(asked, keep, as_columns(flat, _names(system, flat.shape[1])), out, as_json, rows=codes, noun="codes")
+    tell(query, keep, as_columns(flat, _names(system, flat.shape[1])), out, as_json, rows=codes, noun="codes")
 
 
 def _names(system: Any, width: int) -> list[str]:

@@ -110,10 +110,10 @@ def kind_of_series(cells: pl.Series, *, typed: bool = False) -> str:
         return NUMBER if not typed else TEXT
     if not typed:
         values = seen.cast(pl.Float64, strict=False)
-        odd = seen.filter(values.is_null())
-        share = 1 - len(odd) / len(seen)
-        if share >= MOSTLY or (share >= 0.5 and odd.n_unique() == 1):
-            return TEXT if odd.is_empty() and _are_names(seen, values) else NUMBER
+        failing = seen.filter(values.is_null())
+        share = 1 - len(failing) / len(seen)
+        if share >= MOSTLY or (share >= 0.5 and failing.n_unique() == 1):
+            return TEXT if failing.is_empty() and _are_names(seen, values) else NUMBER
         if seen.str.to_lowercase().is_in(list(_TRUTHS)).all():
             return TRUTH
     written = _format(seen)

@@ -102,11 +102,11 @@ class _Learner:
         if column in (*recipe.drop, *recipe.id):
             return self._leave(column, "as asked" if column in recipe.drop else "an id, as asked")
         if column in recipe.categorical:
-            return self._category(column, texts_of(pl.Series(column, cells)), asked=True)
+            return self._category(column, texts_of(pl.Series(column, cells)), named=True)
         chosen = (self.data.source.get("columns") or ()) if isinstance(self.data, Dataset) else ()
-        asked = column in (*recipe.numeric, *chosen)
+        named = column in (*recipe.numeric, *chosen)
         if not isinstance(cells, pl.Series):
-            return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, asked=asked)
+            return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, named=named)
         kind = LENIENT if column in recipe.numeric else kind_of_series(cells, typed=True)
         if self.strict and kind not in (NUMBER, LENIENT, TRUTH):
             what = f"the column holds {'dates' if kind.startswith(DATE) else 'text'}, not numbers"
@@ -118,11 +118,11 @@ class _Learner:
         if kind.startswith(DATE):
             known = self.data.source.get("dates", {}) if isinstance(self.data, Dataset) else {}
             return self._date(column, typed, known.get(column, "") or kind.partition(":")[2])
-        return self._number(column, typed.cast(pl.Float64).to_numpy(), kind, asked=asked)
+        return self._number(column, typed.cast(pl.Float64).to_numpy(), kind, named=named)
 
     # --- numbers ------------------------------------------------------------------------------------------------
 
-    def _number(self, column: str, values: NDArray[Any], kind: str, *, asked: bool) -> NumberStep | None:
+    def _number(self, column: str, values: NDArray[Any], kind: str, *, named: bool) -> NumberStep | None:
         missing = np.isnan(values)
         seen = values[~missing] if missing.any() else values
         if self.strict:
@@ -132,7 +132,7 @@ class _Learner:
         low, high = float(seen.min()), float(seen.max())
         inside = low >= 0 and high <= 1 and (self.within != "binary" or bool(np.isin(seen, (0, 1)).all()))
         bounded = self.within != "real"
-        if not asked and not (bounded and inside):
+        if not named and not (bounded and inside):
             if low == high and not missing.any() and len(seen) > 1:
                 return self._leave(column, f"the same in every training row ({low:.6g})")
             if not missing.any() and self._names_rows(column, seen):
@@ -176,15 +176,15 @@ class _Learner:
 
     # --- categories ---------------------------------------------------------------------------------------------
 
-    def _category(self, column: str, cells: pl.Series, *, asked: bool = False) -> CategoryStep | None:
+    def _category(self, column: str, cells: pl.Series, *, named: bool = False) -> CategoryStep | None:
         counts = cells.drop_nulls().value_counts().sort(cells.name) if cells.len() else None
         if counts is None or counts.is_empty():
             return self._leave(column, "empty in the training rows")
         levels, rows = counts.get_column(cells.name).to_list(), counts.get_column("count").to_numpy()
         observed, missing = int(rows.sum()), cells.null_count() > 0
-        least = 2 if asked else max(2, int(np.ceil(self.recipe.rare * cells.len())))
+        least = 2 if named else max(2, int(np.ceil(self.recipe.rare * cells.len())))
         kept = rows >= least
-        if not asked:
+        if not named:
             why = self._no_category(column, levels, rows, kept, observed, missing)
             if why:
                 return self._leave(column, why)
@@ -223,8 +223,8 @@ class _Learner:
         if self.keep_missing or self.recipe.missing == "none":
             return self._within(DateStep(column, varying, first, written=written))
         values = tuple(self._typical(parts[part], DATE) for part in varying)
-        said = self.indicators and cells.null_count() > 0
-        return self._within(DateStep(column, varying, first, values, said, written))
+        indicated = self.indicators and cells.null_count() > 0
+        return self._within(DateStep(column, varying, first, values, indicated, written))
 
     def _within(self, step: DateStep) -> DateStep | None:
         """A date has no place among numbers in [0, 1] or zeros and ones."""

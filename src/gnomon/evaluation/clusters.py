@@ -62,12 +62,12 @@ def silhouettes(X: Any, labels: Any, rows: Any = None) -> Floats:
     if len(names) < 2:
         raise UserValueError("labels must name at least 2 clusters, got 1", "labels")
     X = X - X.mean(axis=0)  # distances keep their digits far from the origin
-    asked = np.arange(len(X)) if rows is None else np.asarray(rows)
+    chosen = np.arange(len(X)) if rows is None else np.asarray(rows)
     sizes, member = np.bincount(codes), np.eye(len(names))[codes]
-    found = np.zeros(len(asked))
+    found = np.zeros(len(chosen))
     step = max(1, BLOCK // len(X))
-    for begin in range(0, len(asked), step):
-        some = asked[begin : begin + step]
+    for begin in range(0, len(chosen), step):
+        some = chosen[begin : begin + step]
         distances = euclidean_distances(X[some], X)
         distances[np.arange(len(some)), some] = 0.0  # rounding aside
         found[begin : begin + step] = _of_block(np.matmul(distances, member), codes[some], sizes)

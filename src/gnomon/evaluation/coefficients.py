@@ -58,15 +58,15 @@ class Coefficients:
     @property
     def p_value(self) -> Floats:
         """Probability of so large a statistic, of either sign, were the coefficient 0."""
-        law = stats.norm if math.isinf(self.df) else stats.t(self.df)
-        return np.asarray(2 * law.sf(np.abs(self.statistic)))
+        distribution = stats.norm if math.isinf(self.df) else stats.t(self.df)
+        return np.asarray(2 * distribution.sf(np.abs(self.statistic)))
 
     def interval(self, level: float = 0.95) -> Floats:
         """Lower and upper ends by coefficient, shape (d + 1, 2)."""
         if not 0 < level < 1:
             raise UserValueError.must("level", "be in (0, 1)", level)
-        law = stats.norm if math.isinf(self.df) else stats.t(self.df)
-        half = float(law.ppf((1 + level) / 2)) * self.stderr
+        distribution = stats.norm if math.isinf(self.df) else stats.t(self.df)
+        half = float(distribution.ppf((1 + level) / 2)) * self.stderr
         return np.stack([self.value - half, self.value + half], 1)
 
     def table(self) -> dict[str, NDArray[Any]]:

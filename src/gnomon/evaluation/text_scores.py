@@ -48,22 +48,22 @@ def text_scores(
     >>> round(found["perplexity"].value, 4), found["bits_per_byte"].value
     (2.5198, 2.0)
     """
-    told = f"{unknown} of {int(tokens.sum()) if of is None else of} tokens unknown"
-    told = f"{told}; {note}" if note else told
+    count = f"{unknown} of {int(tokens.sum()) if of is None else of} tokens unknown"
+    count = f"{count}; {note}" if note else count
     mean = _per(
         log_prob,
         tokens,
         name="log_likelihood",
         unit="nats per token",
         data_space=data_space,
-        note=told if unknown else note,
+        note=count if unknown else note,
     )
     ratio = exp_or_inf(-mean.value) if math.isfinite(mean.value) else math.inf
     if math.isinf(ratio) and not note:
-        told += f"; exp({-mean.value:.6g}) is beyond what a float64 holds"
+        count += f"; exp({-mean.value:.6g}) is beyond what a float64 holds"
     perplexity = Score(
         ratio, ratio * mean.stderr, unit="per token", data_space=data_space, name="perplexity",
-        higher_is_better=False, n=mean.n, note=told,
+        higher_is_better=False, n=mean.n, note=count,
     )  # fmt: skip
     if unknown and not note:
         note = f"the spelling of {unknown} unknown tokens is not counted"

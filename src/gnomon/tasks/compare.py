@@ -253,13 +253,13 @@ class _Board:
         train = self.room.parts(system, fold)[0]
         return self.goal.baseline(system, train.X, train.y)
 
-    def _metric(self, asked: str | None, scores: dict[str, Score]) -> str:
+    def _metric(self, name: str | None, scores: dict[str, Score]) -> str:
         """The score that the board is ranked by."""
-        if asked is None or asked in scores:
-            return asked or self.goal.primary
-        close = nearest(asked, list(scores))
+        if name is None or name in scores:
+            return name or self.goal.primary
+        close = nearest(name, list(scores))
         remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(scores)}"
-        raise UserValueError(f"unknown metric {asked!r} of the task {self.goal.name}", "metric", remedy)
+        raise UserValueError(f"unknown metric {name!r} of the task {self.goal.name}", "metric", remedy)
 
     def _held_out(self, system: System) -> str:
         """How rows are held out, in words."""

@@ -217,9 +217,9 @@ def fit(
     return _fit_into(made, X, y, folder, found)
 
 
-def tell(found: Prepared, told: list[str] | None = None, title: str = "columns:") -> None:
+def tell(found: Prepared, known_lines: list[str] | None = None, title: str = "columns:") -> None:
     """What was done to which column, on standard error, without what was told before."""
-    known = [] if told is None else told
+    known = [] if known_lines is None else known_lines
     lines = [line for line in found.lines() if line not in known]
     known += lines
     if lines:

@@ -17,11 +17,11 @@ from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole
 from gnomon.training.context import current as current_context
 
-__all__ = ["Part", "Room"]
+__all__ = ["Half", "Room"]
 
 
 @dataclass
-class Part:
+class Half:
     """Rows in the form that systems of one view take, with what scores compare with."""
 
     data: Dataset
@@ -46,7 +46,7 @@ class Room:
         """What was said of the columns."""
         self._prepared: dict[tuple[Any, ...], Prepared | None] = {}
         self._halves: dict[tuple[str, int], tuple[Dataset, Dataset]] = {}
-        self._parts: dict[tuple[Any, ...], tuple[Part, Part]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Half, Half]] = {}
         self._checked: set[tuple[str, str]] = set()
 
     @property
@@ -72,14 +72,14 @@ class Room:
         """How rows are held out."""
         return self.spec.how or goal.usual_split(goal.adopt(self.whole))
 
-    def parts(self, system: System, fold: int) -> tuple[Part, Part]:
+    def parts(self, system: System, fold: int) -> tuple[Half, Half]:
         """Training and held-out rows for a system."""
         first, found = task_of(system), self.preparation(system, fold)
         key = (first.name, fold, first.view(system.outcomes), *_needs(system))
         if key not in self._parts:
             halves = self.halves(first, fold)
             ready = halves if found is None else tuple(found.apply(half) for half in halves)
-            train, test = (Part(half, *first.examples(half, system)) for half in ready)
+            train, test = (Half(half, *first.examples(half, system)) for half in ready)
             self._parts[key] = train, test
         return self._parts[key]
 

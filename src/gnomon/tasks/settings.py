@@ -40,10 +40,10 @@ def settings_of(system: System) -> str:
     >>> settings_of(gnomon.RBM(n_hidden=16, random_state=3)), settings_of(gnomon.RBM())
     ('n_hidden=16', '')
     """
-    return ",".join(_told(system, ""))
+    return ",".join(_changed(system, ""))
 
 
-def _told(owner: Any, prefix: str) -> list[str]:
+def _changed(owner: Any, prefix: str) -> list[str]:
     defaults = {name: one.default for name, one in inspect.signature(type(owner)).parameters.items()}
     slots = getattr(owner, "slots", {})
     lines: list[str] = []
@@ -65,7 +65,7 @@ def _slot(address: str, value: Any, default: Any) -> list[str]:
     if isinstance(default, Recipe) and _same(value, default):
         return []
     other = not isinstance(default, Recipe) or type(value) is not type(default)
-    return ([f"{address}={value.short}"] if other else []) + _told(value, f"{address}.")
+    return ([f"{address}={value.short}"] if other else []) + _changed(value, f"{address}.")
 
 
 def _recipe(value: Any, base: Any, name: str) -> Any:

@@ -146,10 +146,10 @@ class _Drive:
 
     def _goes_on(self, state: Any) -> bool:
         """Whether a fit that had ended has something of a larger budget left."""
-        asked = getattr(self.procedure, "goes_on", None)
-        if asked is None:
+        goes_on = getattr(self.procedure, "goes_on", None)
+        if goes_on is None:
             raise UserValueError("this fit has no budget that can be enlarged", "resume", "fit again")
-        further: bool = asked(state)
+        further: bool = goes_on(state)
         return further
 
     def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
