@@ -377,9 +377,7 @@ def test_grey_levels_by_name_through_the_command_line(tmp_path, capsys):
 
 
 def test_it_stands_on_one_leaderboard_with_classifiers_of_tables():
-    (board,) = gnomon.compare(
-        [LeNet(**TINY), "softmax-regression", LeNet(**{**TINY, "channels": (4, 6)})], "digits", split="random"
-    )
+    (board,) = gnomon.compare([LeNet(**TINY), "softmax-regression", LeNet(**{**TINY, "channels": (4, 6)})], "digits")
     assert sorted(line.name for line in board.lines) == ["class shares", "lenet", "lenet", "softmax-regression"]
     train, test = gnomon.data.split(gnomon.data.load("digits"), test=0.2, seed=0)
     alone = LeNet(**TINY).fit(train.view("images"), train.view("labels"))
