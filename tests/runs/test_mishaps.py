@@ -42,11 +42,10 @@ def test_two_fits_into_one_folder(tmp_path: Path) -> None:
         pass
 
 
-def begun(words: list[str], run: Path, **options: Any) -> subprocess.Popen[str]:
+def begun(words: list[str], run: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [*COMMAND, "fit", *words, "--out", str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        **options,
-    )  # fmt: skip
+        [*COMMAND, "fit", *words, "--out", str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     while not (run / "metrics.jsonl").exists() and process.poll() is None:
         time.sleep(0.02)
     return process
@@ -62,23 +61,26 @@ def assert_it_goes_on(run: Path, epochs: str, tmp_path: Path, *more: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_ended_by_the_system(number: signal.Signals, tmp_path: Path) -> None:
-    process = begun([*LONG, "60"], tmp_path / "r")
+    process = begun([*LONG, "400"], tmp_path / "r")
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == -number
-    assert_it_goes_on(tmp_path / "r", "60", tmp_path)
+    assert_it_goes_on(tmp_path / "r", "400", tmp_path)
 
 
 @pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     """No file may grow beyond 2,000 bytes: the checkpoint does not fit."""
-    import resource
-
-    def full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
-
-    process = begun([*LONG, "5"], tmp_path / "r", preexec_fn=full, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-    _, err = process.communicate(timeout=120)
+    small = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000)); "
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    words = [*COMMAND[1:], "fit", *LONG, "5", "--out", str(tmp_path / "r")]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.run(
+        [sys.executable, "-c", small, *words], capture_output=True, text=True, timeout=120, env=environment
+    )
+    err = process.stderr
     lines = [line for line in err.splitlines() if line.startswith("gnomon: error: ")]
     assert process.returncode == 2 and len(lines) == 1 and "cannot write" in lines[0], err
     assert "Traceback" not in err

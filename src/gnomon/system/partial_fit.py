@@ -81,6 +81,7 @@ class _Online(System):
         problem: Problem = self.problem(self.model_, examples, noise, current_group())
         procedure: Any = self.procedure(examples)
         procedure.budget = Budget(epochs=1)
+        procedure.compares = False
         state = procedure.start(problem)
         recipe = self.recipe("optimizer")
         if self._stream is not None and self._stream[0] is self.model_ and self._stream[2] == recipe:

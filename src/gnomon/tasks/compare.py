@@ -235,9 +235,9 @@ class _Board:
         self.systems: list[System] = []
         self.fitted: list[list[System]] = [[] for _ in self.room.folds]
         """Of each fold the fitted systems, with their first seeds."""
+        self.room.check(system)
         for fold in self.room.folds:
             self.room.parts(system, fold)  # what cannot be split is no fault of the baseline
-        self.room.check(system)
         begun = time.perf_counter()
         with _blamed(goal):
             made = [self._baseline(system, fold) for fold in self.room.folds]

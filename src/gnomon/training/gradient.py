@@ -161,6 +161,8 @@ class Gradient:
     """
 
     iterates: ClassVar[bool] = True
+    compares: bool = True
+    """Whether the last loss is compared with the first: not where rows come chunk by chunk."""
 
     def __init__(
         self,
@@ -332,9 +334,10 @@ class Gradient:
         if spent or state.settled:
             for name, value in means.items():
                 refuse_ruin(name, value, state.problem.objective.largest, state.update)
-            end = state.watch.best if state.watch else means[state.watched]
-            tell = state.watch is None and state.problem.group.rank == 0
-            compare_losses(state.watched, state.first, end, state.update, tell=tell)
+            if self.compares:
+                end = state.watch.best if state.watch else means[state.watched]
+                tell = state.watch is None and state.problem.group.rank == 0
+                compare_losses(state.watched, state.first, end, state.update, tell=tell)
         return Info(done=spent or state.settled, record=record, monitored=norm)
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:

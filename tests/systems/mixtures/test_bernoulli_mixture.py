@@ -41,6 +41,7 @@ def test_two_coins_in_numbers():
 
 
 @pytest.mark.spec("BAY-48", "BAY-50")
+@pytest.mark.filterwarnings("ignore:a component has one value only")
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_objective_never_falls_and_ends_stationary(smoothing, seed):
