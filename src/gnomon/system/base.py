@@ -12,24 +12,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Group, Procedure
 from gnomon.data.batches import Batches
-from gnomon.data.dataset import Dataset, fingerprint
-from gnomon.data.examples import Dense, Examples
-from gnomon.data.frames import needs_preparation
+from gnomon.data.dataset import fingerprint
+from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Rows
-from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
-from gnomon.distributions.arrays import column_names, row_weights, with_names
+from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
 from gnomon.recipes.synonyms import advice
@@ -38,6 +35,7 @@ from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
 from gnomon.system.fields import Seeded
 from gnomon.system.memory import within_memory
+from gnomon.system.rows import TakesRows
 from gnomon.system.verbs import verb
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
@@ -53,7 +51,7 @@ VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
 
 
-class System(Seeded, BaseEstimator):
+class System(TakesRows, Seeded, BaseEstimator):
     """Base of every system. A subclass names its model class, domain and slots, and says how to build each part.
 
     Verbs follow from the contracts of the model: ``log_prob`` where it is normalized, ``energy`` where it has one,
@@ -68,8 +66,6 @@ class System(Seeded, BaseEstimator):
     primary: ClassVar[str] = "log_likelihood"
     numpy_products: ClassVar[bool] = False
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
-    takes_sparse: ClassVar[bool] = False
-    """Whether a sparse table of SciPy's is computed with as it is."""
     labeled: ClassVar[bool] = False
     """Whether it learns from rows with labels."""
     scale_dependent: ClassVar[bool] = False
@@ -212,21 +208,6 @@ class System(Seeded, BaseEstimator):
             with within_memory(self.get_params()):
                 return self._fit(examples, self._open(run, examples, judges), judges)
 
-    def _keep_preparation(self, X: Any, preparation: Prepared | None) -> Any:
-        """X as numbers; what makes numbers of raw columns is kept."""
-        self.__dict__.pop("preparation_", None)
-        if preparation is None and self.domain.is_table and needs_preparation(X):
-            preparation = Preparation().fit(X, keep_missing=self.domain.allow_missing, indicators=self._predicts())
-        if preparation is None:
-            return X
-        self.preparation_ = preparation
-        return preparation.given(X)
-
-    def _predicts(self) -> bool:
-        """Whether it learns to predict a label or a number, and does not model the columns themselves."""
-        tags = self.__sklearn_tags__()
-        return bool(tags.target_tags.required)
-
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """A fit that fails leaves the system as it was, an earlier fit included."""
@@ -331,58 +312,12 @@ class System(Seeded, BaseEstimator):
             run.update(data={**run.config["data"], "fingerprint": mark, **self._preparation_facts()})
         return run
 
-    def _preparation_facts(self) -> dict[str, Any]:
-        """What makes numbers of raw columns, as a run keeps it."""
-        preparation: Prepared | None = getattr(self, "preparation_", None)
-        return {} if preparation is None else {"preparation": preparation.to_json()}
-
     # --- data ---------------------------------------------------------------------------------------------------
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         rows = self._rows(X, reset=True)
         dtype = getattr(rows, "dtype", np.dtype(np.float32))
         return Examples({"X": rows}, row_weights(sample_weight, len(rows), dtype))
-
-    def known_domain(self) -> Any:
-        """The domain of what comes after the fit, with what the fit has settled: a size of images, a vocabulary."""
-        return self.domain
-
-    def _rows(self, X: Any, *, reset: bool = False) -> Any:
-        """What a user hands over, checked: the array of a dense field, any other field as it is."""
-        if not reset:
-            check_is_fitted(self)
-        domain = self.domain if reset else self.known_domain()
-        preparation: Prepared | None = getattr(self, "preparation_", None)
-        if preparation is not None and not reset:
-            X = preparation.given(X)
-        if isinstance(X, Dataset) and not domain.reads_datasets:
-            what = f"X is the data set {X.name}, not {domain.noun}"
-            raise UserTypeError(what, "X", f"give one of its views: X.view({domain.features!r})")
-        dtype = getattr(self, "dtype", None) or (None if reset else self.arguments_.get("dtype"))
-        sparse = self.takes_sparse and is_sparse(X)
-        field = domain.ingest_sparse(X, dtype=dtype) if sparse else domain.ingest(X, dtype=dtype)
-        columns = domain.columns(X, field)
-        if columns is not None:
-            self._check_columns(columns, reset)
-        if not isinstance(field, Dense):
-            return field
-        return field.values if preparation is None else preparation.scaled(field.values)
-
-    def _check_columns(self, X: Any, reset: bool) -> None:
-        """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""
-        if column_names(X) is not None:
-            X = with_names(X, None if reset else list(getattr(self, "feature_names_in_", ())))
-        try:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        except (TypeError, ValueError) as error:
-            names = getattr(X, "columns", None)
-            if isinstance(error, TypeError) and names is not None:
-                kinds = " and ".join(sorted({type(name).__name__ for name in names}))
-                what = f"names of columns must all be text or all be something else, got {kinds}"
-                raise UserTypeError(what, "X", "make them text: X.columns = X.columns.astype(str)") from None
-            kind = UserTypeError if isinstance(error, TypeError) else UserValueError
-            remedy = "" if reset else "give the columns of the fit"
-            raise kind(" ".join(str(error).split()).rstrip("."), "X", remedy) from None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -428,16 +363,6 @@ class System(Seeded, BaseEstimator):
         """Draw n rows from the model; two calls differ unless `random_state` is given, and the model stays as it is."""
         check_is_fitted(self)
         return self._in_units(self.model_.sample(how_many(n), Noise(seed_of(random_state), "sample")))
-
-    def _log_units(self, rows: Any) -> Any:
-        """What the log density of scaled rows is larger by than that of the rows in their own units."""
-        preparation: Prepared | None = getattr(self, "preparation_", None)
-        return 0.0 if preparation is None else preparation.log_units(rows)
-
-    def _in_units(self, rows: Any) -> Any:
-        """Rows of the model in the columns' own units."""
-        preparation: Prepared | None = getattr(self, "preparation_", None)
-        return rows if preparation is None else preparation.in_units(rows)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Scores with their kind and both errors, by name: the likelihood of the rows, as `density_score` finds it."""
@@ -498,8 +423,7 @@ class System(Seeded, BaseEstimator):
             model.to(current_context().device)
         for name, value in facts["attributes"].items():
             setattr(self, name, value)
-        if "preparation" in facts:
-            self.preparation_ = Prepared.from_json(facts["preparation"])
+        self._restore_preparation(facts)
         self.arguments_, self.seed_ = facts["arguments"], facts["seed"]
         self._set_fitted(model, FitResult(facts["steps"], facts["records"]))
         return self
