@@ -9,6 +9,7 @@ from sklearn import metrics
 from gnomon.errors import UserError
 from gnomon.evaluation.curves import auprc, average_precision, pr_area, pr_curve, threshold_for
 from gnomon.evaluation.ranking import Ranking
+from oracles.coverage import check_coverage
 from oracles.errors import stderr_by_differences
 
 Y, SCORE = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]
@@ -21,9 +22,9 @@ def columns(n=60, seed=0, ties=True, dtype=float):
     return y, (np.round(score * 2) / 2 if ties else score).astype(dtype), random.random(n) * (random.random(n) < 0.9)
 
 
-def trapezoid(y, score, weight):
+def trapezoid(y, score, sample_weight):
     """scikit-learn's points, joined by straight lines."""
-    precision, recall, _ = metrics.precision_recall_curve(y, score, sample_weight=weight)
+    precision, recall, _ = metrics.precision_recall_curve(y, score, sample_weight=sample_weight)
     return metrics.auc(recall, precision)
 
 
@@ -84,6 +85,35 @@ def test_areas_of_the_example():
     assert (step.name, straight.name) == ("average_precision", "auprc (trapezoid)")
     with pytest.raises(UserError, match="name"):
         step.against(straight)
+
+
+@pytest.mark.spec("PRA-053")
+def test_the_trapezoid_begins_at_recall_0_and_precision_1():
+    """Rows of both classes tie at the highest score, so that the first point is not at precision 1."""
+    y, score = [1, 0, 0], [0.9, 0.9, 0.1]
+    assert auprc(y, score, method="trapezoid").value == pytest.approx(0.75, abs=1e-15)
+    assert auprc(y, score).value == pytest.approx(0.5, abs=1e-15)
+    weight = np.array([1.0, 3.0, 2.0])  # the first point is at precision 1 / 4
+    for metric, value in ((trapezoid, 5 / 8), (metrics.average_precision_score, 1 / 4)):
+        ours = auprc(y, score, method="trapezoid" if metric is trapezoid else "step", sample_weight=weight)
+        assert ours.value == pytest.approx(value, abs=1e-15)
+        peer = stderr_by_differences(lambda w, of=metric: of(y, score, sample_weight=w), weight)
+        assert ours.stderr == pytest.approx(peer, rel=1e-6)
+
+
+@pytest.mark.spec("PRA-053")
+@pytest.mark.parametrize("method", ["step", "trapezoid"])
+def test_the_stated_error_covers_the_area_of_all_rows(method):
+    """800 samples of 300 rows of few levels: the truth is the area of the distribution they come from."""
+    random = np.random.default_rng(5)
+    levels, chance = np.arange(4.0), np.array([0.1, 0.25, 0.5, 0.8])  # of a positive row, at each score
+    truth = auprc([0, 1] * 4, np.repeat(levels, 2), method=method,
+                  sample_weight=np.stack([1 - chance, chance], 1).ravel()).value  # fmt: skip
+    found = []
+    for _ in range(800):
+        score = random.choice(levels, 300)
+        found.append(auprc(random.random(300) < chance[score.astype(int)], score, method=method))
+    check_coverage([area.value for area in found], [area.stderr for area in found], truth)
 
 
 @pytest.mark.spec("PRA-053")

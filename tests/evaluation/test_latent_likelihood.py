@@ -15,6 +15,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.numeric.noise import Noise, recording
+from oracles.coverage import check_coverage
 
 LIKE = np.empty(0)
 W = np.array([1.0, 2.0])
@@ -150,6 +151,7 @@ class Coin:
         return noise.bernoulli_logits(np.zeros(len(x))), np.full(len(x), math.log(0.5))
 
 
+@pytest.mark.spec("INF-10")
 def test_the_bias_is_that_of_the_enumeration():
     """log p(x) = 0; E log mean w over the binomial number of ones among 40 draws, to the order of 1 / K^2."""
     ones = np.arange(41)
@@ -157,6 +159,36 @@ def test_the_bias_is_that_of_the_enumeration():
     found = latent_log_prob(Coin(), Coin(), np.zeros((2000, 1)), 40, Noise(0, "iw"))
     assert -0.16 / 80 * 1.1 < gap < -0.16 / 80  # half the squared coefficient of variation by K, by hand
     assert found.bias.mean() == pytest.approx(gap, rel=0.05)
+    several = latent_log_prob(Coin(), Coin(), np.zeros((400, 1)), 40, Noise(1, "iw"), repeats=5)
+    assert several.bias.mean() == pytest.approx(gap, rel=0.05)  # a mean of five is as low as one
+
+
+def _bound(k):
+    """E log mean w of k draws, by the binomial number of ones."""
+    ones = np.arange(k + 1)
+    return stats.binom.pmf(ones, k, 0.5) @ np.log((0.6 * ones + 1.4 * (k - ones)) / k)
+
+
+@pytest.mark.spec("INF-10")
+@pytest.mark.parametrize(("k", "repeats", "slack"), [(400, 1, 0.0), (20, 60, 0.005)])
+def test_the_stated_error_covers_the_bound(k, repeats, slack):
+    """3000 rows, each with an estimate and an error of its own, from K weights or from the repeats (t of 59)."""
+    found = latent_log_prob(Coin(), Coin(), np.zeros((3000, 1)), k, Noise(2, "iw"), repeats=repeats)
+    check_coverage(found.value, found.stderr, _bound(k), slack)
+
+
+@pytest.mark.spec("INF-10")
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_the_error_of_a_score_is_that_of_its_weighted_mean(repeats):
+    """700 scores of 30 rows of unequal weight; their intervals hold the bound."""
+    weight = np.arange(30.0)
+    found = [
+        latent_score(Coin(), Coin(), np.zeros((30, 1)), 100, Noise(seed, "iw"), repeats=repeats, weight=weight)
+        for seed in range(700)
+    ]
+    check_coverage([score.value for score in found], [score.error for score in found], _bound(100))
+    told = [float(score.note.split("about ")[1].split()[0]) for score in found]
+    assert np.mean(told) == pytest.approx(-_bound(100), rel=0.05)
 
 
 @pytest.mark.spec("INF-10")

@@ -49,8 +49,33 @@ def test_zero_vectors_follow_the_rule_asked_for():
     assert cosine_distance(E, Q)[2] == 1.0
     assert np.isnan(cosine_similarity(E, Q, zero="nan")).tolist() == [False, False, True]
     assert math.isnan(angle([0, 0], [1, 0]))
-    with pytest.raises(UserError, match="zero vector has no direction \\(X, row 2\\)"):
-        cosine_similarity(E, Q, zero="raise")
+
+
+@pytest.mark.spec("DLN-36")
+@pytest.mark.parametrize("call", [cosine_similarity, cosine_distance, angle])
+def test_zero_vectors_are_refused_on_either_side(call):
+    """Of Y too, as a row of a table and as the one vector; each option holds in all three functions."""
+    for x, y, place in ((E, Q, "X, row 2"), (Q, E, "Y, row 2"), (E[:2], 0 * Q, "Y, row 0"), (E, None, "X, row 2")):
+        with pytest.raises(UserError, match=rf"zero vector has no direction \({place}\)"):
+            call(x, y, zero="raise")
+        assert np.isnan(call(x, y, zero="nan")).any()
+    assert call(E[:2], Q, zero="raise").tolist() == call(E[:2], Q).tolist()
+    nothing = {cosine_similarity: 0.0, cosine_distance: 1.0, angle: math.pi / 2}[call]
+    assert call(Q, 0 * Q, zero="zero") == nothing
+    assert call(E, zero="zero")[2].tolist() == [nothing] * 3
+
+
+@pytest.mark.spec("DLN-36")
+def test_rounding_carries_no_cosine_beyond_1():
+    """Of 500 vectors a good part has a product above 1 with its multiples, of which arccos would be NaN."""
+    X = np.random.default_rng(0).normal(size=(500, 5))
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert ((unit * unit).sum(axis=1) > 1).sum() > 50  # the case comes up
+    for factor, cosine, away in ((1.0, 1.0, 0.0), (3.0, 1.0, 0.0), (-7.0, -1.0, math.pi)):
+        inside = np.diag(cosine_similarity(X, factor * X))
+        assert np.abs(inside).max() <= 1.0 and inside == pytest.approx(cosine, abs=1e-15)
+        assert np.diag(angle(X, factor * X)) == pytest.approx(away, abs=5e-8)
+        assert ((distances := np.diag(cosine_distance(X, factor * X))) >= 0).all() and (distances <= 2).all()
 
 
 @pytest.mark.spec("DLN-36")

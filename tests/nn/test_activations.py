@@ -214,6 +214,32 @@ def test_slopes_on_both_sides_of_zero(recipe, left):
     np.testing.assert_allclose(slope(recipe, -1e-9, 1e-9), [left, 1.0], rtol=1e-8)
 
 
+@pytest.mark.spec("DLN-08", "DLN-63")
+@pytest.mark.parametrize("recipe", [ReLU(), LeakyReLU(0.2), ELU(), ELU(2.0), ELU(0.3), CELU(2.0), SELU()], ids=repr)
+def test_the_slope_at_the_kink_is_that_of_the_left_side(recipe):
+    """By one-sided differences of the values; the slope read off the output agrees with it, at -0.0 too."""
+    step = 1e-7
+    left, right = -value(recipe, -step)[0] / step, value(recipe, step)[0] / step
+    assert slope(recipe, 0.0)[0] == pytest.approx(left, abs=2e-7)
+    assert slope(recipe, -0.0)[0] == slope(recipe, 0.0)[0]
+    assert recipe.slope_from_output(double(0.0, -0.0)).tolist() == pytest.approx([slope(recipe, 0.0)[0]] * 2, abs=1e-15)
+    assert right == pytest.approx(SELU.scale if recipe == SELU() else 1.0, abs=1e-12)
+    if isinstance(recipe, ELU):
+        assert left == pytest.approx(recipe.alpha, rel=1e-7)
+        assert (left == pytest.approx(right, abs=1e-6)) == (recipe.alpha == 1)  # smooth for no other alpha
+
+
+@pytest.mark.spec("DLN-08")
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.5])
+def test_elu_stays_above_minus_alpha_and_is_torchs(alpha):
+    x = torch.linspace(-30, 30, 601, dtype=torch.float64)
+    found = ELU(alpha).build(dtype=torch.float64)(x)
+    assert torch.equal(found, functional.elu(x, alpha)) and (found > -alpha - 1e-12).all()
+    assert (found[x > -30] > -alpha).all()
+    tiny = double(-1e-12, -1e-9)  # exp(x) - 1 would keep four digits
+    assert value(ELU(alpha), *tiny.tolist()) == pytest.approx(alpha * np.expm1(tiny.numpy()), rel=1e-15)
+
+
 # --- one unit is the limit of another -------------------------------------------------------------------------------
 
 X = np.linspace(-3, 3, 41)

@@ -226,6 +226,35 @@ def test_a_base_keeps_a_continuous_target_proper():
     assert np.array_equal(value, between.log_prob(x[::6000]))
 
 
+def _bent(x):
+    """A log density of any number of axes, no two of which act alike."""
+    flat = x.reshape(len(x), -1)
+    return -0.5 * (flat * flat).sum(-1) + (flat[:, 0] * flat[:, -1]) - 0.1 * flat[:, 1] ** 4
+
+
+@pytest.mark.spec("INF-25")
+@pytest.mark.parametrize("shape", [(3,), (2, 2)])
+@pytest.mark.parametrize("base", [None, lambda x: -(x * x).reshape(len(x), -1).sum(-1) / 18])
+@pytest.mark.parametrize("beta", [0.0, 0.3, 2.0, np.array([0.0, 0.3, 1.0, 2.0])], ids=str)
+def test_the_gradient_of_a_tempered_density_by_differences(shape, base, beta):
+    """With no base too, of rows of several axes, at one beta for all and at one for each."""
+    cold = Tempered(_bent, beta, base)
+    x = np.random.default_rng(3).normal(size=(4, *shape))
+    value, slope = cold.value_and_gradient(x)
+    assert np.array_equal(value, cold.log_prob(x))
+    mixed = beta * _bent(x) + (0 if base is None else (1 - beta) * base(x))
+    assert value == pytest.approx(mixed, abs=1e-14)
+    for place in np.ndindex(shape):
+        move = np.zeros((1, *shape))
+        move[(0, *place)] = 1e-5
+        difference = (cold.log_prob(x + move) - cold.log_prob(x - move)) / 2e-5
+        assert slope[(slice(None), *place)] == pytest.approx(difference, abs=1e-8)
+    theirs = Tempered(_bent, beta, base).value_and_gradient(torch.from_numpy(x))
+    assert theirs[1].numpy() == pytest.approx(slope, abs=1e-15)
+    given = Tempered(Density(_bent, lambda x: Density(_bent).value_and_gradient(x)[1]), beta, base)
+    assert given.value_and_gradient(x)[1] == pytest.approx(slope, abs=1e-15)
+
+
 def test_wrong_use_is_named():
     kernel = MetropolisHastings()
     with pytest.raises(
