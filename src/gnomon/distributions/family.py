@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import affordable, outcomes
 
-__all__ = ["Family", "kl_divergence", "normal", "uniform"]
+__all__ = ["Family", "is_tensor", "kl_divergence", "normal", "uniform"]
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Family:
     """Whether outcomes are positive and the density vanishes at 0."""
 
     def __init__(self, **parameters: Any) -> None:
-        tensors = any(_is_tensor(value) for value in parameters.values())
+        tensors = any(is_tensor(value) for value in parameters.values())
         self.tensors = tensors
         values = _tensors(parameters) if tensors else _arrays(parameters)
         for name, value in values.items():
@@ -127,12 +127,12 @@ class Family:
 
     def _answer(self, value: Any, tensor: bool = False) -> Any:
         """A tensor or an array in the kind of the input, in the dtype of the parameters."""
-        import torch
-
         if self.tensors or tensor:
+            import torch
+
             parameter = getattr(self, next(iter(self.parameters))) if self.tensors else torch.empty(0)
             return torch.as_tensor(value, dtype=_torch_dtype(self._dtype), device=parameter.device)
-        value = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        value = value.detach().cpu().numpy() if is_tensor(value) else value
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
             return np.asarray(value, self._dtype)
 
@@ -151,7 +151,7 @@ class Family:
         """
         import torch
 
-        tensor = _is_tensor(x)
+        tensor = is_tensor(x)
         like = self._own(next(iter(self.parameters)))
         whole = self.batch_shape + self.event_shape
         plain = outcomes(x, "x", whole)
@@ -203,7 +203,7 @@ class Family:
     def cdf(self, x: Any) -> Any:
         """P(X <= x), without gradient."""
         values = outcomes(x, "x", self.batch_shape).astype(np.float64, copy=False)
-        return self._answer(self._cdf(values), _is_tensor(x))
+        return self._answer(self._cdf(values), is_tensor(x))
 
     def icdf(self, u: Any) -> Any:
         """The value that u of the mass lies below, 0 < u < 1: inverse of `cdf`, without gradient."""
@@ -212,7 +212,7 @@ class Family:
         if beyond.any():
             index = int(np.argmax(beyond))
             raise UserValueError.must("u", "be in (0, 1)", values.flat[index], f"u, index {index}")
-        return self._answer(self._inverse(values), _is_tensor(u))
+        return self._answer(self._inverse(values), is_tensor(u))
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Draws at the address of `noise` and `draw`, by inversion of the CDF; no gradient.
@@ -365,7 +365,8 @@ def kl_divergence(p: Any, q: Any) -> Any:
     return p._answer(result, q.tensors)
 
 
-def _is_tensor(x: Any) -> bool:
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is one of torch's, which need not have been imported."""
     return type(x).__module__.partition(".")[0] == "torch" or hasattr(x, "requires_grad")
 
 
@@ -378,7 +379,7 @@ def _torch_dtype(dtype: np.dtype[Any]) -> Any:
 def _tensors(parameters: dict[str, Any]) -> dict[str, Any]:
     import torch
 
-    given = [value for value in parameters.values() if _is_tensor(value)]
+    given = [value for value in parameters.values() if is_tensor(value)]
     like = next((value for value in given if value.is_floating_point()), torch.empty(0, dtype=torch.float64))
     return {name: torch.as_tensor(v, dtype=like.dtype, device=like.device) for name, v in parameters.items()}
 
@@ -411,7 +412,7 @@ def _check(name: str, value: Any, kind: str) -> None:
 
 
 def _short(value: Any) -> str:
-    values = np.asarray(value.detach().cpu().numpy() if _is_tensor(value) else value)
+    values = np.asarray(value.detach().cpu().numpy() if is_tensor(value) else value)
     if values.ndim == 0:
         return f"{float(values):g}"
     return f"array{values.shape}" if math.prod(values.shape) > 4 else str(values.tolist())

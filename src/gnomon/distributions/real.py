@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special, stats
 
-from gnomon.distributions.family import Family, Floats, axes, normal
+from gnomon.distributions.family import Family, Floats, axes, is_tensor, normal
 from gnomon.distributions.implicit import student_slope, with_slopes
-from gnomon.distributions.stable import log1p_square, log_normal_density
+from gnomon.distributions.stable import log1p_square, log1p_square_of_arrays, log_normal_density
+from gnomon.numeric.given import outcomes
 
 __all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
 
@@ -25,7 +26,39 @@ class _Line(Family):
         return 0.0
 
 
-class Normal(_Line):
+class _PlainLine(_Line):
+    """A family that answers arrays without torch, the import of which takes longer than most fits of a line."""
+
+    def _plain_log_density(self, x: Floats) -> Floats:
+        """Log density at finite x."""
+        raise NotImplementedError
+
+    def _plain_moments(self) -> tuple[Floats, Floats]:
+        """Mean and variance."""
+        raise NotImplementedError
+
+    def log_prob(self, x: Any) -> Any:
+        """Log density in nats; -inf at infinite `x`, NaN where `x` is NaN. Arguments as of every family."""
+        if self.tensors or is_tensor(x):
+            return super().log_prob(x)
+        values = outcomes(x, "x", self.batch_shape).astype(np.float64)
+        finite = np.isfinite(values)
+        with np.errstate(over="ignore"):  # a density below the least number
+            log_p = self._plain_log_density(np.where(finite, values, 0.0))
+        return self._answer(np.where(finite, log_p, np.where(np.isnan(values), np.nan, -np.inf)))
+
+    @property
+    def mean(self) -> Any:
+        """Expected value; NaN where there is none."""
+        return super().mean if self.tensors else self._answer(self._plain_moments()[0])
+
+    @property
+    def variance(self) -> Any:
+        """Variance; infinite or NaN where there is none."""
+        return super().variance if self.tensors else self._answer(self._plain_moments()[1])
+
+
+class Normal(_PlainLine):
     r"""Normal density :math:`(2 \pi s^2)^{-1/2} \exp(-(x - m)^2 / (2 s^2))`.
 
     Parameters
@@ -53,6 +86,14 @@ class Normal(_Line):
 
     def _log_density(self, x: Any) -> Any:
         return log_normal_density(x, self._own("loc"), self._own("scale"))
+
+    def _plain_log_density(self, x: Floats) -> Floats:
+        scale = self._plain("scale")
+        z = (x - self._plain("loc")) / scale
+        return -0.5 * z * z - np.log(scale) - 0.5 * math.log(2 * math.pi)
+
+    def _plain_moments(self) -> tuple[Floats, Floats]:
+        return self._plain("loc"), self._plain("scale") ** 2
 
     def _cdf(self, x: Floats) -> Floats:
         return special.ndtr((x - self._plain("loc")) / self._plain("scale"))
@@ -135,7 +176,7 @@ class Cauchy(_Line):
         return self._plain("loc") + self._plain("scale") * np.sign(u - 0.5) / np.tan(np.pi * side)
 
 
-class StudentT(_Line):
+class StudentT(_PlainLine):
     """Student's t around `loc`: the predictive of a normal with unknown variance.
 
     Parameters
@@ -164,6 +205,17 @@ class StudentT(_Line):
         width = scale * df.sqrt()
         constant = torch.lgamma((df + 1) / 2) - torch.lgamma(df / 2) - 0.5 * math.log(math.pi) - width.log()
         return constant - (df + 1) / 2 * log1p_square(x - self._own("loc"), width)
+
+    def _plain_log_density(self, x: Floats) -> Floats:
+        df, scale = self._plain("df"), self._plain("scale")
+        width = scale * np.sqrt(df)
+        constant = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - 0.5 * math.log(math.pi) - np.log(width)
+        return constant - (df + 1) / 2 * log1p_square_of_arrays(x - self._plain("loc"), width)
+
+    def _plain_moments(self) -> tuple[Floats, Floats]:
+        df = self._plain("df")
+        spread = np.where(df > 2, df / np.where(df > 2, df - 2, 1.0), np.where(df > 1, np.inf, np.nan))
+        return np.where(df > 1, self._plain("loc"), np.nan), self._plain("scale") ** 2 * spread
 
     def _cdf(self, x: Floats) -> Floats:
         return special.stdtr(self._plain("df"), (x - self._plain("loc")) / self._plain("scale"))

@@ -1,11 +1,14 @@
-"""Log densities on tensors that neither overflow nor lose digits where a square would."""
+"""Log densities that neither overflow nor lose digits where a square would."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-__all__ = ["log1p_square", "log_normal_density"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["log1p_square", "log1p_square_of_arrays", "log_normal_density"]
 
 
 def log_normal_density(x: Any, loc: Any, scale: Any) -> Any:
@@ -40,3 +43,17 @@ def log1p_square(gap: Any, width: Any) -> Any:
     far = torch.where(near, 1.0, gap.abs())
     inverse = torch.where(near, 0.0, width) / far
     return torch.where(near, torch.log1p(z * z), 2 * (far.log() - width.log()) + torch.log1p(inverse * inverse))
+
+
+def log1p_square_of_arrays(gap: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`log1p_square` of arrays.
+
+    Examples
+    --------
+    >>> log1p_square_of_arrays(np.array([0.0, 1.0, 1e200]), np.ones(3)).round(6)
+    array([  0.      ,   0.693147, 921.034037])
+    """
+    far = np.maximum(np.abs(gap), width)
+    ratio = np.minimum(np.abs(gap), width) / far
+    found: NDArray[np.float64] = 2 * (np.log(far) - np.log(width)) + np.log1p(ratio * ratio)
+    return found
