@@ -21,15 +21,16 @@ def check(commands, folder):
     assert done.returncode == 0, done.stderr
 
 
-def test_trees_and_predictions_of_a_line_import_no_torch(tmp_path):
-    line = ["fit linear-regression diabetes --holdout 0 --out line", "predict line diabetes"]
+def test_trees_and_lines_import_no_torch(tmp_path):
+    line = ["fit linear-regression diabetes --out line", "evaluate line", "predict line diabetes --std"]
     check(["fit decision-tree wine --out tree", "evaluate tree", *line], tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [
     "kmeans iris", "gaussian-mixture iris", "bernoulli-mixture digits", "ppca iris", "gaussian-classifier iris",
-    "svm iris", "logistic-regression iris", "random-forest iris", "histogram-boosting iris", "ngram python-reference",
+    "bayesian-regression diabetes", "svm iris", "logistic-regression iris", "random-forest iris",
+    "histogram-boosting iris", "ngram python-reference",
 ])  # fmt: skip
 def test_other_fits_without_gradients_import_no_torch(words, tmp_path):
     check([f"fit {words} --out r", "evaluate r"], tmp_path)

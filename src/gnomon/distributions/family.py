@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import affordable, outcomes
+from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["Family", "is_tensor", "kl_divergence", "normal", "uniform"]
+__all__ = ["Family", "kl_divergence", "normal", "uniform"]
 
 Floats = NDArray[np.float64]
 
@@ -363,11 +364,6 @@ def kl_divergence(p: Any, q: Any) -> Any:
         remedy = "estimate it from draws: gnomon.evaluation.information.kl_samples"
         raise UserTypeError(f"the divergence of {pair} has no closed form", "p, q", remedy) from None
     return p._answer(result, q.tensors)
-
-
-def is_tensor(x: Any) -> bool:
-    """Whether `x` is one of torch's, which need not have been imported."""
-    return type(x).__module__.partition(".")[0] == "torch" or hasattr(x, "requires_grad")
 
 
 def _torch_dtype(dtype: np.dtype[Any]) -> Any:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special, stats
 
-from gnomon.distributions.family import Family, Floats, axes, is_tensor, normal
+from gnomon.distributions.family import Family, Floats, axes, normal
 from gnomon.distributions.implicit import student_slope, with_slopes
 from gnomon.distributions.stable import log1p_square, log1p_square_of_arrays, log_normal_density
 from gnomon.numeric.given import outcomes
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Cauchy", "Laplace", "Normal", "StudentT"]
 

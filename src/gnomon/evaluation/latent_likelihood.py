@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Encoder, HasLatents, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.pareto import excess_shape
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["LatentEstimate", "latent_log_prob", "latent_score"]
 

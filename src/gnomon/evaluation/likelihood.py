@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, HasEnergy
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Kind, Score
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["log_likelihood", "pseudo_log_likelihood"]
 

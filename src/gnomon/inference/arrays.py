@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +10,9 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasState
 from gnomon.numeric.given import floats
+from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["concatenate", "convert", "double", "is_tensor", "prototype", "to_numpy", "where"]
-
-
-def is_tensor(x: Any) -> bool:
-    """Whether x is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+__all__ = ["concatenate", "convert", "double", "prototype", "to_numpy", "where"]
 
 
 def prototype(model: Any) -> Array:

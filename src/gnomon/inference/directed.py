@@ -13,9 +13,9 @@ from gnomon.distributions.conditional import ConditionalTable, codes_of
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.graphs.directed import DirectedGraph
-from gnomon.inference.arrays import is_tensor
 from gnomon.inference.exact.factors import Factor
 from gnomon.numeric.given import affordable, checked, numbers
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Conditional", "DirectedModel", "NamedDraws", "as_directed"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import numpy as np
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.numeric import ops
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
     "log_softmax",
@@ -142,20 +140,15 @@ def _prepared(x: Array, mask: Array | None, temperature: float) -> Array:
     scaled = x if temperature == 1 else x / temperature
     if mask is None:
         return scaled
-    if _is_tensor(x):
+    if is_tensor(x):
         return scaled.masked_fill(~mask, -np.inf)
     return np.where(mask, scaled, scaled.dtype.type(-np.inf))
 
 
 def _eye(p: Array) -> Array:
     k = p.shape[-1]
-    if not _is_tensor(p):
+    if not is_tensor(p):
         return np.eye(k, dtype=p.dtype)
     import torch
 
     return torch.eye(k, dtype=p.dtype, device=p.device)
-
-
-def _is_tensor(x: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)

@@ -16,8 +16,9 @@ from scipy import signal
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
-from gnomon.numeric.fourier import fft, ifft, irfft, is_tensor, next_fast_len, rfft
+from gnomon.numeric.fourier import fft, ifft, irfft, next_fast_len, rfft
 from gnomon.numeric.given import affordable, checked_complex, choice, numbers
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
     "SampledConvolution", "circular_convolve", "convolve", "convolve2d", "convolve_functions", "correlate",

@@ -9,7 +9,6 @@ the factor 1/N in the inverse (``norm="ortho"`` puts 1/sqrt(N) on both sides); a
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +20,7 @@ from scipy.fft import next_fast_len
 from gnomon.contracts import Array
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.given import affordable, checked, checked_complex, choice, floats, numbers
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
     "Transform", "cft", "coefficients", "dft_matrix", "fft", "icft", "ifft", "irfft", "next_fast_len",
@@ -420,11 +420,6 @@ def _finite(values: NDArray[Any], shape: tuple[int, ...], name: str) -> NDArray[
     if bad.size:
         raise UserValueError(f"{name} must give finite values, got {values.flat[bad[0]]} at point {bad[0]}", name)
     return values
-
-
-def is_tensor(x: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def _numbers(x: Any, axis: int, n: int | None, norm: str) -> Any:

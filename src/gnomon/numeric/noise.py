@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import operator
 import secrets
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -23,6 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric import philox
 from gnomon.numeric._addresses import NoSuchAddress, form_of, index_of
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["AddressReused", "Noise", "NoSuchAddress", "recording", "seed_of"]
 
@@ -138,7 +138,7 @@ class Noise:
         positions : array of integers, shape (n,)
             Each in [0, 2**32). Copied.
         """
-        places = np.asarray(positions.cpu() if _is_tensor(positions) else positions)
+        places = np.asarray(positions.cpu() if is_tensor(positions) else positions)
         if places.ndim != 1 or places.dtype.kind not in "iu":
             what = f"positions must be whole numbers on one axis, got {places.dtype} of shape {places.shape}"
             raise UserTypeError(what, "positions")
@@ -278,7 +278,7 @@ class Noise:
             raise UserValueError.must("high", "be in [1, 2**63 - 1]", high)
         shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
-        if not _is_tensor(like):
+        if not is_tensor(like):
             out = np.empty((n, width), np.int64)
             philox.integers(high, out, *arguments)
             return out.reshape(shape)
@@ -347,7 +347,7 @@ class Noise:
     def _fill(self, kernels: dict[Any, Any], shape: Any, draw: int, dtype: Any, like: Any) -> Any:
         shape, n, width = form_of(shape)
         arguments = self._arguments(n, width, draw)
-        if not _is_tensor(like):
+        if not is_tensor(like):
             dtype = _dtype(dtype or getattr(like, "dtype", _FLOAT32))
             out = np.empty((n, width), dtype)
             _kernel(kernels, dtype)(out, *arguments)
@@ -370,7 +370,7 @@ class Noise:
         except AttributeError:
             raise UserTypeError.must("p", "be an array or a tensor", p) from None
         arguments = self._arguments(n, width, draw)
-        if not _is_tensor(p):
+        if not is_tensor(p):
             p = np.ascontiguousarray(p).reshape(n, width)
             out = np.empty_like(p)
             # A read-only input would be another type, hence another compilation.
@@ -471,13 +471,6 @@ def _kernel(kernels: dict[Any, Any], dtype: Any) -> Any:
         return kernels[dtype]
     except KeyError:
         raise UserTypeError(f"dtype must be float32 or float64, got {dtype}", "dtype") from None
-
-
-def _is_tensor(x: Any) -> bool:
-    if x is None or isinstance(x, np.ndarray):
-        return False
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def _torch_dtype(dtype: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.numeric import fast
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["log_softmax", "logsumexp", "sigmoid", "softmax", "softplus"]
 
@@ -26,7 +26,7 @@ def sigmoid(x: Any) -> Any:
     >>> sigmoid(np.array([0.0, 1000.0]))
     array([0.5, 1. ])
     """
-    return x.sigmoid() if _is_tensor(x) else fast.sigmoid(_floating(x))
+    return x.sigmoid() if is_tensor(x) else fast.sigmoid(_floating(x))
 
 
 def softplus(x: Any) -> Any:
@@ -42,7 +42,7 @@ def softplus(x: Any) -> Any:
     >>> softplus(np.array([-1000.0, 1000.0]))
     array([   0., 1000.])
     """
-    if not _is_tensor(x):
+    if not is_tensor(x):
         return fast.softplus(_floating(x))
     import torch
 
@@ -64,7 +64,7 @@ def logsumexp(x: Any, axis: int = -1) -> Any:
     >>> logsumexp(np.log([[1.0, 3.0]])).round(6)
     array([1.386294])
     """
-    if _is_tensor(x):
+    if is_tensor(x):
         return x.logsumexp(axis)
     return np.squeeze(_logsumexp(_floating(x), axis), axis)
 
@@ -90,7 +90,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
     >>> softmax(np.array([1.0, 2.0, 3.0])).round(7)
     array([0.0900306, 0.2447285, 0.665241 ])
     """
-    if not _is_tensor(x):
+    if not is_tensor(x):
         x = _floating(x)
         with np.errstate(invalid="ignore"):
             e = np.exp(x - _peak(x, axis))
@@ -114,18 +114,13 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     >>> log_softmax(np.array([0.0, -1000.0]))
     array([    0., -1000.])
     """
-    if not _is_tensor(x):
+    if not is_tensor(x):
         x = _floating(x)
         with np.errstate(invalid="ignore"):
             shifted = x - _peak(x, axis)
             return shifted - _logsumexp(shifted, axis, finite=True)
     empty = _empty(x, axis)
     return x.masked_fill(empty, 0.0).log_softmax(axis).masked_fill(empty, -np.inf)
-
-
-def _is_tensor(x: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def _floating(x: Any) -> NDArray[Any]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, HasLogProb, HasState, supports
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, is_tensor, to_numpy
+from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.given import checked
 from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["LatentIdentity", "check_identity", "expected_complete_gradient"]
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import convert, is_tensor, to_numpy
+from gnomon.inference.arrays import convert, to_numpy
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["GaussianPosterior", "LinearGaussian"]
 

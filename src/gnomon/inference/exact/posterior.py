@@ -13,9 +13,10 @@ from gnomon.contracts import Array, HasBlocks, Noise
 from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import uniform
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy
+from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.numeric.given import affordable, checked, numbers, whole
 from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["ExactPosterior", "codes", "log_weights"]
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array, State
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy
+from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.exact.posterior import codes, log_weights
 from gnomon.inference.mcmc.density import as_density
 from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["conditional", "log_ratio"]
 

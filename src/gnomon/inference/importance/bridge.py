@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.numeric.given import checked, floats, numbers
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["LogRatio", "estimate_log_ratio"]
 

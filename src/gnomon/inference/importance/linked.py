@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise, Path
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.kernel import select
 from gnomon.inference.mcmc.paths import check_path, row_size
 from gnomon.numeric.given import affordable, answers, checked, doable
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Join", "linked"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from gnomon.contracts import Array, HasState, State
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, prototype, to_numpy
+from gnomon.inference.arrays import prototype, to_numpy
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Density", "Tempered", "TemperedBlocks", "as_density", "computes_in"]
 

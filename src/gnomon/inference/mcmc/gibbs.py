@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise, State
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import convert, is_tensor, prototype, to_numpy, where
+from gnomon.inference.arrays import convert, prototype, to_numpy, where
 from gnomon.inference.blocks import units_of
 from gnomon.inference.exact.enumeration import states
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field"]
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from gnomon.contracts import Array, Noise, State
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["ChainState", "Info", "Kernel", "accept", "reversal", "select", "spread", "start_at"]
 

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasMarginalEnergy, Noise
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.exact.enumeration import weighted_states
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.inference.mcmc.stationary import second_eigenvalue
 from gnomon.numeric.given import checked, numbers
 from gnomon.numeric.ops import logsumexp, softplus
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
     "InformationEstimate", "TradeOff", "conditional_entropy", "coupled_pair_trade_off", "estimate_mutual_information",

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.sweeps import Conditionals
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["CoupledPair", "CorrelatedPair", "ModeReport", "SeparatedModes", "mode_report", "successive_distance"]
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise, State, supports
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, is_tensor, to_numpy
+from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.mcmc.density import Tempered, TemperedBlocks, as_density, computes_in
 from gnomon.inference.mcmc.hamiltonian import HMC
 from gnomon.inference.mcmc.kernel import ChainState, Info, start_at
 from gnomon.inference.mcmc.ladders import LadderTuning, check_falling, ladder
 from gnomon.inference.mcmc.sweeps import Gibbs
+from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["ParallelTempering"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gnomon import contracts
 from gnomon.contracts import Array, HasBlocks, State, supports
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, prototype
+from gnomon.inference.arrays import prototype
 from gnomon.inference.blocks import units_of
 from gnomon.inference.mcmc.adaptation import Adaptation
 from gnomon.inference.mcmc.hamiltonian import HMC
@@ -25,6 +25,7 @@ from gnomon.inference.mcmc.sites import SingleSite
 from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.tensors import is_tensor
 from gnomon.recipes.parameters import how_many
 
 __all__ = ["ChainDraws", "Sampler", "Walk", "Watch", "begin", "sample_chain"]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasLogProb, Noise
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.inference.arrays import is_tensor, to_numpy
+from gnomon.inference.arrays import to_numpy
 from gnomon.numeric.given import affordable, answers, checked, function, numbers
+from gnomon.numeric.tensors import is_tensor
 from gnomon.recipes.parameters import how_many
 
 __all__ = ["Exhausted", "LasVegas", "RejectionSampler"]
