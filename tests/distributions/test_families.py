@@ -77,7 +77,6 @@ def on_circle(case, x):
 
 
 @pytest.mark.parametrize("case", ALL, ids=ids)
-@pytest.mark.spec("LIN-05")
 def test_log_prob_is_that_of_scipy(case):
     x = on_circle(case, inside(case))
     made = case.family(*case.given)
@@ -174,7 +173,6 @@ def test_cdf_and_its_inverse(case):
 
 
 @pytest.mark.parametrize("case", ALL, ids=ids)
-@pytest.mark.spec("LIN-05")
 def test_samples_follow_the_distribution(case):
     made = case.family(*case.given)
     with recording():
@@ -266,10 +264,38 @@ def test_a_standard_deviation_must_be_positive():
 
 
 @pytest.mark.spec("LIN-05")
-def test_the_normal_density_has_its_minus_sign():
+def test_the_normal_density_is_its_definition():
+    """log_prob, pdf, cdf by formula, SciPy and quadrature; draws by Kolmogorov and Smirnov (false alarm 1e-6 each)."""
     made = real.Normal(0.0, 1.0)
-    assert math.isclose(math.exp(made.log_prob(0.0)), 0.3989422804014327)
+    assert np.allclose(made.pdf([0.0, 1.0, -1.0]), [0.3989422804014327, 0.24197072451914337, 0.24197072451914337])
     assert math.isclose(math.exp(made.log_prob(1.0)), 0.24197072451914337)
+    loc, scale = np.array([-1.5, 0.7, 200.0]), np.array([0.3, 2.5, 40.0])  # no scale is 1, where s and s^2 are one
+    wide, x = real.Normal(loc, scale), loc + scale * np.array([[0.3], [-2.0], [6.0]])
+    density = np.exp(-((x - loc) ** 2) / (2 * scale**2)) / np.sqrt(2 * np.pi * scale**2)
+    tensor = real.Normal(*(torch.from_numpy(v) for v in (loc, scale)))
+    assert np.allclose(wide.pdf(x), density, rtol=1e-12) and isinstance(wide.pdf(x), np.ndarray)
+    assert np.allclose(tensor.pdf(torch.from_numpy(x)).numpy(), density, rtol=1e-12)
+    assert np.allclose(wide.log_prob(x), stats.norm(loc, scale).logpdf(x), rtol=1e-12)
+    assert np.allclose(wide.cdf(x), stats.norm(loc, scale).cdf(x), rtol=1e-12)
+    assert (wide.pdf(np.full(3, np.inf)) == 0).all() and np.isnan(wide.pdf(np.full(3, np.nan))).all()
+    for i in range(3):
+        low, high = loc[i] - 12 * scale[i], loc[i] + 12 * scale[i]
+        one = real.Normal(loc[i], scale[i])
+        assert math.isclose(integrate.quad(one.pdf, low, high, epsabs=1e-12)[0], 1, rel_tol=1e-9)
+        assert math.isclose(integrate.quad(one.pdf, low, x[0, i], epsabs=1e-12)[0], one.cdf(x[0, i]), rel_tol=1e-9)
+        assert (
+            stats.kstest(one.sample(Noise(1, "draws"), 0, (20_000,)), stats.norm(loc[i], scale[i]).cdf).pvalue > LEAST
+        )
+    for scale in (0.0, -1.0, [1.0, -2.0]):
+        with pytest.raises(UserValueError, match="scale.* must be positive"):
+            real.Normal(0.0, np.array(scale))
+
+
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_pdf_is_the_density_of_scipy(case):
+    x = on_circle(case, inside(case))
+    exact = case.distribution.pmf if case in DISCRETE else case.distribution.pdf
+    assert np.allclose(case.family(*case.given).pdf(x), exact(x), rtol=1e-9)
 
 
 PAIRS = [

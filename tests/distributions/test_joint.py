@@ -40,7 +40,7 @@ def test_a_normal_gamma_law_is_a_product_of_scipys():
     assert distribution.sample(Noise(0, "a"))[0].shape == ()
 
 
-@pytest.mark.spec("BAY-34")
+@pytest.mark.spec("BAY-33")
 def test_a_normal_wishart_law_is_a_product_of_scipys():
     distribution = NormalWishart(LOC, 1.7, 5.5, SCALE)
     matrices = stats.wishart(5.5, SCALE).rvs(4, random_state=0)

@@ -49,7 +49,6 @@ class Line(RegressorMixin, BaseEstimator):
         return np.c_[X[:, : self.columns], np.ones(len(X))] @ self.coef_
 
 
-@pytest.mark.spec("DLN-65")
 def test_a_right_system_learns_by_heart_and_is_left_alone():
     system = gnomon.SoftmaxRegression(epochs=3, l2=0.1, batch_size=2, random_state=5)
     before = copy.deepcopy(system.get_params())
@@ -62,7 +61,6 @@ def test_a_right_system_learns_by_heart_and_is_left_alone():
     assert named.loss == pytest.approx(report.loss, rel=0.5)
 
 
-@pytest.mark.spec("DLN-65")
 @pytest.mark.parametrize(
     ("system", "params", "words"),
     [
@@ -80,7 +78,6 @@ def test_what_is_wrong_is_told(system, params, words):
     assert words in report.reason and str(report).startswith("not learned: loss")
 
 
-@pytest.mark.spec("DLN-65")
 def test_a_regressor_by_its_share_of_the_variance():
     random = np.random.default_rng(0)
     data = random.normal(size=(20, 4))

@@ -1,6 +1,7 @@
 """Pooling against windows written out in NumPy, finite differences, a constant convolution, and limits."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -14,17 +15,26 @@ from gnomon.nn.convolution import output_size
 from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling
 
 random = np.random.default_rng(0)
-SETTINGS = [(2, 2, 0), (2, 1, 0), (3, 2, 1), (2, 3, 1), (3, 3, 0), (1, 2, 0)]
+SETTINGS = [
+    (2, 2, 0), (2, 1, 0), (3, 2, 1), (2, 3, 1), (3, 3, 0), (1, 2, 0),
+    ((2, 3), (2, 3), 0), ((3, 1), (1, 2), (1, 0)), ((2, 4), (3, 1), (1, 2)),
+]  # fmt: skip
+
+
+def pair(x):
+    return x if isinstance(x, tuple) else (x, x)
 
 
 def windows(x, size, stride, padding):
     """(channels, rows, columns) of the windows' values inside the input, as lists."""
-    high, wide = (output_size(n, size, stride, padding) for n in x.shape[1:])
+    size, stride, padding = pair(size), pair(stride), pair(padding)
+    high, wide = (output_size(*one) for one in zip(x.shape[1:], size, stride, padding, strict=True))
     found = np.empty((x.shape[0], high, wide), object)
-    for c, i, j in itertools.product(range(x.shape[0]), range(high), range(wide)):
-        rows = range(i * stride - padding, i * stride - padding + size)
-        columns = range(j * stride - padding, j * stride - padding + size)
-        found[c, i, j] = [
+    for c, *place in itertools.product(range(x.shape[0]), range(high), range(wide)):
+        rows, columns = (
+            range(i * s - p, i * s - p + k) for i, k, s, p in zip(place, size, stride, padding, strict=True)
+        )
+        found[c, *place] = [
             x[c, a, b] for a, b in itertools.product(rows, columns) if 0 <= a < x.shape[1] and 0 <= b < x.shape[2]
         ]
     return found
@@ -49,7 +59,7 @@ def test_the_mean_of_every_window(size, stride, padding, count):
         module = nn.AvgPool2d(size, stride, padding, count_include_pad=True)
     found = module(torch.from_numpy(x)[None])[0].numpy()
     values = windows(x, size, stride, padding)
-    expected = np.vectorize(lambda v: sum(v) / (size * size if count else len(v)), otypes=[float])(values)
+    expected = np.vectorize(lambda v: sum(v) / (math.prod(pair(size)) if count else len(v)), otypes=[float])(values)
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
@@ -59,13 +69,15 @@ def test_pictures_of_the_rows():
     assert MaxPooling().build(2, 1)(x)[0, 0].tolist() == [[5, 6, 7], [9, 10, 11], [13, 14, 15]]
     assert MaxPooling().build(2)(x)[0, 0].tolist() == [[5, 7], [13, 15]]
     assert AveragePooling().build(2)(x)[0, 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
+    assert AveragePooling().build((1, 4))(x)[0, 0].tolist() == [[1.5], [5.5], [9.5], [13.5]]  # the step is the window
+    assert MaxPooling().build((4, 2))(x)[0, 0].tolist() == [[13, 15]]
 
 
 @pytest.mark.spec("DLN-115", "BAY-09")
-@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 1), (2, 3)])
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), ((4, 1), (2, 1))])
 def test_an_average_is_a_depthwise_convolution_with_a_constant_kernel(size, stride):
     x = torch.from_numpy(random.normal(size=(2, 3, 7, 6)))
-    kernel = torch.full((3, 1, size, size), 1 / size**2, dtype=torch.float64)
+    kernel = torch.full((3, 1, *pair(size)), 1 / math.prod(pair(size)), dtype=torch.float64)
     torch.testing.assert_close(
         AveragePooling().build(size, stride)(x), functional.conv2d(x, kernel, stride=stride, groups=3)
     )
@@ -126,6 +138,10 @@ def test_global_pooling_is_one_window_and_does_not_notice_a_circular_shift(kind)
     ("call", "words"),
     [
         (lambda: MaxPooling().build(2, padding=2), "padding must be 0 to 1 for windows of 2, got 2"),
+        (lambda: MaxPooling().build((2, 4), padding=(0, 3)), "padding must be 0 to 2 for windows of 2 by 4, got 3"),
+        (lambda: AveragePooling().build((2, 3, 4)), r"size must be an integer >= 1 or two of them \(rows, columns\)"),
+        (lambda: AveragePooling().build(0), "size must be an integer >= 1"),
+        (lambda: AveragePooling().build(2, 1.5), "stride must be an integer >= 1"),
         (lambda: GlobalPool("mean"), "got 'mean'"),
     ],
 )

@@ -173,6 +173,18 @@ class Family:
     def _log_density(self, x: Any) -> Any:
         return self.torch_distribution.log_prob(x)
 
+    def pdf(self, x: Any) -> Any:
+        """The density itself, of whole numbers the probability: exp of `log_prob`, 0 outside the support.
+
+        Examples
+        --------
+        >>> from gnomon.distributions.real import Normal
+        >>> Normal(0.0, 1.0).pdf([0.0, 1.0]).round(7).tolist()
+        [0.3989423, 0.2419707]
+        """
+        log_p = self.log_prob(x)
+        return log_p.exp() if is_tensor(log_p) else np.exp(log_p)
+
     @property
     def mean(self) -> Any:
         """Expected value; infinite or NaN where there is none."""

@@ -16,33 +16,58 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling"]
 
+Pair = tuple[int, int]
+Sides = int | Pair
+"""Rows and columns; one number for both."""
+
 
 @dataclass(frozen=True)
 class Pooling(Recipe):
     """Base of the recipes of the slot ``pooling``: one number for each window of a channel."""
 
-    def build(self, size: int, stride: int | None = None, padding: int = 0) -> nn.Module:
+    def build(self, size: Sides, stride: Sides | None = None, padding: Sides = 0) -> nn.Module:
         """The module for inputs (n, channels, rows, columns).
 
         Parameters
         ----------
-        size : int >= 1
-            Rows and columns of the window.
-        stride : int >= 1, optional
+        size : int >= 1, or (rows, columns)
+            Of the window; one number for both.
+        stride : int >= 1 or (rows, columns), optional
             Step of the window; `size` where left out.
-        padding : int in [0, size / 2], default 0
+        padding : int in [0, size / 2] or (rows, columns), default 0
 
         Raises
         ------
         UserValueError
-            Padding of more than half a window: some windows would hold nothing else.
-        """
-        if not 0 <= padding <= size // 2:
-            raise UserValueError(f"padding must be 0 to {size // 2} for windows of {size}, got {padding}", "padding")
-        return self._module(size, stride or size, padding)
+            A size that is neither, or padding of more than half a window: some windows would hold nothing else.
 
-    def _module(self, size: int, stride: int, padding: int) -> nn.Module:
+        Examples
+        --------
+        >>> AveragePooling().build((2, 4))(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+        [[[[3.5], [11.5]]]]
+        """
+        window = _sides("size", size, 1)
+        step = window if stride is None else _sides("stride", stride, 1)
+        border = _sides("padding", padding, 0)
+        for length, extent in zip(border, window, strict=True):
+            if length > extent // 2:
+                most = " by ".join(dict.fromkeys(str(extent) for extent in window))
+                raise UserValueError(
+                    f"padding must be 0 to {extent // 2} for windows of {most}, got {length}", "padding"
+                )
+        return self._module(window, step, border)
+
+    def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
         raise NotImplementedError
+
+
+def _sides(name: str, given: Sides, least: int) -> Pair:
+    """Rows and columns, from one number or two."""
+    pair = given if isinstance(given, tuple | list) else (given, given)
+    whole = [hasattr(n, "__index__") and not isinstance(n, bool) and n >= least for n in pair]
+    if len(pair) != 2 or not all(whole):
+        raise UserValueError.must(name, f"be an integer >= {least} or two of them (rows, columns)", given)
+    return int(pair[0]), int(pair[1])
 
 
 @dataclass(frozen=True)
@@ -60,15 +85,15 @@ class MaxPooling(Pooling):
 
     short: ClassVar[str] = "max"
 
-    def _module(self, size: int, stride: int, padding: int) -> nn.Module:
+    def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
         return nn.MaxPool2d(size, stride, padding)
 
 
 @dataclass(frozen=True)
 class AveragePooling(Pooling):
-    """The mean of the window; the gradient is spread evenly. A depthwise convolution with a constant kernel.
+    """The mean of the window, A_ij = 1/(MN) sum_mn Y_{i s + m, j s + n}; the gradient is spread evenly.
 
-    Padded places are no values: a window at the border is divided by what it has of the input. torch counts them by
+    It is a depthwise convolution with a constant kernel. Padded places are no values: a window at the border is divided by what it has of the input. torch counts them by
     default (``nn.AvgPool2d(count_include_pad=True)``).
 
     Examples
@@ -79,7 +104,7 @@ class AveragePooling(Pooling):
 
     short: ClassVar[str] = "average"
 
-    def _module(self, size: int, stride: int, padding: int) -> nn.Module:
+    def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
         return nn.AvgPool2d(size, stride, padding, count_include_pad=False)
 
 
