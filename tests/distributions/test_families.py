@@ -287,7 +287,7 @@ def test_the_normal_density_is_its_definition():
             stats.kstest(one.sample(Noise(1, "draws"), 0, (20_000,)), stats.norm(loc[i], scale[i]).cdf).pvalue > LEAST
         )
     for scale in (0.0, -1.0, [1.0, -2.0]):
-        with pytest.raises(UserValueError, match="scale.* must be positive"):
+        with pytest.raises(UserValueError, match=r"scale.* must be positive"):
             real.Normal(0.0, np.array(scale))
 
 

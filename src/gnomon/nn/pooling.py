@@ -93,8 +93,8 @@ class MaxPooling(Pooling):
 class AveragePooling(Pooling):
     """The mean of the window, A_ij = 1/(MN) sum_mn Y_{i s + m, j s + n}; the gradient is spread evenly.
 
-    It is a depthwise convolution with a constant kernel. Padded places are no values: a window at the border is divided by what it has of the input. torch counts them by
-    default (``nn.AvgPool2d(count_include_pad=True)``).
+    It is a depthwise convolution with a constant kernel. Padded places are no values: a window at the border is divided
+    by what it has of the input. torch counts them by default (``nn.AvgPool2d(count_include_pad=True)``).
 
     Examples
     --------
