@@ -85,6 +85,9 @@ def test_predict_keeps_columns_beside_probabilities(folder: Path, capsys: pytest
     shown = call(capsys, "predict", folder / "tree", folder / "t.csv", "--keep", "id")
     assert shown["kept"]["id"][:2] == ["0000", "0001"] and len(shown["predictions"]) == 400
     assert "no column 'idd'" in refused(capsys, "predict", folder / "tree", folder / "t.csv", "--keep", "idd")
+    assert "'id' occurs twice (--keep)" in refused(
+        capsys, "predict", folder / "tree", folder / "t.csv", "--keep", "id,id"
+    )
     out = folder / "bad.npy"
     assert "is text" in refused(capsys, "predict", folder / "line", folder / "t.csv", "--keep", "id", "--out", out)
     assert not out.exists()

@@ -174,3 +174,53 @@ def test_what_trials_met(tmp_path, content, ending):
                 door(file)
             except UserError as error:
                 assert "\n" not in str(error)
+
+
+def test_faults_of_our_own_are_not_taken_for_damage(tmp_path, monkeypatch):
+    """A KeyError of gnomon's own code goes out as it is; one of a library's becomes the line, with its cause."""
+    from gnomon.data import boundary, readers
+
+    file = tmp_path / "t.txt"
+    file.write_text("one two\n")
+    with pytest.raises(UserError, match="the file is damaged: JSONDecodeError") as found, boundary.guarded(file):
+        json.loads("{")
+    assert isinstance(found.value.__cause__, ValueError)
+    monkeypatch.setattr(readers, "lines", lambda *_: boundary.is_ours(None))
+    with pytest.raises(AttributeError, match="__traceback__"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(npy(np.array(["", ""], dtype="U1")).replace(b"<U1", b"<U0"), "no letters"),
+     (npy(np.array([["a"]]))[:-4] + b"\xff\xff\xff\x7f", "no script")],
+    ids=["no letters", "no script"],
+)  # fmt: skip
+def test_texts_of_arrays_are_texts(tmp_path, content, words):
+    file = tmp_path / "t.npy"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        load(file)
+
+
+def test_dates_lie_in_the_years_of_calendars(tmp_path):
+    """Year 0 was read, and ended overview and compare in a traceback."""
+    file = tmp_path / "t.csv"
+    file.write_text("d,v\n2020-01-01,1\n0000-02-03,2\n")
+    with pytest.raises(UserError, match=r"years 1 to 9999, got the year 0 \(t.csv, line 3, column 'd'\)"):
+        load(file)
+    assert "year 0" in overview(file)[0]["problem"]
+    far = pl.DataFrame({"v": [1, 2, 3]}).with_columns(d=pl.Series([0, 10**7, 5], dtype=pl.Int32).cast(pl.Date))
+    far.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"got the year 29349 \(t.parquet, row 1, column 'd'\)"):
+        load(tmp_path / "t.parquet")
+
+
+def test_the_overview_of_a_large_image_is_short(tmp_path):
+    """Three million pixels were described one by one: 15 seconds and 1.2 GB for a file of 152 bytes."""
+    file = tmp_path / "t.png"
+    Image.fromarray(np.zeros((1200, 1000), np.uint8)).save(file)
+    begun = time.monotonic()
+    facts, data = overview(file)
+    assert time.monotonic() - begun < LONGEST
+    assert len(facts["columns"]) == 1 << 16 < data.X.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from gnomon.data import Dataset, Preparation, Prepared, load, split
-from gnomon.errors import NoColumn, UserTypeError, UserValueError
+from gnomon.errors import NoColumn, UserError, UserTypeError, UserValueError
 from oracles.tables import mixed, shuffled_and_strange, write
 
 
@@ -313,4 +314,21 @@ def test_descriptions_that_cannot_be(options, words):
 )
 def test_facts_that_are_no_preparation(facts):
     with pytest.raises(UserValueError, match="the preparation cannot be read"):
+        Prepared.from_json(facts)
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "value"),
+    [(0, "value", "x"), (0, "kind", "text"), (0, "low", 1.0), (1, "levels", [1, True]), (1, "levels", ["a", "a"]),
+     (1, "name", None), (2, "values", True), (2, "parts", ["hours"]), (2, "values", [1.0]), (2, "first", "x"),
+     (2, "type", "time"), (0, "name", "c")],
+)  # fmt: skip
+def test_edited_facts_of_a_preparation_are_refused_where_they_are_read(step, name, value):
+    """They ended late, in predict or info, with a traceback."""
+    dates = pl.Series("d", [date(2020, 1, 1 + i) for i in range(9)] + [None])
+    rows = pl.DataFrame({"n": [1.0, None] * 5, "c": ["a", "b"] * 5}).with_columns(dates)
+    facts = Preparation().fit(rows).to_json()
+    assert Prepared.from_json(facts).to_json() == facts
+    facts["steps"][step][name] = value
+    with pytest.raises(UserError, match="the preparation cannot be read"):
         Prepared.from_json(facts)

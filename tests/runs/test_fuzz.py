@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ SYSTEMS: dict[str, tuple[Callable[[], Any], bool]] = {
 }  # fmt: skip
 X = (np.random.default_rng(0).random((30, 5)) < 0.4).astype(np.float32)
 LABELS = X[:, 0].astype(int) ^ X[:, 1].astype(int)
+MARKS = ("__digest__", "run")
+"""Facts that a run from before digests has not."""
 COUNTS = {"quick": 10, "slow": 60}
 """Changes of each file of each folder."""
 
@@ -110,6 +113,19 @@ def test_changed_bytes(name: str, count: int, folders: Path, tmp_path: Path) -> 
     assert refused
 
 
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "state/checkpoint.safetensors"])
+def test_files_of_another_run_are_refused(file: str, folders: Path, tmp_path: Path) -> None:
+    """Whole files, each true to its own digest, of a fit with another seed: other predictions without a word."""
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    shutil.copytree(folders / "gradient", mine)
+    gnomon.RBM(n_hidden=3, epochs=3, batch_size=8, random_state=1).fit(X, run=other)
+    shutil.copy(other / file, mine / file)
+    if file.startswith("state"):
+        (mine / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="is of another fit than its config"):
+        gnomon.resume(mine, X) if file.startswith("state") else gnomon.load(mine)
+
+
 def values(node: Any) -> Iterator[tuple[Any, Any]]:
     """Every place in a JSON value: its holder and its key."""
     for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else []:
@@ -148,11 +164,28 @@ def test_edited_facts_of_runs_without_digests(name: str, count: int, folders: Pa
                     damaged.write_text(edited(json.dumps(plain), chance))
                 else:
                     with safe_open(file, framework="numpy") as opened:
-                        facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k != "__digest__"}
+                        facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k not in MARKS}
                         arrays = {one: opened.get_tensor(one) for one in opened.keys()}  # noqa: SIM118
                     save_file(arrays, damaged, metadata={"facts": edited(json.dumps(facts), chance)})
                 try:
-                    gnomon.load(other, unfinished=True)
+                    loaded = gnomon.load(other, unfinished=True)
                 except UserError as error:
                     assert "\n" not in str(error)
+                else:
+                    with suppress(UserError):
+                        answers(loaded)
                 shutil.rmtree(other)
+
+
+def test_arrays_of_another_shape_are_refused_at_load(folders: Path, tmp_path: Path) -> None:
+    """A run without digests whose arrays were edited failed late, in a verb."""
+    file = tmp_path / "run" / "model.safetensors"
+    shutil.copytree(folders / "closed form", file.parent)
+    config = json.loads((file.parent / "config.json").read_text())
+    (file.parent / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "digest"}))
+    with safe_open(file, framework="numpy") as opened:
+        facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k not in MARKS}
+        arrays = {one: opened.get_tensor(one) for one in opened.keys()}  # noqa: SIM118
+    save_file({**arrays, "mean": arrays["mean"][:0]}, file, metadata={"facts": json.dumps(facts)})
+    with pytest.raises(UserError, match="arrays that do not fit its system"):
+        gnomon.load(file.parent)

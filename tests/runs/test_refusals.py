@@ -148,7 +148,7 @@ def test_checkpoints_of_other_shapes(name: str, place: Path, capsys: pytest.Capt
     refuse(["resume", str(place / f"{name} stopped")], place, capsys, "does not fit")
     other = next(one for one in FIT if one != name)
     shutil.copy(place / other / "state" / "checkpoint.safetensors", file)
-    refuse(["resume", str(place / f"{name} stopped")], place, capsys, "does not fit")
+    refuse(["resume", str(place / f"{name} stopped")], place, capsys, "is of another fit")
 
 
 @pytest.mark.parametrize("verb", [["evaluate"], ["sample", "-n", "2"], ["resume"]])

@@ -103,3 +103,12 @@ def test_a_saved_fit_and_bad_entries(tmp_path):
         fitted.predict(sparse.csr_array(BINARY[:, :5]))
     with pytest.raises(UserError, match="0 sample"):
         gnomon.BernoulliMixture().fit(sparse.csr_array((0, 3)))
+
+
+def test_a_sparse_table_whose_indices_lie_outside_is_refused():
+    """It ended in an IndexError, or in numbers of other memory."""
+    table = sparse.csr_matrix(REAL)
+    table.indices[0] = 99
+    for system in (gnomon.LogisticRegression(), gnomon.LinearRegression(), gnomon.BernoulliMixture()):
+        with pytest.raises(UserValueError, match="X is a sparse table whose indices lie outside"):
+            system.fit(table, Y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -43,7 +44,7 @@ def command(data: str | None, target: str | None, columns: str | None, resize: s
         return
     output.write(_whole(found))
     if found["columns"]:
-        output.write("\n" + _columns(found["columns"]))
+        output.write("\n" + _columns(found["columns"], found["images"]))
     if found["first"]:
         output.write("\nfirst rows\n" + _first(found))
     output.write("\n" + _systems(found))
@@ -73,7 +74,7 @@ def _line(value: Any) -> str:
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _columns(columns: list[dict[str, Any]]) -> str:
+def _columns(columns: list[dict[str, Any]], images: list[int] | None) -> str:
     def number(value: float | None) -> str:
         return "" if value is None else output.number(value)
 
@@ -84,7 +85,8 @@ def _columns(columns: list[dict[str, Any]]) -> str:
         for c in columns[:_SHOWN]
     ]  # fmt: skip
     header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]
-    more = f"\n... and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
+    total = len(columns) if images is None else math.prod(images)
+    more = f"\n... and {total - _SHOWN} columns more" if total > _SHOWN else ""
     return output.table(header, cells, right=[2, 3, 4, 5, 6]) + more
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import math
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -92,6 +93,8 @@ def header(stream: IO[bytes], n_bytes: int, where: str) -> tuple[tuple[int, ...]
     if dtype.hasobject:
         what = "the array holds Python objects, which gnomon never unpickles"
         raise UserTypeError(what, where, "save numbers or text")
+    if dtype.itemsize == 0:
+        raise UserTypeError(f"the array holds texts of no letters ({dtype})", where, "save numbers or text")
     if dtype.names is not None:
         what = f"the array holds records of {', '.join(dtype.names[:6])}"
         raise UserTypeError(what, where, "save one array of numbers")
@@ -110,6 +113,8 @@ def _array(stream: IO[bytes], n_bytes: int, where: str) -> NDArray[Any]:
     if len(data) < size:
         raise UserValueError("the data is cut off", where, "write the file again")
     array = np.frombuffer(bytearray(data), dtype).reshape(shape[::-1] if fortran else shape)
+    if dtype.kind == "U" and (array.ravel().view(dtype.byteorder + "u4") > sys.maxunicode).any():
+        raise UserValueError("there is a letter that no script has in the text", where, "write the file again")
     return array.T if fortran else array
 
 

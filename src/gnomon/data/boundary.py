@@ -13,21 +13,44 @@ from polars.exceptions import PanicException
 
 from gnomon.errors import UserError, UserValueError
 
-__all__ = ["guarded", "quiet"]
+__all__ = ["guarded", "is_ours", "quiet"]
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error arose in gnomon's own code, not in a library that it called: a fault of ours, then.
+
+    Examples
+    --------
+    >>> import json
+    >>> try:
+    ...     json.loads("{")
+    ... except ValueError as error:
+    ...     is_ours(error)
+    False
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("gnomon.")
 
 
 @contextmanager
 def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let only errors of the user out while a file is read; the library's own error is their cause.
+    """Let only errors of the user, and faults of our own, out while a file is read.
+
+    What a library says of the file becomes one line, with the library's own error as its cause. An error that arose in
+    gnomon's own code would be hidden by such a line, and goes out as it is; those of the system, such as a disk that
+    fails, are the file's wherever they are met.
 
     Examples
     --------
+    >>> import json
     >>> try:
-    ...     with guarded("t.xlsx"):
-    ...         {}["sheet"]
+    ...     with guarded("t.json"):
+    ...         json.loads("{")
     ... except UserValueError as error:
-    ...     print(error)
-    the file is damaged: KeyError 'sheet' (t.xlsx); write it again, or check its ending
+    ...     print(str(error)[:60])
+    the file is damaged: JSONDecodeError Expecting property name
     """
     try:
         yield
@@ -37,6 +60,8 @@ def guarded(path: str | os.PathLike[str]) -> Iterator[None]:
         what = "the file needs more memory than there is"
         raise UserValueError(what, Path(path).name, "split it, or read it in chunks with gnomon.data.open") from error
     except (Exception, PanicException) as error:
+        if is_ours(error) and not isinstance(error, OSError):
+            raise
         reason = f"{type(error).__name__} {' '.join(str(error).split())[:120]}".strip()
         raise UserValueError(
             f"the file is damaged: {reason}", Path(path).name, "write it again, or check its ending"

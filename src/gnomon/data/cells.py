@@ -17,7 +17,7 @@ from gnomon.data.form import form_of
 from gnomon.data.images import image_names
 from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
-from gnomon.data.readers import open_table
+from gnomon.data.readers import check_columns, open_table
 from gnomon.errors import NoColumn
 
 __all__ = ["cells"]
@@ -61,6 +61,7 @@ def cells(name_or_file: str | os.PathLike[str], columns: Sequence[str]) -> dict[
     table = open_table(path, form=form_of(name_or_file))
     chosen = spread(columns, table.columns, table.name)
     names = [table.columns[place_of(column, table.columns, table.name, "--keep")] for column in chosen]
+    check_columns(names, "--keep")
     parts = [(part.frame.select(names), part.typed) for part in table.parts(names, names)]
     frame = pl.concat([part for part, _ in parts], how="vertical_relaxed")
     return {name: _plain(frame[name], typed=parts[0][1]) for name in names}

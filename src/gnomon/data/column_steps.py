@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gnomon.data.frames import DATE, NUMBER, TEXT, TRUTH, texts_of
+from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, texts_of
+from gnomon.errors import shown
 
 __all__ = [
     "DAY", "PARTS", "CategoryStep", "ColumnStep", "DateStep", "NumberStep", "date_part", "step_from_json",
@@ -240,6 +243,47 @@ def step_to_json(step: Any) -> dict[str, Any]:
 
 
 def step_from_json(given: dict[str, Any]) -> Any:
-    """The step that `step_to_json` wrote."""
+    """The step that `step_to_json` wrote.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, AttributeError
+        Facts that no step has.
+    """
     facts = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return _TYPES[given["type"]](**{name: value for name, value in facts.items() if name != "type"})
+    step = _TYPES[given["type"]](**{name: value for name, value in facts.items() if name != "type"})
+    for one in fields(step):
+        rule, holds = _RULES[one.type]
+        if not holds(getattr(step, one.name)):
+            raise ValueError(f"{one.name} must {rule}, got {shown(given.get(one.name))}")
+    if isinstance(step, NumberStep) and (
+        step.kind not in (NUMBER, LENIENT, TRUTH) or (step.low is None) != (step.high is None)
+    ):
+        raise ValueError(f"the number {step.name!r} has no such kind or range")
+    if isinstance(step, CategoryStep) and len(set(step.levels)) < len(step.levels):
+        raise ValueError(f"the category {step.name!r} has a level twice")
+    if isinstance(step, DateStep) and (
+        not set(step.parts) <= set(PARTS) or len(step.values or step.parts) != len(step.parts)
+    ):
+        raise ValueError(f"the date {step.name!r} has no such parts")
+    return step
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+_RULES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("be text", lambda value: isinstance(value, str)),
+    "bool": ("be true or false", lambda value: isinstance(value, bool)),
+    "int": ("be a whole number", lambda value: type(value) is int and abs(value) < 1 << 63),
+    "float | None": ("be a number", lambda value: value is None or _is_number(value)),
+    "tuple[str, ...]": (
+        "be a list of texts", lambda value: isinstance(value, tuple) and all(isinstance(one, str) for one in value),
+    ),
+    "tuple[float, ...] | None": (
+        "be a list of numbers",
+        lambda value: value is None or (isinstance(value, tuple) and all(map(_is_number, value))),
+    ),
+}  # fmt: skip
+"""What a fact of a step must be, by the type that its field is declared with."""

@@ -30,6 +30,8 @@ _FORMATS = (
     "%d.%m.%Y", "%d.%m.%Y %H:%M", "%b %d %Y", "%d %b %Y", "%d-%b-%Y", "%B %d, %Y", "%m/%d/%Y", "%d/%m/%Y",
     "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S",
 )  # fmt: skip
+_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The years 1 to 9999 in microseconds since 1970."""
 _SHOWN = 64
 """Cells on which the formats of dates are tried first."""
 
@@ -178,9 +180,9 @@ def _dates(part: Chunk, column: str, written: str) -> pl.Series:
     cells = part.frame.get_column(column)
     if cells.dtype == pl.Datetime:
         plain = cells.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if cells.dtype.time_zone else cells  # type: ignore[attr-defined]
-        return plain.cast(pl.Datetime("us"))
+        return _known_years(part, plain.cast(pl.Datetime("us")))
     if cells.dtype in (pl.Date, pl.Null):
-        return cells.cast(pl.Datetime("us"))
+        return _known_years(part, cells.cast(pl.Datetime("us")))
     if cells.dtype != pl.String:
         where = f"{part.name}, column {column!r} of type {str(cells.dtype).lower()}"
         raise UserValueError("the column must hold dates, as in the fit", where, "write them as YYYY-MM-DD")
@@ -193,7 +195,17 @@ def _dates(part: Chunk, column: str, written: str) -> pl.Series:
         row = int(wrong.arg_max() or 0)
         what = f"value {cells[row]!r} must be a date written as {written}"
         raise UserValueError(what, part.where(row, column), "write it as the fit had it, or leave the field empty")
-    return found.alias(column)
+    return _known_years(part, found.alias(column))
+
+
+def _known_years(part: Chunk, dates: pl.Series) -> pl.Series:
+    """Dates of the years that Python has; polars counts on before and after them."""
+    wrong = ~dates.to_physical().is_between(*_YEARS).fill_null(True)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        what = f"the date must lie in the years 1 to 9999, got the year {dates.dt.year()[row]}"
+        raise UserValueError(what, part.where(row, dates.name), "correct it, or leave it out if it is missing")
+    return dates
 
 
 def texts_of(cells: pl.Series, *, typed: bool = True) -> pl.Series:
@@ -228,14 +240,24 @@ def frame_of(X: Any) -> pl.DataFrame:
         Something that is no frame, or a column that has no such kind.
     """
     if isinstance(X, pl.DataFrame):
-        return X
+        return _of_known_years(X)
+    if isinstance(X, pl.LazyFrame):
+        raise UserTypeError("X must be a data frame, got a LazyFrame", "X", "give X.collect()")
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         raise UserTypeError(f"X must be a data frame, got a {type(X).__name__}", "X", "give a pandas or polars frame")
     names = [str(name) for name in X.columns]
     if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise UserValueError(f"X must have unique column names, got {twice!r} twice", "X", "rename one of them")
-    return pl.DataFrame([_series(name, X.iloc[:, i]) for i, name in enumerate(names)])
+    return _of_known_years(pl.DataFrame([_series(name, X.iloc[:, i]) for i, name in enumerate(names)]))
+
+
+def _of_known_years(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame, whose dates are such as Python has."""
+    part = Chunk("X", frame, "row", 0, typed=True)
+    for name in (one for one, dtype in frame.schema.items() if dtype in (pl.Date, pl.Datetime)):
+        _dates(part, name, "")
+    return frame
 
 
 def needs_preparation(X: Any) -> bool:
@@ -285,5 +307,13 @@ def _series(name: str, column: Any) -> pl.Series:
         return pl.Series(name, cells, pl.Float64, strict=False)
     try:
         return pl.Series(name, cells, strict=True)
+    except UnicodeEncodeError:
+        row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and not _is_whole_text(cell))
+        what = "there is half of a character (a lone surrogate) in the text"
+        raise UserValueError(what, f"X, row {row}, column {name!r}", "remove it") from None
     except (TypeError, pl.exceptions.PolarsError):
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells], pl.String)
+
+
+def _is_whole_text(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

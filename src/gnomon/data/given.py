@@ -24,6 +24,8 @@ NAME = "data"
 
 def is_data(given: Any) -> bool:
     """Whether this is data itself, and not the name of a set or a file."""
+    if isinstance(given, pl.LazyFrame):  # which warns when it is asked for its columns
+        return True
     frame = hasattr(given, "columns") and hasattr(given, "dtypes")
     return frame or isinstance(given, np.ndarray | list | tuple | Ratings | Triples)
 
@@ -55,7 +57,7 @@ def dataset_of(
     >>> dataset_of(np.zeros((3, 2)), ["a", "b", "a"]).columns
     ('column_1', 'column_2')
     """
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+    if isinstance(X, pl.LazyFrame) or (hasattr(X, "columns") and hasattr(X, "dtypes")):
         found = _of_frame(frame_of(X), target, columns, y)
     elif target is not None or columns is not None:
         raise UserTypeError("target and columns name columns of a data frame", "target", "leave them out, or give y")

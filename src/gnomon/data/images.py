@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.boundary import is_ours
 from gnomon.data.dataset import Dataset
 from gnomon.data.sources import IMAGES, check_size
 from gnomon.errors import UserError, UserValueError
@@ -242,6 +243,8 @@ def _opened(file: Path, folder: Path) -> Iterator[Any]:
     except UserError:
         raise
     except Exception as error:  # whatever a decoder says of a damaged header
+        if is_ours(error):
+            raise
         reason = " ".join(str(error).split()).partition(str(file))[0].strip(" '")[:100]
         raise UserValueError(
             f"the image cannot be read: {reason or 'unknown format'}", where, "save it again"

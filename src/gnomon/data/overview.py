@@ -28,6 +28,9 @@ __all__ = ["FIRST", "overview"]
 FIRST = 5
 """Rows that are shown."""
 
+PIXELS = 1 << 16
+"""Columns of images that are described at most; what is said of a pixel takes more room than its values."""
+
 _DIFFERENT = 1000
 _WIDE = 64
 
@@ -55,7 +58,8 @@ def overview(
         Of JSON values: ``name``, ``rows``, ``fingerprint``, ``images``, ``sentences``, ``ratings``, ``triples``,
         ``labels`` (rows by label, or what the target is), ``columns`` (a list of ``name``, ``kind``, ``min``, ``mean``,
         ``max``, ``missing``, ``different``, the ``role`` of feature, target or left out, and as what a feature is
-        ``taken``), ``first`` (the first rows), ``problem`` (why the columns as chosen cannot be used, else None).
+        ``taken``; of images the first `PIXELS`), ``first`` (the first rows), ``problem`` (why the columns as chosen
+        cannot be used, else None).
     Dataset or None
         None where there is a problem.
 
@@ -213,9 +217,10 @@ def _cell(value: Any) -> Any:
 def _described(data: Dataset) -> dict[str, Any]:
     """Columns and first rows of a set that is no table in a file."""
     if data.X is not None:
+        X = data.X if data.images is None else data.X[:, :PIXELS]
         return {
-            "columns": _values(data.columns, data.X),
-            "first": [[_cell(value) for value in row] for row in data.X[:FIRST].tolist()],
+            "columns": _values(data.columns[: X.shape[1]], X),
+            "first": [[_cell(value) for value in row] for row in X[:FIRST].tolist()],
         }
     if data.text is not None:
         return {"columns": [], "first": [[_cell(sentence)] for sentence in data.text[:FIRST]]}

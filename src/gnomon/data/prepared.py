@@ -276,7 +276,12 @@ class Prepared:
             steps = tuple(step_from_json(step) for step in given["steps"])
             shift, unit = (None if given.get(n) is None else np.array(given[n], np.float64) for n in ("shift", "unit"))
             target = None if given.get("target") is None else (float(given["target"][0]), float(given["target"][1]))
-            found = cls(steps, dict(given.get("left_out", {})), shift, unit, target)
+            left_out = {str(name): str(why) for name, why in given.get("left_out", {}).items()}
+            found = cls(steps, left_out, shift, unit, target)
+            if len(set(found.names_in)) < len(steps):
+                raise ValueError("a column is there twice")
+            if not all(np.isfinite(one).all() for one in (shift, unit, target) if one is not None):
+                raise ValueError("a mean or spread is not finite")
             widths = {len(found.names_out)} | {len(one) for one in (shift, unit) if one is not None}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = " ".join(str(error).split())[:80]

@@ -152,7 +152,7 @@ def _check_form(form: Form, file: Path) -> None:
         raise UserValueError(what, file.name, "leave it out")
 
 
-def check_columns(columns: Sequence[str]) -> None:
+def check_columns(columns: Sequence[str], where: str = "columns") -> None:
     """Refuse a string where a list of names is meant, and a name that stands twice.
 
     Raises
@@ -162,11 +162,11 @@ def check_columns(columns: Sequence[str]) -> None:
     """
     if isinstance(columns, str):
         raise UserTypeError(
-            f"columns must be a list of names, got the string {columns!r}", "columns", f"give a list: [{columns!r}]"
+            f"columns must be a list of names, got the string {columns!r}", where, f"give a list: [{columns!r}]"
         )
     twice = next((column for i, column in enumerate(columns) if column in columns[:i]), None)
     if twice is not None:
-        raise UserValueError(f"column {twice!r} occurs twice", "columns", "name each column once")
+        raise UserValueError(f"column {twice!r} occurs twice", where, "name each column once")
 
 
 # --- text and images ----------------------------------------------------------------------------------------------

@@ -118,10 +118,14 @@ def from_tensor(tensor: Any, name: str) -> np.ndarray[Any, Any]:
     Raises
     ------
     UserTypeError
-        A sparse tensor.
+        A sparse tensor, one without values (on the device "meta").
     """
     if "strided" not in str(tensor.layout):
         raise UserTypeError(f"Sparse data was passed for {name}, but dense data is required", "", _SPARSE_TENSOR)
+    if tensor.device.type == "meta":
+        raise UserTypeError(f"{name} must hold numbers, got a tensor without values (device meta)", name, _NUMBERS)
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
     here = tensor.detach().cpu().resolve_conj().resolve_neg()
     try:
         return np.asarray(here.numpy())

@@ -106,6 +106,13 @@ class Domain:
             As `ingest` does.
         """
         rows = SparseRows(X)
+        try:
+            rows.check_format(full_check=True)
+        except ValueError as error:
+            remedy = "make it again from its rows and columns"
+            raise UserValueError(
+                f"{name} is a sparse table whose indices lie outside of it: {error}", name, remedy
+            ) from None
         if not rows.has_canonical_format:
             rows = SparseRows(rows, copy=True)
             rows.sum_duplicates()

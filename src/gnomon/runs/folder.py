@@ -21,7 +21,7 @@ from typing import Any
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.atomic import TEMPORARY, remove, unwritable, write_atomically
 from gnomon.runs.config import CHAINS, RunConfig
-from gnomon.runs.digests import DIGEST, digest_of_config
+from gnomon.runs.digests import DIGEST, digest_of_config, identity
 
 try:
     import fcntl
@@ -36,6 +36,8 @@ FORMAT = 1
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
+RUN = "run"
+"""Fact beside the arrays: which fit they are of. Files from before have none."""
 REOPENED = "reopened"
 """Fact of a run that had ended and goes on under a larger budget."""
 RUNS = "runs"
@@ -66,8 +68,8 @@ class RunFolder:
     'rbm'
     """
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        self.path, self.config = path, config
+    def __init__(self, path: Path, config: dict[str, Any], *, sealed: bool = True) -> None:
+        self.path, self.config, self.sealed = path, config, sealed
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], config: RunConfig | Mapping[str, Any]) -> RunFolder:
@@ -152,10 +154,11 @@ class RunFolder:
                 f"{folder} is not a run of gnomon", f"its {CONFIG} names no {missing}", "name another folder"
             )
         RunConfig.check(config, str(file))
+        sealed = DIGEST in config  # runs of before digests have none
         if config.pop(DIGEST, None) not in (None, digest_of_config(config)):
             what = f"{file} has been changed since it was written"
             raise UserValueError(what, DIGEST, "put back what gnomon wrote, or fit again")
-        return cls(folder, config)
+        return cls(folder, config, sealed=sealed)
 
     @property
     def finished(self) -> bool:
@@ -220,35 +223,29 @@ class RunFolder:
 
     def write_checkpoint(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replace the checkpoint as a whole."""
-        from gnomon.runs.codecs import pack
-
-        write_atomically(self.path / CHECKPOINT, pack(arrays, facts))
+        self._write(CHECKPOINT, arrays, facts)
 
     def read_checkpoint(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts of the last checkpoint, None before the first."""
-        return self._read(self.path / CHECKPOINT)
+        return self._read(CHECKPOINT)
 
     def write_model(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Put the fitted model down: from now on the run is finished."""
-        from gnomon.runs.codecs import pack
-
-        write_atomically(self.path / MODEL, pack(arrays, facts))
+        self._write(MODEL, arrays, facts)
         if self.config.get(REOPENED):
             self.replace({name: value for name, value in self.config.items() if name != REOPENED})
 
     def read_model(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts of the fitted model, None while the run is not finished."""
-        return self._read(self.path / MODEL)
+        return self._read(MODEL)
 
     def write_draws(self, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replace what chains drew, and where they are, as a whole."""
-        from gnomon.runs.codecs import pack
-
-        write_atomically(self.path / DRAWS, pack(arrays, facts))
+        self._write(DRAWS, arrays, facts)
 
     def read_draws(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Arrays and facts that `write_draws` put down last, None before the first time."""
-        return self._read(self.path / DRAWS)
+        return self._read(DRAWS)
 
     def members(self) -> dict[str, Path]:
         """Folders of the Systems that this one is made of, by name."""
@@ -260,10 +257,24 @@ class RunFolder:
         shutil.rmtree(self.path / MEMBERS / name, ignore_errors=True)
         return RunFolder.create(self.path / MEMBERS / name, config)
 
-    def _read(self, file: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _write(self, name: str | Path, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        from gnomon.runs.codecs import pack
+
+        write_atomically(self.path / name, pack(arrays, {**facts, RUN: identity(self.config)}))
+
+    def _read(self, name: str | Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Arrays and facts of a file of this run; None where it is not there."""
         from gnomon.runs.codecs import unpack
 
-        return unpack(file) if file.is_file() else None
+        if not (self.path / name).is_file():
+            return None
+        arrays, facts = unpack(self.path / name)
+        of = facts.pop(RUN, None)
+        self.sealed = self.sealed and of is not None
+        if of not in (None, identity(self.config)):
+            what, remedy = f"{self.path / name} is of another fit than its {CONFIG}", "put back what gnomon wrote"
+            raise UserValueError(what, RUN, f"{remedy}, or fit again")
+        return arrays, facts
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from gnomon.data.prepared import Prepared
 from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 from gnomon.recipes.imports import load as import_class
 from gnomon.recipes.recipe import Unsaved
@@ -119,12 +121,31 @@ def _restore(
     if broken is not None:
         raise UserValueError(f"{run.path} holds numbers that are not finite", broken, "the file is damaged: fit again")
     check_facts(facts, str(run.path))
+    if "data" in run.config and "preparation" in run.config["data"]:
+        Prepared.from_json(run.config["data"]["preparation"])
     try:
-        return system.restore(arrays, facts, **(inside or {}))
+        system.restore(arrays, facts, **(inside or {}))
+        if not run.sealed:
+            _ask_once(system)
+        return system
     except UserError:
         raise
     except DAMAGE as error:  # arrays of another model: names or shapes differ
         raise unfit(run, error) from None
+
+
+def _ask_once(system: System) -> None:
+    """Ask a system of a table for its answers to one row, which arrays of other shapes than its own do not give.
+
+    What is bound to its config.json by digests needs no such question.
+    """
+    width = getattr(system, "n_features_in_", None)
+    if width is None or not system.domain.is_table:
+        return
+    for verb in ("log_prob", "predict", "predict_proba", "transform"):
+        if hasattr(system, verb):
+            with suppress(UserError):
+                getattr(system, verb)(np.zeros((1, width), np.float32))
 
 
 def _is_finite(array: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -147,6 +148,10 @@ def _data(
             path = str(whole.source["path"])
             return whole, spec_of(path, whole, target=None, columns=None, holdout=0.0, prepare=prepare)
         return whole, DataSpec(ARRAYS, whole=whole.fingerprint)
+    if not isinstance(data, str | os.PathLike):
+        what = f"data must be a name, a file, an array or a data frame, got a {type(data).__name__}"
+        remedy = "give data.toarray()" if hasattr(data, "toarray") else "give numpy.asarray(data)"
+        raise UserTypeError(what, "data", remedy)
     if y is not None:
         raise UserTypeError(f"y must be left out where the data is a name or file, got {type(y).__name__}", "y")
     whole = read_apart(goal, data, split, target=target, columns=columns, kinds=prepare.kinds)
