@@ -105,5 +105,8 @@ class Importances:
 
     @property
     def feature_importances_(self) -> Array:
-        """Decrease of impurity by column, weighted by rows, over all splits; sums to 1, or all 0 without a split."""
-        return self.model_.estimator.feature_importances_
+        """Decrease of impurity by column, weighted by rows, over all splits; sums to 1, or all 0 if none lowers it."""
+        with np.errstate(invalid="ignore"):  # the library divides by their sum, which may be 0
+            found = np.asarray(self.model_.estimator.feature_importances_)
+        total = found.sum()
+        return found / total if total > 0 else np.zeros_like(found)

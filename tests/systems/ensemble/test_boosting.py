@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeClassifier
 
+from gnomon.errors import UserValueError
 from gnomon.systems.ensemble.adaboost import AdaBoost
 from gnomon.systems.ensemble.gradient_boosting import GradientBoosting, GradientBoostingRegression
 from gnomon.systems.ensemble.histogram_boosting import HistogramBoosting, HistogramBoostingRegression
@@ -73,6 +74,99 @@ def test_adaboost_of_three_classes_adds_the_log_of_two():
     # one stump tells one class from two: of the six rows two are wrong
     assert fitted.errors_[0] == pytest.approx(1 / 3)
     assert 2 * fitted.alphas_[0] == pytest.approx(np.log(2) + np.log(2))
+
+
+def samme(X, codes, w, n_trees, depth, rate=1.0):
+    """Weighted errors, weights 2 a_m and votes (n, K) by the definition; trees of scikit-learn on the weights."""
+    K, w, errors, alphas, votes = codes.max() + 1, w / w.sum(), [], [], np.zeros((len(X), codes.max() + 1))
+    shares = []
+    for _ in range(n_trees):
+        tree = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, codes, w)
+        h = tree.predict(X)
+        e = w[h != codes].sum()
+        if e >= 1 - 1 / K:
+            break
+        a = rate * (np.log((1 - e) / e) + np.log(K - 1)) if e > 0 else 1.0
+        errors.append(e)
+        alphas.append(a)
+        shares.append(tree.feature_importances_)
+        votes += a * np.where(np.eye(K, dtype=bool)[h], 1, -1 / (K - 1))
+        if e <= 0:
+            break
+        w = w * np.exp(a * (h != codes))
+        w /= w.sum()
+    return np.array(errors), np.array(alphas), votes, np.average(shares, axis=0, weights=alphas)
+
+
+@pytest.mark.spec("DLN-47", "DLN-46")
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize(("depth", "rate"), [(1, 1.0), (2, 0.3)])
+def test_every_step_of_adaboost_by_the_recursion(k, depth, rate):
+    """Three columns, K classes, weighted rows, deeper trees, a learning rate: errors, weights, votes, importances."""
+    random = np.random.default_rng(k)
+    X = random.normal(size=(150, 3))
+    codes = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2 + random.normal(size=150), np.linspace(-0.5, 1.5, k - 1))
+    weight = random.random(150) * (random.random(150) < 0.9)  # no two leaves tie
+    there = weight > 0
+    names = np.array(list("edcba"))[:k]  # another order than that of the codes
+    fitted = AdaBoost(n_trees=12, max_depth=depth, learning_rate=rate, random_state=0)
+    fitted.fit(X, names[codes], sample_weight=weight)
+    errors, alphas, votes, shares = samme(X[there], codes[there], weight[there], 12, depth, rate)
+    np.testing.assert_allclose(fitted.errors_, errors, atol=1e-12)
+    np.testing.assert_allclose(2 * fitted.alphas_, alphas, rtol=1e-9)
+    votes = (votes / alphas.sum())[:, ::-1]  # classes_ are sorted
+    found = fitted.decision_function(X[there])
+    np.testing.assert_allclose(found, votes if k > 2 else votes[:, 1], atol=1e-9)
+    np.testing.assert_array_equal(fitted.predict(X[there]), fitted.classes_[votes.argmax(axis=1)])
+    np.testing.assert_allclose(fitted.feature_importances_, shares, atol=1e-9)
+    assert len(list(fitted.staged_predict(X))) == len(errors) > 3
+
+
+@pytest.mark.spec("DLN-47")
+def test_a_tree_no_better_than_chance_ends_the_fit():
+    """It was to end there and went on for up to 50 trees of weight 1e-16, where rounding left e just below 1/2."""
+    for n, few in ((13, 3), (37, 11)):
+        y, nothing = (np.arange(n) < few).astype(int), np.zeros((n, 1))  # first the larger class, then e = 1/2
+        fitted = AdaBoost(random_state=0).fit(nothing, y)
+        np.testing.assert_allclose(fitted.errors_, [few / n])
+        assert len(list(fitted.staged_predict(nothing))) == 1
+        assert (fitted.predict(nothing) == 0).all()
+        np.testing.assert_array_equal(fitted.decision_function([[0.0]]), [-1.0])
+    three = AdaBoost(random_state=0).fit(np.zeros((9, 1)), [0, 0, 0, 0, 1, 1, 1, 2, 2])
+    assert three.errors_[0] == pytest.approx(5 / 9)  # above 1/2, below the 2/3 of chance: errors rise to that
+    assert 1 < len(three.errors_) < 50 and (np.diff(three.errors_) > 0).all() and three.errors_[-1] < 2 / 3
+
+
+@pytest.mark.spec("DLN-47")
+@pytest.mark.parametrize(
+    ("X", "y", "weight", "rate"),
+    [
+        ([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0], None, "0.5"),  # exclusive or
+        (np.zeros((4, 1)), list("abab"), None, "0.5"),
+        (np.zeros((3, 1)), [0, 0, 1], [1, 1, 2], "0.5"),  # by the weight, not by the rows
+        (np.zeros((6, 1)), [0, 0, 1, 1, 2, 2], None, "0.667"),
+        (np.zeros((6, 1)), [0, 0, 1, 1, 2, 2], [1, 1, 1, 1, 0, 0], "0.5"),  # two classes are left
+    ],
+)
+def test_a_first_tree_no_better_than_chance_is_refused_in_our_words(X, y, weight, rate):
+    """It ended in the library's words: "BaseClassifier in AdaBoostClassifier ensemble is worse than random"."""
+    with pytest.raises(UserValueError, match=f"first tree must be wrong on less than {rate} of the weight") as caught:
+        AdaBoost(random_state=0).fit(X, y, sample_weight=weight)
+    assert "\n" not in str(caught.value) and "max_depth" in str(caught.value)
+    assert caught.value.__cause__ is None
+    with pytest.raises(UserValueError, match="class"):  # another refusal keeps its words
+        AdaBoost().fit([[0.0], [1.0]], [1, 1])
+
+
+@pytest.mark.spec("DLN-47")
+def test_a_later_tree_without_error_ends_the_fit_with_a_weight_of_one_half():
+    """Depth 2 on six rows, wrong on one of them in each round; the fourth tree is right, which has no finite a_m."""
+    X = np.array([[4.0, 2], [0, 3], [2, 5], [1, 4], [5, 0], [3, 1]])
+    y = np.array([1, 0, 0, 1, 1, 0])
+    fitted = AdaBoost(n_trees=20, max_depth=2, random_state=0).fit(X, y)
+    np.testing.assert_allclose(fitted.errors_, [1 / 6, 1 / 10, 1 / 18, 0], atol=1e-12)
+    np.testing.assert_allclose(2 * fitted.alphas_, [np.log(5), np.log(9), np.log(17), 1])
+    assert not np.isnan(fitted.feature_importances_).any()
 
 
 @pytest.mark.spec("DLN-48")

@@ -10,12 +10,45 @@ from sklearn.tree import DecisionTreeClassifier
 
 from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import LibraryClassifier
-from gnomon.system.tree_model import Importances
+from gnomon.system.tree_model import Importances, TreeModel
 
 __all__ = ["AdaBoost"]
+
+ROUNDING = 1e-10
+"""Share of the error of chance by which one that equals it may be rounded."""
+
+
+class AdaBoostModel(TreeModel):
+    """AdaBoostClassifier without the trees from the first that is no better than chance on."""
+
+    def fit(self, X: Array, y: Array | None, weight: Array, seed: int) -> None:
+        """Fit, and end where the definition does; the library goes on where rounding leaves an error just below.
+
+        Raises
+        ------
+        UserValueError
+            Where not even the first tree is better than chance.
+        """
+        try:
+            super().fit(X, y, weight, seed)
+        except UserValueError:
+            if getattr(self.estimator, "estimators_", None) != []:  # it has not taken back its first tree
+                raise
+        fitted = self.estimator
+        chance = 1 - 1 / fitted.n_classes_
+        poor = fitted.estimator_errors_[: len(fitted.estimators_)] >= chance * (1 - ROUNDING)
+        kept = int(poor.argmax()) if poor.any() else len(fitted.estimators_)
+        if not kept:
+            raise UserValueError(
+                f"the first tree must be wrong on less than {chance:.3g} of the weight, the rate of chance", "fit",
+                "give columns that tell the classes apart, or raise max_depth",
+            )  # fmt: skip
+        del fitted.estimators_[kept:]
+        fitted.estimator_weights_[kept:], fitted.estimator_errors_[kept:] = 0.0, 1.0  # as the library leaves them
 
 
 class AdaBoost(Importances, ComparesInSingle, LibraryClassifier):
@@ -28,7 +61,9 @@ class AdaBoost(Importances, ComparesInSingle, LibraryClassifier):
 
     The sign of :math:`\sum_m a_m h_m(x)` decides; the share of training rows that it gets wrong is at most
     :math:`\prod_m Z_m`, :math:`Z_m = 2 \sqrt{e_m (1 - e_m)}`. With K classes ``2 a_m`` gains log(K - 1) (SAMME). A tree
-    without error ends the fit, and so does one that is no better than chance.
+    without error ends the fit, with 1/2 in place of its infinite weight. One that is no better than chance, :math:`e_m
+    \ge 1 - 1 / K`, ends it too and is left out; where it is the first, there is nothing to add up and the fit is
+    refused.
 
     Attributes
     ----------
@@ -38,6 +73,7 @@ class AdaBoost(Importances, ComparesInSingle, LibraryClassifier):
     errors_ : array of shape (n_trees,)
         e_m.
     feature_importances_ : array of shape (n_features,)
+        Mean over the trees, weighted by a_m, of the normalized decrease of impurity by column.
 
     Notes
     -----
@@ -52,6 +88,7 @@ class AdaBoost(Importances, ComparesInSingle, LibraryClassifier):
     """
 
     name: ClassVar[str] = "adaboost"
+    model_class: ClassVar[type] = AdaBoostModel
     types: ClassVar[tuple[str, ...]] = (
         "sklearn.ensemble._weight_boosting.AdaBoostClassifier", "sklearn.tree._classes.DecisionTreeClassifier",
         "sklearn.tree._tree.Tree",

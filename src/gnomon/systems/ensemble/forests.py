@@ -31,7 +31,11 @@ class Forest(Importances, DrawsColumns, ComparesInSingle):
 
     n_trees: Annotated[int, "[1, inf)", Doc("Trees.")] = 100
     bootstrap: Annotated[
-        bool, Doc("Whether a tree sees as many rows as there are, drawn with replacement; otherwise all rows.")
+        bool,
+        Doc(
+            "Whether a tree sees as many rows as there are, drawn with replacement in proportion to their weights; "
+            "otherwise all rows, as they weigh."
+        ),
     ] = True
     out_of_bag: Annotated[
         bool, Doc("Whether each row is judged by the trees that did not see it (with `bootstrap` alone).")

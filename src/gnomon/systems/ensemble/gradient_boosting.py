@@ -57,6 +57,7 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     classes_ : array of shape (n_classes,)
     training_losses_ : array of shape (n_trees,)
     feature_importances_ : array of shape (n_features,)
+        Decrease of the residuals' squared error by column over all trees, summing to 1.
 
     Notes
     -----
@@ -105,6 +106,7 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
     ----------
     training_losses_ : array of shape (n_trees,)
     feature_importances_ : array of shape (n_features,)
+        Decrease of the residuals' squared error by column over all trees, summing to 1.
 
     Notes
     -----
