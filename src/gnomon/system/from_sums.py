@@ -47,6 +47,10 @@ class FromSums(System):
         record: dict[str, float] = model.solve(sums)
         return record
 
+    def first_seed(self) -> int:
+        """Seed of the first values, for fits that begin by chance."""
+        return 0
+
     # --- verb ---------------------------------------------------------------------------------------------------
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -72,10 +76,11 @@ class FromSums(System):
 
     def _take_in(self, examples: Examples, first: bool) -> Self:
         if first:
-            self.arguments_, self.seed_, self.n_samples_seen_ = self.arguments(examples), 0, 0
+            self.arguments_ = self.arguments(examples)
+            self.seed_, self.n_samples_seen_ = self.first_seed(), 0
         model, earlier = self._allocate(**self.arguments_), None if first else self.model_
         if first:
-            self.initialize(model, examples, Noise(0, "initial"))
+            self.initialize(model, examples, Noise(self.seed_, "fit").child("initial"))
         sums = self.sums_of(model, examples, earlier)
         if earlier is not None:
             sums = self.pooled(earlier.sums, sums)

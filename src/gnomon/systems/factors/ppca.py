@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,9 +15,11 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
+from gnomon.numeric.noise import seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import Iterated
 from gnomon.system.from_sums import FromSums
+from gnomon.systems.factors._model import FLOOR, PPCAModel
 from gnomon.training.em import EM, ClosedForm
 from gnomon.training.group import current as current_group
 
@@ -29,203 +31,8 @@ CHUNK_NUMBERS = 1 << 22
 CLOSED_COLUMNS = 4096
 """Columns up to which ``method="auto"`` takes the closed form, whose covariance then has at most 134 MB."""
 
-FLOOR = 1e-12
-"""Smallest noise variance, as a share of the largest eigenvalue or of the mean square."""
-
-
-class PPCAModel:
-    r"""x ~ N(mean, W W^T + noise_variance I); latent z ~ N(0, I), x = W z + mean + noise.
-
-    Parameters
-    ----------
-    components : array of shape (d, k)
-        W, k >= 1.
-    mean : array of shape (d,)
-    noise_variance : float in (0, inf)
-    """
-
-    def __init__(self, components: Array, mean: Array, noise_variance: float) -> None:
-        self.components = np.array(components, dtype=np.float64)
-        self.mean = np.array(mean, dtype=np.float64)
-        self.noise_variance = float(noise_variance)
-        self.pivot = self.mean.copy()
-        self.held = False
-        self.sums: dict[str, Array] | None = None
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters: W up to rotation, mean, noise variance."""
-        d, k = self.components.shape
-        return d * k - k * (k - 1) // 2 + d + 1
-
-    def state(self) -> dict[str, Array]:
-        """W, mean, noise variance, and the point that sums are taken about."""
-        noise = np.array(self.noise_variance)
-        return {"components": self.components, "mean": self.mean, "noise_variance": noise, "pivot": self.pivot}
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Take the arrays over."""
-        self.components, self.mean, self.pivot = (
-            np.array(state[name], dtype=np.float64) for name in ("components", "mean", "pivot")
-        )
-        self.noise_variance = float(state["noise_variance"])
-
-    def covariance(self) -> Array:
-        """W W^T + noise_variance I, shape (d, d)."""
-        return np.matmul(self.components, self.components.T) + self.noise_variance * np.eye(len(self.mean))
-
-    # --- inference ----------------------------------------------------------------------------------------------
-
-    def _posterior(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Posterior means (n, k), covariances (n or 1, k, k), log densities (n,), and x - mean with 0 where missing.
-
-        A missing value is left out of every sum, which conditions the Gaussian on the observed ones exactly:
-        M_i = W_o^T W_o + s I, log|C_o| = (|o| - k) log s + log|M_i|, and r^T C_o^-1 r = |r - W_o z|^2 / s + z^T z, a
-        sum that keeps its digits where s is small, as r^T r - r^T W_o z does not.
-        """
-        W, s = self.components, self.noise_variance
-        k = W.shape[1]
-        residual = np.asarray(x, dtype=np.float64) - self.mean
-        observed = ~np.isnan(residual)
-        if observed.all():
-            precision = (np.matmul(W.T, W) + s * np.eye(k))[None]
-            counts = np.full(len(residual), residual.shape[1])
-        else:
-            residual = np.where(observed, residual, 0.0)
-            squares = (W[:, :, None] * W[:, None, :]).reshape(len(W), k * k)
-            precision = np.matmul(observed.astype(np.float64), squares).reshape(-1, k, k) + s * np.eye(k)
-            counts = observed.sum(1)
-        field = np.matmul(residual, W)
-        inverse = np.linalg.inv(precision)
-        z = np.matmul(inverse, field[:, :, None])[:, :, 0]
-        rest = np.where(observed, residual - np.matmul(z, W.T), 0.0)
-        quadratic = (rest * rest).sum(1) / s + (z * z).sum(1)
-        determinant = np.linalg.slogdet(precision)[1] + (counts - k) * math.log(s)
-        log_prob = -0.5 * (counts * math.log(2 * math.pi) + determinant + quadratic)
-        return z, s * inverse, log_prob, residual
-
-    def log_prob(self, x: Array) -> Array:
-        """Log density in nats of the observed values of each row, shape (n,); 0 where nothing is observed."""
-        return self._posterior(x)[2]
-
-    def latent_mean(self, x: Array) -> Array:
-        """E[z | observed values], shape (n, k)."""
-        return self._posterior(x)[0]
-
-    def latent_covariance(self, x: Array) -> Array:
-        """Cov[z | observed values], shape (n, k, k)."""
-        z, covariance = self._posterior(x)[:2]
-        return np.broadcast_to(covariance, (len(z), *covariance.shape[1:]))
-
-    def reconstruct(self, z: Array) -> Array:
-        """E[x | z], shape (n, d)."""
-        return np.matmul(z, self.components.T) + self.mean
-
-    def sample(self, n: int, noise: Noise) -> Array:
-        """n rows."""
-        d, k = self.components.shape
-        z = noise.child("latent").normal((n, k), like=self.mean)
-        return self.reconstruct(z) + math.sqrt(self.noise_variance) * noise.child("noise").normal(
-            (n, d), like=self.mean
-        )
-
-    def _set_noise(self, variance: float, scale: float) -> None:
-        """Take the variance, or a small share of the scale where the rows lie in the subspace exactly."""
-        floor = FLOOR * scale if scale > 0 else FLOOR
-        self.held = not variance > floor
-        self.noise_variance = floor if self.held else variance
-
-    # --- closed form --------------------------------------------------------------------------------------------
-
-    def moments(self, x: Array, weight: Array) -> dict[str, Array]:
-        """Sums about the pivot: weight, x, x x^T."""
-        weight = np.asarray(weight, dtype=np.float64)
-        centered = np.asarray(x, dtype=np.float64) - self.pivot
-        weighted = centered * weight[:, None]
-        return {"weight": weight.sum(), "sum": weighted.sum(0), "square": np.matmul(weighted.T, centered)}
-
-    def solve(self, moments: dict[str, Array]) -> dict[str, float]:
-        """Maximum likelihood (Tipping and Bishop 1999, section 3.2): W = U (L - s I)^(1/2), s the mean of the rest."""
-        self.sums = moments
-        shift = moments["sum"] / moments["weight"]
-        covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
-        values, vectors = np.linalg.eigh(covariance)
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        d, k = self.components.shape
-        rest = values[k:] if k < d else values[-1:]
-        self._set_noise(float(rest.mean()), float(values[0]))
-        self.components = vectors[:, :k] * np.sqrt(np.maximum(values[:k] - self.noise_variance, 0.0))
-        self.mean = self.pivot + shift
-        self.canonicalize()
-        fitted = np.concatenate([np.maximum(values[:k], self.noise_variance), np.full(d - k, self.noise_variance)])
-        return {"log_likelihood": -0.5 * float((math.log(2 * math.pi) + np.log(fitted) + values / fitted).sum())}
-
-    # --- EM -----------------------------------------------------------------------------------------------------
-
-    def expect(self, x: Array, weight: Array) -> dict[str, Array]:
-        """Sums for the regression of every column on (z, 1), over the rows in which the column is observed."""
-        weight = np.asarray(weight, dtype=np.float64)
-        z, covariance, log_prob, _ = self._posterior(x)
-        n, k = z.shape
-        centered = np.asarray(x, dtype=np.float64) - self.pivot
-        observed = ~np.isnan(centered)
-        centered = np.where(observed, centered, 0.0)
-        t = np.concatenate([z, np.ones((n, 1))], axis=1)
-        weighted = t * weight[:, None]
-        second = np.matmul(weighted.T, t)
-        second[:k, :k] += weight.sum() * covariance[0] if len(covariance) == 1 else np.tensordot(weight, covariance, 1)
-        if observed.all():
-            design, counts = np.broadcast_to(second, (x.shape[1], k + 1, k + 1)), np.full(x.shape[1], weight.sum())
-        else:
-            outer = t[:, :, None] * t[:, None, :]
-            outer[:, :k, :k] += covariance
-            mask = observed * weight[:, None]
-            design = np.matmul(mask.T, outer.reshape(n, -1)).reshape(-1, k + 1, k + 1)
-            counts = mask.sum(0)
-        return {
-            "weight": weight.sum(),
-            "log_likelihood": np.matmul(weight, log_prob),
-            "latent": second,
-            "design": design,
-            "target": np.matmul(centered.T, weighted),
-            "square": np.matmul(weight, centered * centered),
-            "counts": counts,
-        }
-
-    def maximize(self, statistics: dict[str, Array]) -> None:
-        """The regressions of `regress`, then the latent variables brought back to mean 0 and covariance I.
-
-        Parameter-expanded EM (Liu, Rubin and Wu 1998): the model with z ~ N(m, L) has the same likelihood, its M step
-        takes m and L from the posteriors, and W L^(1/2), mean + W m say the same with z ~ N(0, I). Without it the
-        length of W hardly moves where the noise is small, and not at all where the rows lie in the subspace.
-        """
-        self.regress(statistics)
-        latent, k = statistics["latent"] / statistics["weight"], self.components.shape[1]
-        shift = latent[:k, k]
-        spread = latent[:k, :k] - np.outer(shift, shift)
-        self.mean = self.mean + np.matmul(self.components, shift)
-        self.components = np.matmul(self.components, np.linalg.cholesky((spread + spread.T) / 2))
-
-    def regress(self, statistics: dict[str, Array]) -> None:
-        """Row-wise regressions, then the noise variance over the observed entries, with the new W and mean."""
-        design, target = statistics["design"], statistics["target"]
-        solution = np.linalg.solve(design, target[:, :, None])[:, :, 0]
-        explained = np.einsum("jk,jk->j", solution, 2 * target - np.einsum("jkl,jl->jk", design, solution))
-        total = float(statistics["counts"].sum())
-        scale = float(statistics["square"].sum()) / total
-        self._set_noise(float((statistics["square"] - explained).sum()) / total, scale)
-        self.components, self.mean = solution[:, :-1].copy(), self.pivot + solution[:, -1]
-
-    def log_prior(self) -> float:
-        """There is no prior."""
-        return 0.0
-
-    def canonicalize(self) -> None:
-        """Rotate W so that its columns are orthogonal, longest first, the largest entry of each positive."""
-        u, length, _ = np.linalg.svd(self.components, full_matrices=False)
-        rotated = u * length
-        largest = rotated[np.abs(rotated).argmax(0), np.arange(rotated.shape[1])]
-        self.components = rotated * np.where(largest < 0, -1.0, 1.0)
+FORGETTING = 0.6
+"""Power of a chunk's share of the weight so far that its statistics count by, in (0.5, 1] (Cappe and Moulines 2009)."""
 
 
 def _tell(model: PPCAModel) -> None:
@@ -244,19 +51,24 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
     likelihood fit uses the covariance with divisor n: :math:`\sigma^2` is the MEAN of the discarded eigenvalues. NaN
-    means missing: the fit (then by EM), the density and the transform use exactly the observed values.
+    means missing: the fit (then by EM), the density and the transform use exactly the observed values. Where z is
+    known for some rows, ``fit(X, latents=Z)`` takes it as it is.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        Rows of W^T: orthogonal, longest first, largest entry positive.
+        Rows of W^T: orthogonal, longest first, largest entry positive; as the known z say where there are some.
     mean_ : array of shape (n_features,)
     noise_variance_ : float
 
     Notes
     -----
+    `partial_fit` of the closed form is one fit to all rows so far. By EM a chunk is one step, on means of the statistics
+    in which a chunk counts by its share of the weight so far to the power 0.6: go over the chunks until
+    ``log_likelihood``, that of the chunk before its step, stands. Such a model keeps d (k + 1)^2 statistics in memory.
+
     Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3; EM
-    with expanded parameters: Liu, Rubin and Wu (1998).
+    with expanded parameters: Liu, Rubin and Wu (1998); in chunks: Cappe and Moulines (2009).
 
     Examples
     --------
@@ -296,20 +108,39 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
 
     def chunk(self, rows: Array, y: Any, sample_weight: Any) -> Examples:
         n, k = len(rows), self._latents(rows.shape[1])
-        if self.method == "em":
-            raise UserValueError("chunks need the closed form", "method", 'use method="closed" or "auto"')
-        if not hasattr(self, "model_") and n <= k:
+        first, missing = not hasattr(self, "model_"), np.isnan(rows)
+        if first and n <= k:
             raise UserValueError(
                 f"the first chunk must have at least {k + 1} rows for {k} components, got {n}", "X", "join chunks"
             )
-        if np.isnan(rows).any():
-            raise UserValueError("the closed form needs complete rows, got NaN", "X", "fit all rows at once by EM")
+        if missing.any() and (self.method == "closed" if first else self.arguments_["closed"]):
+            raise UserValueError("the closed form needs complete rows, got NaN", "X", 'begin again with method="em"')
+        if first and missing.all(0).any():
+            column = f"column {int(missing.all(0).argmax())}"
+            raise UserValueError("the first chunk must have a value in every column", column, "join chunks")
         return super().chunk(rows, y, sample_weight)
+
+    def first_seed(self) -> int:
+        return 0 if self.arguments_["closed"] else seed_of(self.random_state)
 
     def sums_of(self, model: PPCAModel, examples: Examples, earlier: PPCAModel | None) -> dict[str, Array]:
         if earlier is not None:
-            model.pivot = earlier.pivot
-        return model.moments(examples.X, examples.weight)
+            model.load(earlier.state())
+        return (model.moments if self.arguments_["closed"] else model.expect)(examples.X, examples.weight)
+
+    def pooled(self, one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
+        """Of the closed form the sum; of EM means per row, the new ones by a share that grows smaller."""
+        if self.arguments_["closed"]:
+            return dict(super().pooled(one, other))
+        before, now = float(one["weight"]), float(other["weight"])
+        if not now:
+            return one
+        total = before + now
+        share = (now / total) ** FORGETTING
+        mixed = {
+            name: total * ((1 - share) * one[name] / before + share * value / now) for name, value in other.items()
+        }
+        return mixed | {"log_likelihood": total / now * other["log_likelihood"]}
 
     def _latents(self, n_features: int) -> int:
         return max(1, n_features // 2) if self.n_components is None else self.n_components
@@ -317,6 +148,9 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
         n, d = examples.X.shape
+        latents = None if y is None else self._known(y, n, d)
+        if latents is not None and not np.isnan(latents).all():
+            examples = Examples({"X": examples.X, "y": latents}, examples.weight)
         if self._latents(d) > d:
             raise UserValueError(
                 f"n_components must be at most n_features={d}, got n_components={self.n_components}", "n_components"
@@ -331,16 +165,49 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
             )
         if missing.any() and self.method == "closed":
             raise UserValueError("the closed form needs complete rows, got NaN", "method", 'use method="em" or "auto"')
+        if "y" in examples.fields and self.method == "closed":
+            raise UserValueError("the closed form takes no known latents", "method", 'use method="em" or "auto"')
         return examples
+
+    def _known(self, latents: Any, n: int, d: int) -> Array:
+        """Known values of z, NaN in the rows where they are unknown."""
+        given, k = Real(allow_missing=True).check(latents, name="latents", dtype="float64"), self._latents(d)
+        if given.shape != (n, k):
+            raise UserValueError(
+                f"latents must have {n} rows and {k} columns, one per component, got an array of shape {given.shape}",
+                "latents",
+            )
+        missing = np.isnan(given)
+        part = missing.any(1) & ~missing.all(1)
+        if part.any():
+            row = f"latents, row {int(part.argmax())}"
+            raise UserValueError("a row of latents must be known whole or not at all (all NaN)", row)
+        return given
+
+    def fit(self, X: Any, y: Any = None, *, latents: Any = None, **options: Any) -> Self:
+        """Fit to rows; see `System.fit`. `y` is left out.
+
+        Parameters
+        ----------
+        latents : array of shape (n_samples, n_components), optional
+            Known values of z, a row of NaN where they are not known. The fit is then by EM: known values enter with
+            posterior covariance 0, the likelihood is that of the observed x and the known z, and W is not rotated.
+        """
+        return super().fit(X, latents, **options)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         closed = self.method == "closed" or (
             self.method == "auto" and examples.X.shape[1] <= CLOSED_COLUMNS and not np.isnan(examples.X).any()
         )
-        return super().arguments(examples) | {"closed": bool(closed)}
+        facts = {"closed": bool(closed), "known": False}
+        if "y" in examples.fields:
+            facts = {"closed": False, "known": True}
+        return super().arguments(examples) | facts
 
-    def make(self, n_features: int, dtype: str, closed: bool) -> PPCAModel:
-        return PPCAModel(np.zeros((n_features, self._latents(n_features))), np.zeros(n_features), 1.0)
+    def make(self, n_features: int, dtype: str, closed: bool, known: bool = False) -> PPCAModel:
+        model = PPCAModel(np.zeros((n_features, self._latents(n_features))), np.zeros(n_features), 1.0)
+        model.identified = known
+        return model
 
     def initialize(self, model: PPCAModel, examples: Examples, noise: Noise) -> None:
         X, weight = examples.X.astype(np.float64), examples.weight.astype(np.float64)[:, None]
@@ -362,10 +229,18 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
 
     def finish(self, model: PPCAModel) -> None:
         model.canonicalize()
+        if not self.arguments_["closed"]:
+            model.settle()
         _tell(model)
 
     def solve(self, model: PPCAModel, sums: Any, examples: Examples, n: int) -> dict[str, float]:
-        record = super().solve(model, sums, examples, n)
+        if self.arguments_["closed"]:
+            record = super().solve(model, sums, examples, n)
+        else:
+            record = {"log_likelihood": float(sums["log_likelihood"] / sums["weight"])}
+            model.maximize(sums)
+            model.canonicalize()
+            model.settle()
         _tell(model)
         return record
 
