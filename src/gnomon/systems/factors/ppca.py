@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -33,6 +34,13 @@ CLOSED_COLUMNS = 4096
 
 FORGETTING = 0.6
 """Power of a chunk's share of the weight so far that its statistics count by, in (0.5, 1] (Cappe and Moulines 2009)."""
+
+
+@dataclass(frozen=True)
+class _Latents:
+    """What stands in the place of y: values of z, where labels would be left out."""
+
+    values: Any
 
 
 def _tell(model: PPCAModel) -> None:
@@ -148,7 +156,7 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
         n, d = examples.X.shape
-        latents = None if y is None else self._known(y, n, d)
+        latents = self._known(y.values, n, d) if isinstance(y, _Latents) else None
         if latents is not None and not np.isnan(latents).all():
             examples = Examples({"X": examples.X, "y": latents}, examples.weight)
         if self._latents(d) > d:
@@ -191,9 +199,10 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
         ----------
         latents : array of shape (n_samples, n_components), optional
             Known values of z, a row of NaN where they are not known. The fit is then by EM: known values enter with
-            posterior covariance 0, the likelihood is that of the observed x and the known z, and W is not rotated.
+            posterior covariance 0, the likelihood is that of the observed x and the known z, and W is not rotated. A
+            run that was interrupted does not go on with them: fit again.
         """
-        return super().fit(X, latents, **options)
+        return super().fit(X, None if latents is None else _Latents(latents), **options)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         closed = self.method == "closed" or (
