@@ -71,9 +71,9 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
 
     Notes
     -----
-    `partial_fit` of the closed form is one fit to all rows so far. By EM a chunk is one step, on means of the statistics
-    in which a chunk counts by its share of the weight so far to the power 0.6: go over the chunks until
-    ``log_likelihood``, that of the chunk before its step, stands. Such a model keeps d (k + 1)^2 statistics in memory.
+    `partial_fit` of the closed form is one fit to all rows so far. By EM a chunk is one step, on means of statistics
+    that count it by its share of the weight so far to the power 0.6: go over the chunks until ``log_likelihood``, that
+    of the chunk before its step, stands. A model fitted by EM keeps d (k + 1)^2 such numbers in memory.
 
     Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3; EM
     with expanded parameters: Liu, Rubin and Wu (1998); in chunks: Cappe and Moulines (2009).
