@@ -9,6 +9,8 @@ from sklearn import metrics as sk
 
 import gnomon
 from gnomon.cli.main import run
+from gnomon.evaluation.score import Score
+from gnomon.tasks.metrics import chosen
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,16 @@ def test_all_scores_of_numbers(capsys, runs):
     }  # fmt: skip
     status, out, _ = ask(capsys, runs / "bayesian-regression", "--metric", "coverage_95")
     assert status == 0 and "95 % interval" in out and "right would be 0.95" in out
+
+
+def test_other_names_of_scores():
+    found = {name: Score(0.0, name=name) for name in ("squared_error", "absolute_error", "log_loss", "r2", "macro_f1")}
+    found |= {name: Score(0.0, name=name) for name in ("matthews", "calibration_error")}
+    asked = ["MSE", "mae", "nll", "logloss", "R^2", "f1", "mcc", "ece"]
+    names = [next(iter(chosen(found, [name]))) for name in asked]
+    assert names == [
+        "squared_error", "absolute_error", "log_loss", "log_loss", "r2", "macro_f1", "matthews", "calibration_error",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

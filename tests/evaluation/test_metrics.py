@@ -64,6 +64,12 @@ def test_scores_of_classes_are_scikit_learns(k, weighted):
     assert set(found) == {*expected, "calibration_error"}
     assert all(score.name == name and score.n == found["kappa"].n for name, score in found.items())
     assert len({score.data_space for score in found.values()}) == 1
+    assert [name for name, score in found.items() if not score.higher_is_better] == ["brier", "calibration_error"]
+    if weighted:
+        rows = np.repeat(np.arange(len(y)), weight.astype(int))
+        twice = classification_metrics(y[rows], predicted[rows], p[rows], np.arange(k))
+        values = {name: score.value for name, score in twice.items()}
+        assert {name: score.value for name, score in found.items()} == pytest.approx(values, abs=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -137,8 +143,10 @@ def test_scores_of_numbers_are_scikit_learns(outputs, weighted):
     assert found["explained_variance"].value == pytest.approx(sk.explained_variance_score(y, f, sample_weight=weight))
     inside = (np.abs(y - f) < 1.1 * 1.959963984540054).mean(1)
     assert found["coverage_95"].value == pytest.approx(np.average(inside, weights=weight))
+    assert not found["rmse"].higher_is_better and found["explained_variance"].higher_is_better
     if outputs == 1:
         y, f = y[:, 0], f[:, 0]
+        assert not found["median_absolute_error"].higher_is_better
         assert found["median_absolute_error"].value == pytest.approx(
             sk.median_absolute_error(y, f, sample_weight=weight)
         )

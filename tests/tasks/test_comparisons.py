@@ -7,13 +7,17 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 
 import gnomon
 from gnomon.data import Dataset, load, split
 from gnomon.data.given import dataset_of
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
+from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.compare import compare
 from gnomon.tasks.merging import averaged, joined
@@ -51,6 +55,31 @@ def test_seeds_are_averaged_with_their_spread_in_the_error():
     assert mean.value == pytest.approx(values.mean(), rel=1e-12)
     assert mean.error == pytest.approx(values.mean(axis=1).std(ddof=1) / 2, rel=1e-12)
     assert mean.stderr == pytest.approx(values.mean(axis=0).std(ddof=1) / np.sqrt(50), rel=1e-12)
+
+
+def test_errors_weights_and_kinds_survive_folds_and_seeds():
+    random = np.random.default_rng(3)
+    values, weight = random.normal(size=10), random.uniform(1, 3, size=10)
+    rows = [np.arange(0, 10, 2), np.arange(1, 10, 2)]
+    folds = [
+        Score.from_pointwise(values[part], weight=weight[part], error=e)
+        for part, e in zip(rows, (0.3, 0.8), strict=True)
+    ]
+    both = joined(folds, rows)
+    assert both.value == pytest.approx(np.average(values, weights=weight), rel=1e-12)
+    assert np.array_equal(both.weight, weight) and both.error == pytest.approx(np.hypot(0.15, 0.4), rel=1e-12)
+    seeds = [Score(1.0, 0.2, 0.3), Score(3.0, 0.4, 0.5, "estimate")]
+    mean = averaged(seeds)
+    assert (mean.value, mean.stderr, mean.kind) == (2.0, pytest.approx(0.3), "estimate")
+    assert mean.error == pytest.approx(np.sqrt((2.0 + (0.3**2 + 0.5**2) / 2) / 2), rel=1e-12)
+    users = [Score.from_pointwise([1.0, 3.0]), Score.from_pointwise([5.0, 7.0])]  # of lists by user, not of rows
+    assert len(set(joined(users, [np.arange(3), np.arange(3, 6)]).rows.tolist())) == 4
+
+
+def test_other_rows_of_another_seed_are_not_paired():
+    one, two = Score.from_pointwise([1.0, 2.0], rows=[0, 1]), Score.from_pointwise([1.0, 5.0], rows=[0, 2])
+    mean = averaged([one, two])
+    assert mean.value == pytest.approx(2.25) and mean.pointwise is None
 
 
 def test_another_seed_is_no_zero():
@@ -97,16 +126,40 @@ def test_folds_score_every_row_once_as_by_hand():
     X = random.normal(size=(60, 2)) + y[:, None]
     board = compare([gnomon.LogisticRegression()], X, y, folds=4, split_seed=2)[0]
     line = next(one for one in board.lines if one.name == "logistic-regression")
-    from gnomon.tasks.base import task
-
     right = np.zeros(60)
-    for train, held in task("classify").folds(dataset_of(X, y), 4, seed=2):
+    for train, held in find_task("classify").folds(dataset_of(X, y), 4, seed=2):
         right[held.rows] = gnomon.LogisticRegression().fit(train.X, train.y).predict(held.X) == held.y
     assert line.score.n == 60 and np.array_equal(line.score.pointwise, right)
     sizes = sorted(np.bincount(y[test]).tolist() for _, test in StratifiedKFold(4).split(X, y))
-    ours = sorted(np.bincount(held.y).tolist() for _, held in task("classify").folds(dataset_of(X, y), 4))
+    ours = sorted(np.bincount(held.y).tolist() for _, held in find_task("classify").folds(dataset_of(X, y), 4))
     assert np.abs(np.array(sizes) - np.array(ours)).max() <= 1
     assert "4 folds, stratified, seed 2" in str(board)
+
+
+def test_each_fold_and_each_system_is_prepared_by_its_own_training_rows():
+    """Scales that differ between folds: those of other rows, or of another system, give other answers."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(45, 2)) * np.where(np.arange(45) % 5 == 0, 9, 1)[:, None] * [1, 300]
+    y = 1000 + 20 * np.tanh(X[:, 0]) + X[:, 1] / 100 + random.normal(size=45)
+    board = compare([gnomon.LinearRegression(), gnomon.SupportVectorRegression()], X, y, folds=3)[0]
+    found = {line.name: line.score.pointwise for line in board.lines}
+
+    def machine(rows, held, target):
+        """Scikit-learn's, on columns and target of mean 0 and spread 1."""
+        columns, unit = StandardScaler().fit(rows), StandardScaler().fit(target[:, None])
+        fitted = SVR()
+        fitted.random_state = 0  # it draws from the global state else
+        fitted.fit(columns.transform(rows), unit.transform(target[:, None])[:, 0])
+        return unit.inverse_transform(fitted.predict(columns.transform(held))[:, None])[:, 0]
+
+    theirs = {
+        "linear-regression": lambda rows, held, target: LinearRegression().fit(rows, target).predict(held),
+        "support-vector-regression": machine,
+    }
+    for train, held in find_task("regress").folds(dataset_of(X, y), 3):
+        for name, predict in theirs.items():
+            errors = (predict(X[train.rows], X[held.rows], y[train.rows]) - y[held.rows]) ** 2
+            np.testing.assert_allclose(found[name][held.rows], errors, rtol=0.02, atol=0.05, err_msg=name)
 
 
 # --- what a line says ----------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def tell(
 
     Parameters
     ----------
-    asked : Asked
+    query : Query
     keep : str, optional
         The option.
     found : mapping of str to array of shape (n,)
