@@ -55,7 +55,7 @@ def test_terms_penalties_and_what_is_watched() -> None:
     error = X @ np.array([1.0, -2.0]) - (y - 5) / 2
     expected = {"loss": (w * error**2).sum() / 2, "squared_error": (w * 4 * error**2).sum(), "l1": 3.0, "l2": 2.5}
     with torch.no_grad():
-        sums = {name: float(term.sum) for name, term in loss.terms.items()}
+        sums = {name: float(term.sum() if callable(term.sum) else term.sum) for name, term in loss.terms.items()}
     assert sums == pytest.approx(expected, rel=1e-12)
     assert (loss.terms["l1"].scale, loss.terms["l2"].scale, loss.watched) == (0.5, 0.25, "squared_error")
     total = expected["loss"] / w.sum() + 0.5 * 3.0 + 0.25 * 2.5

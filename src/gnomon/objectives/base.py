@@ -31,11 +31,19 @@ class Term:
         Sum of the weights of those examples.
     scale : float, default 1
         Factor of the term in the total.
+    add_slope : callable of one float, optional
+        Adds that multiple of the gradient of ``sum()`` to the gradients of the parameters, in closed form: no automatic
+        derivative is taken of the term in a fit.
     """
 
-    sum: Array | float | Callable[[], float]
+    sum: Array | float | Callable[[], Any]
     weight: float
     scale: float = 1.0
+    add_slope: Callable[[float], None] | None = None
+
+    def share(self, weight: float) -> float:
+        """What the sum is multiplied by in a total where all processes' weight is `weight`; a term of none is 0."""
+        return self.scale / weight if weight else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +87,36 @@ class Loss:
         >>> Loss({"a": Term(6.0, 3.0), "b": Term(1.0, 2.0, scale=4.0)}, gradients={}).total()
         4.0
         """
-        total: Any = None
+        found = self._automatic() if self.gradients is None else self.terms
+        by_hand = {name: term for name, term in self.terms.items() if term.add_slope}
+        return _total({**found, **by_hand}, weights)
+
+    def backward(self, weights: Mapping[str, float], inputs: Sequence[Any] | None = None) -> None:
+        """Add the gradient of the total to that of the parameters.
+
+        Parameters
+        ----------
+        weights : mapping of str to float
+            As of `total`.
+        inputs : sequence of nn.Parameter, optional
+            Those whose gradient is taken; all where left out.
+        """
+        _total(self._automatic(), weights).backward(inputs=inputs)
         for name, term in self.terms.items():
-            if self.gradients is None and not isinstance(term.sum, torch.Tensor):
-                continue
-            value = term.sum() if callable(term.sum) else term.sum
-            weight = term.weight if weights is None else weights[name]
-            share = (term.scale / weight if weight else 0.0) * value
-            total = share if total is None else total + share
-        return total
+            if term.add_slope:
+                term.add_slope(term.share(weights[name]))
+
+    def _automatic(self) -> dict[str, Term]:
+        return {name: term for name, term in self.terms.items() if isinstance(term.sum, torch.Tensor)}
+
+
+def _total(terms: Mapping[str, Term], weights: Mapping[str, float] | None) -> Any:
+    total: Any = None
+    for name, term in terms.items():
+        value = term.sum() if callable(term.sum) else term.sum
+        part = term.share(term.weight if weights is None else weights[name]) * value
+        total = part if total is None else total + part
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Exchange:
         for parameter in parameters.values():
             parameter.grad = None
         everything = len(parameters) == self.learned
-        loss.total(weights).backward(inputs=None if everything else list(parameters.values()))
+        loss.backward(weights, None if everything else list(parameters.values()))
         self.arrays = []
         for parameter in parameters.values():
             if parameter.grad is not None:

@@ -299,7 +299,7 @@ class Gradient:
         for name, term in loss.terms.items():
             if callable(term.sum) and not last:
                 continue
-            value = term.sum() if callable(term.sum) else _number(term.sum)
+            value = _number(term.sum() if callable(term.sum) else term.sum)
             state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
             state.weights[name] = state.weights.get(name, 0.0) + term.weight
 
@@ -389,7 +389,7 @@ def _watched_loss(problem: Problem, batches: Iterable[Any], noise: Noise) -> tup
     for batch in batches:
         loss = problem.objective.validate(problem.model, batch, noise=noise, group=problem.group)
         name, term = loss.watched, loss.terms[loss.watched]
-        total += term.scale * (term.sum() if callable(term.sum) else _number(term.sum))
+        total += term.scale * _number(term.sum() if callable(term.sum) else term.sum)
         weight += term.weight
     total, weight = problem.group.sum((total, weight))
     return name, _mean(total, weight)
