@@ -101,7 +101,10 @@ class Loss:
         inputs : sequence of nn.Parameter, optional
             Those whose gradient is taken; all where left out.
         """
-        _total(self._automatic(), weights).backward(inputs=inputs)
+        sums: dict[str, Any] = {name: term.sum for name, term in self._automatic().items()}
+        learned = {name: value for name, value in sums.items() if value.requires_grad} or sums
+        shares = [torch.full_like(value, self.terms[name].share(weights[name])) for name, value in learned.items()]
+        torch.autograd.backward(list(learned.values()), shares, inputs=inputs)
         for name, term in self.terms.items():
             if term.add_slope:
                 term.add_slope(term.share(weights[name]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import cast
 
 import torch
@@ -65,7 +66,7 @@ class MLPModel(Module):
         self.layers = torch.nn.ModuleList([*layers, dense(inputs[-1], n_outputs, bias=last_bias, dtype=dtype)])
         self.norms = torch.nn.ModuleList([BatchNorm(units, dtype=dtype) for units in wide] if batch_norm else [])
         self.units = torch.nn.ModuleList([activation.build(units, dtype) for units in wide])
-        self.drops = torch.nn.ModuleList([Dropout(dropout) if dropout else torch.nn.Identity() for _ in wide])
+        self.drops = torch.nn.ModuleList([Dropout(dropout) for _ in wide] if dropout else [])
         self.shift: torch.Tensor
         self.scale: torch.Tensor
         self.out_shift: torch.Tensor
@@ -82,17 +83,15 @@ class MLPModel(Module):
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs of the last layer, shape (n, n_outputs), of rows (n, n_features)."""
         h = (x - self.shift) / self.scale
-        for k in range(len(self.units)):
-            h = self.drops[k](self._hidden(k, h))
-        scores: torch.Tensor = self.layers[-1](h)
-        return scores
+        for layers in self._layers():
+            for layer in layers:
+                h = layer(h)
+        return h
 
-    def _hidden(self, k: int, h: torch.Tensor) -> torch.Tensor:
-        h = self.layers[k](h)
-        if self.norms:
-            h = self.norms[k](h)
-        out: torch.Tensor = self.units[k](h)
-        return out
+    def _layers(self) -> list[list[torch.nn.Module]]:
+        """Affine part, norm, activation and dropout, layer by layer; the last one has its affine part alone."""
+        parts = zip_longest(self.layers, self.norms, self.units, self.drops)
+        return [[part for part in one if part is not None] for one in parts]
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Predictions in the units of the targets, (n, n_outputs), float64 beyond the last layer."""
@@ -110,8 +109,9 @@ class MLPModel(Module):
     def hidden(self, x: torch.Tensor) -> list[torch.Tensor]:
         """Outputs of the hidden layers, each (n, units)."""
         h, outputs = (x - self.shift) / self.scale, []
-        for k in range(len(self.units)):
-            h = self._hidden(k, h)
+        for layers in self._layers()[:-1]:
+            for layer in layers:
+                h = layer(h)
             outputs.append(h)
         return outputs
 
