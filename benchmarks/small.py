@@ -14,6 +14,8 @@ Limits: 1 s to the first output of a command, 2 times the others' seconds for a 
 from __future__ import annotations
 
 import argparse
+import os
+import pty
 import statistics
 import subprocess
 import sys
@@ -46,16 +48,17 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def waited(words: list[str], folder: str) -> tuple[float, float]:
-    """Seconds of a command to the first byte of its output, and to its end."""
+    """Seconds of a command to the first byte that it writes on a terminal, and to its end."""
     begun = time.perf_counter()
     call = [sys.executable, "-m", "gnomon", *words]
-    with subprocess.Popen(call, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout is not None
-        process.stdout.read(1)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        os.read(ours, 1)
         first = time.perf_counter() - begun
-        process.stdout.read()
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, call)
+        if process.wait():
+            raise subprocess.CalledProcessError(process.returncode, call)
+    os.close(ours)
     return first, time.perf_counter() - begun
 
 

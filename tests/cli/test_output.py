@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,3 +63,24 @@ def test_a_warning_is_one_line_and_said_once(capsys: pytest.CaptureFixture[str])
             warnings.warn("two words\nin two lines", UserWarning, stacklevel=1)
     out, err = capsys.readouterr()
     assert (out, err) == ("", "gnomon: notice: two words in two lines\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+def test_a_terminal_is_told_what_begins_before_heavy_imports(tmp_path: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "".join(f"{i},{2 * i + i % 3}\n" for i in range(40)))
+    words = [sys.executable, "-m", "gnomon", "fit", "linear-regression", "t.csv", "--target", "b"]
+    words += ["--numeric", "a", "--out", "r"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        said = os.read(ours, 4096).decode()
+        assert process.wait(timeout=100) == 0
+    os.close(ours)
+    assert said.startswith("gnomon: fitting linear-regression to t.csv into r")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stderr", io.StringIO())
+        output.announce("nothing")
+        assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]

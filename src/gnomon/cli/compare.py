@@ -74,6 +74,7 @@ def command(
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
     form, size = taken(preparing), image_size(resize)
     parsed = [parse_system(name) for name in varied(names, vary)]
+    output.announce(f"comparing {', '.join(name for name, _ in parsed)} on {data}")
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
     from gnomon.training.context import context

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 __all__ = [
-    "FULL", "abandon_stdout", "dump", "leave", "note", "number", "readable", "scores", "show_warning", "strict",
-    "table", "tolerate_any_terminal", "width", "write",
+    "FULL", "abandon_stdout", "announce", "dump", "leave", "note", "number", "readable", "scores", "show_warning",
+    "strict", "table", "tolerate_any_terminal", "width", "write",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,6 +34,12 @@ def note(text: str) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         pass
+
+
+def announce(text: str) -> None:
+    """What begins, before the imports that take seconds: to people alone, on a terminal."""
+    if sys.stderr.isatty():
+        note(text)
 
 
 def leave(status: int) -> NoReturn:

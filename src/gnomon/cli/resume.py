@@ -32,6 +32,7 @@ def command(run: str, epochs: int | None, max_updates: int | None, max_iter: int
     if folder.config.get("kind") != FIT or folder.config.get("data", {}).get("source") != NAMED:
         raise UserValueError(f"{run} was not begun by gnomon fit", "", "resume it in Python: gnomon.resume(folder, X)")
     begun = time.monotonic()
+    output.announce(f"going on with {run}")
     if (epochs, max_updates, max_iter) != (None, None, None):
         from gnomon.tasks.budgets import given, prolonged
 
