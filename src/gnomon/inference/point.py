@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -29,15 +29,20 @@ class PointEstimate:
     Parameters
     ----------
     distribution : Family
+        The plug-in prediction of the next row: the family at the estimate, which leaves out the doubt about it.
     parameters : dict of str to float
         The fitted ones.
     log_likelihood : float
         Of all rows at the estimate, in nats (without a prior).
     objective : float
-        What was made greatest: the log-likelihood, plus the log prior where there is one.
+        What was made greatest: the log-likelihood, plus the log prior where there is one, plus the log derivative where
+        it is the mode of logs and log-odds.
     covariance : array of shape (k, k)
         Inverse of the observed information (minus the second derivatives of the objective) in the order of
-        `parameters`: Laplace's covariance where there is a prior.
+        `parameters`: Laplace's covariance where there is a prior. Of a mode of logs and log-odds it is taken there and
+        brought to the parameters by their derivatives.
+    log_posterior : callable
+        Log-likelihood plus log prior of other values of the fitted parameters (a dict), not normalized.
     """
 
     distribution: Family
@@ -45,6 +50,7 @@ class PointEstimate:
     log_likelihood: float
     objective: float
     covariance: Floats
+    log_posterior: Callable[[Mapping[str, float]], float] = field(repr=False)
 
     @property
     def standard_errors(self) -> dict[str, float]:
@@ -158,34 +164,55 @@ def _maximize(
     def objective(parameters: Mapping[str, Any]) -> Any:
         return likelihood(parameters) if log_prior is None else likelihood(parameters) + log_prior(dict(parameters))
 
-    def loss(point: Floats) -> tuple[float, Floats]:
-        at = torch.tensor(point, dtype=torch.float64, requires_grad=True)
+    def whole(at: Any) -> Any:
         total = objective(values(at))
         if with_derivative:
             total = total + sum(_log_derivative(at[k], kind) for k, kind in enumerate(kinds))
+        return total
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        at = torch.tensor(point, dtype=torch.float64, requires_grad=True)
+        total = whole(at)
         total.backward()
         return -float(total.detach()), -at.grad.numpy()  # type: ignore[union-attr]
+
+    def log_posterior(parameters: Mapping[str, float]) -> float:
+        return float(objective({name: torch.tensor(float(parameters[name]), dtype=torch.float64) for name in free}))
 
     start = _start(rows, free, kinds)
     if not np.isfinite(loss(start)[0]):
         raise UserValueError(
             f"some rows are impossible under {family.__name__}", "x", "drop them, or choose another family"
         )
-    point = _climb(loss, start, family.__name__, len(rows))
+    point = climb(loss, start, family.__name__, len(rows))
     if any(abs(a - b) > _FAR for a, b, kind in zip(point, start, kinds, strict=True) if kind != "real"):
         raise _open(family.__name__)
-    best = {name: float(v.detach()) for name, v in values(torch.from_numpy(point)).items()}
-    stacked = torch.tensor(list(best.values()), dtype=torch.float64)
-    information = -torch.autograd.functional.hessian(lambda v: objective(dict(zip(free, v, strict=True))), stacked)  # type: ignore[no-untyped-call]
+    at = torch.from_numpy(point)
+    best = {name: float(v.detach()) for name, v in values(at).items()}
+    if with_derivative:
+        slopes = np.exp([float(_log_derivative(at[k], kind)) for k, kind in enumerate(kinds)])
+        covariance = np.linalg.inv(curvature(whole, at)) * np.outer(slopes, slopes)
+    else:
+        stacked = torch.tensor(list(best.values()), dtype=torch.float64)
+        covariance = np.linalg.inv(curvature(lambda v: objective(dict(zip(free, v, strict=True))), stacked))
     fitted = {**known, **best}
     return PointEstimate(
-        family(**{name: fitted[name] for name in family.parameters}), best, float(likelihood(best)),
-        float(objective({name: torch.tensor(v, dtype=torch.float64) for name, v in best.items()})),
-        np.linalg.inv(information.numpy()),
+        family(**{name: fitted[name] for name in family.parameters}), best, float(likelihood(best)), float(whole(at)),
+        covariance, log_posterior,
     )  # fmt: skip
 
 
-def _climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
+def curvature(objective: Callable[[Any], Any], at: Any) -> Floats:
+    """Minus the second derivatives of the objective there."""
+    import torch
+
+    found: Floats = -torch.autograd.functional.hessian(objective, at).numpy()  # type: ignore[no-untyped-call]
+    return found
+
+
+def climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
+    """The least loss from the start on, of the sum over n rows; refused where there is none."""
+
     def guarded(point: Floats) -> tuple[float, Floats]:
         try:
             value, slope = loss(point)
