@@ -223,6 +223,15 @@ def test_make_of_what_is_no_name() -> None:
         ("Random_FOREST", ["random-forest", "random-forest-regression"]),
         ("GBDT", ["gradient-boosting"]),
         ("naive bayes", ["gaussian-classifier"]),
+        ("聚类分析", ["kmeans", "gaussian-mixture"]),
+        ("分类算法", ["svm", "mlp"]),
+        ("最小二乘法", ["linear-regression"]),
+        ("离群点", ["ppca", "gaussian-mixture"]),
+        ("线性判别", ["gaussian-classifier"]),
+        ("朴素贝叶斯", ["gaussian-classifier"]),
+        ("对抗生成网络", ["gan", "dcgan"]),
+        ("受限波尔兹曼机", ["rbm"]),
+        ("图像识别", ["lenet"]),
     ],
 )
 def test_common_words_in_either_language_find_systems(word, among):
@@ -244,3 +253,23 @@ def test_every_system_task_and_family_has_words_and_every_word_for_parts_finds_o
         if not any(all(one in part for one in word.split()) for part in parts)
     ] == []
     assert [one.where for one in find_parts("注意力")] == [one.where for one in find_parts("attention")] != []
+
+
+@pytest.mark.parametrize(
+    ("word", "part"),
+    [
+        ("配分函数", "log_partition"), ("交叉验证", "deal"), ("ROC曲线", "roc_auc"), ("轮廓系数", "silhouette"),
+        ("KL散度", "kl"), ("EM算法", "EM"), ("马尔可夫链蒙特卡洛", "sample_chain"), ("随机梯度下降", "SGD"),
+        ("权重衰减", "AdamW"), ("极大似然估计", "maximum_likelihood"), ("共轭先验", "conjugate"),
+        ("特征重要性", "permutation"), ("傅里叶变换", "fft"), ("变量消去", "VariableElimination"),
+        ("狄利克雷分布", "Dirichlet"), ("正态分布", "Normal"), ("置信区间", "share_interval"),
+    ],
+)  # fmt: skip
+def test_chinese_words_of_a_textbook_find_parts(word, part):
+    assert part in [one.name for one in find_parts(word)]
+
+
+def test_words_of_two_letters_are_whole_words():
+    """EM once found every part with "em" in its summary: item, temperature, them."""
+    found = find_parts("EM")
+    assert found and all(re.search(r"(?<![a-z0-9])em(?![a-z0-9])", f"{x.where} {x.summary}".lower()) for x in found)

@@ -57,8 +57,9 @@ def find(word: str) -> tuple[Part, ...]:
     Parameters
     ----------
     word : str
-        "" finds everything; Chinese words stand for English ones. Of several words, set apart by blanks or hyphens,
-        each may begin a word of another of the four; the parts with the whole phrase come first.
+        "" finds everything; Chinese words stand for English ones, and one of a letter or two is a whole word. Of
+        several words, set apart by blanks or hyphens, each may begin a word of another of the four; the parts with
+        the whole phrase come first.
 
     Examples
     --------
@@ -67,10 +68,14 @@ def find(word: str) -> tuple[Part, ...]:
     """
     folded = unicodedata.normalize("NFKC", english(word)).casefold().strip()
     words = [_beginning(one) for one in re.split(r"[\s-]+", folded.strip())]
+
+    def has(text: str) -> bool:
+        return words[0].search(text) is not None if 0 < len(folded) < 3 else folded in text
+
     exact: list[Part] = []
     loose: list[Part] = []
     for room, module, text in _files():
-        if folded in module.casefold():
+        if has(module.casefold()):
             exact += _read(room, module, text)
             continue
         whole = f"{module}\n{text}".casefold()
@@ -78,7 +83,7 @@ def find(word: str) -> tuple[Part, ...]:
             continue
         for part in _read(room, module, text):
             own = f"{part.name}\n{part.summary}".casefold()
-            if folded in own:
+            if has(own):
                 exact.append(part)
             elif len(words) > 1 and all(one.search(f"{module}\n{own}") for one in words):
                 loose.append(part)

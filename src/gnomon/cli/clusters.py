@@ -56,6 +56,8 @@ def command(
         tell(found)
         whole = found.apply(whole)
     X = goal.examples(whole, made)[0]
+    if found is not None:
+        X = found.scaled(X)  # in the units that a fit compares: `choose_k` makes its fits from the rows alone
     numbers = range(least, min(most, len(X)) + 1)
     choice = choose_k(made, X, list(numbers), repeats=repeats, seed=seed)
     if as_json:

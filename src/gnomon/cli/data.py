@@ -48,6 +48,8 @@ def command(data: str | None, target: str | None, columns: str | None, resize: s
     if found["first"]:
         output.write("\nfirst rows\n" + _first(found))
     output.write("\n" + _systems(found))
+    if target is None and found["columns"] and not found["labels"] and not found["images"]:
+        output.write(f"\nto predict a column, name it: gnomon data {data} --target COLUMN")
 
 
 def _list(as_json: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from gnomon.data.dataset import Dataset
@@ -101,20 +102,26 @@ class Unlabeled(Cluster):
         Distances are between columns of spread 1, so that systems that scale their columns and systems that need not
         are judged by one yardstick.
         """
-        rows = np.asarray(X, np.float64).reshape(len(X), -1)
-        spread = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 1.0)
-        found = {"silhouette": silhouette(rows / spread, system.predict(X))}
+        found = {"silhouette": silhouette(_of_spread_1(X), system.predict(X))}
         if train is None or not hasattr(system, "model_"):
             return found
-        return found | {"stability": stability(system, train[0], repeats=3), **criteria(system, train[0])}
+        prepared = getattr(system, "preparation_", None)
+        rows = train[0] if prepared is None else prepared.scaled(train[0])  # as its fit compared them
+        return found | {"stability": stability(system, rows, repeats=3), **criteria(system, train[0])}
 
 
 def _silhouette(X: Any, clusters: Any) -> dict[str, Score]:
-    """The mean silhouette, where distances are known."""
+    """The mean silhouette in columns of spread 1, where distances are known."""
     try:
-        return {"silhouette": silhouette(X, clusters)}
+        return {"silhouette": silhouette(_of_spread_1(X), clusters)}
     except UserError:
         return {}
+
+
+def _of_spread_1(X: Any) -> NDArray[np.float64]:
+    """Rows whose columns have standard deviation 1; constant columns as they are."""
+    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64).reshape(X.shape[0], -1)
+    return rows / np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 1.0)
 
 
 def cluster_scores(labels: Any, clusters: Any) -> dict[str, Score]:

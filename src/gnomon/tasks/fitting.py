@@ -65,18 +65,34 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     UserError
         Data that is not there any more, or that has changed.
     """
-    assert spec.name is not None
-    name = file_as(spec.name, spec.form)
+    place = _place(spec)
+    name = file_as(place, spec.form)
     if spec.resize is None:
         kinds = Preparation.from_json(spec.prepare).kinds
         data = read_apart(goal, name, spec.split, target=spec.target, columns=spec.columns, kinds=kinds)
     else:
-        data = read(spec.name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
+        data = read(place, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
         raise UserValueError(
             "the data has changed since the fit began", spec.name, "restore it, or fit into a new folder"
         )
     return data
+
+
+def _place(spec: DataSpec) -> str:
+    """Where the data of a run is: where it was, or under its name in the current folder, since runs are moved.
+
+    What is found there is the same data or refused, by the fingerprint.
+    """
+    assert spec.name is not None
+    was, here = Path(spec.name), Path(Path(spec.name).name)
+    if not was.is_absolute() or was.exists():
+        return spec.name
+    if spec.whole is not None and here.exists():
+        return str(here)
+    raise UserValueError(
+        "the data of this run is not there any more", str(was), f"put it back, or {here} into the current folder"
+    )
 
 
 def file_as(name: str | os.PathLike[str], form: Mapping[str, Any] | None) -> str | os.PathLike[str]:

@@ -96,7 +96,7 @@ class _Drive:
     def go(self, limit: int | None, name: str) -> FitResult:
         state = self._begin()
         progress = Progress(enabled=self.context.verbose and self.problem.group.rank == 0, name=name)
-        progress.expect(self.outcome.steps, self._total(state))
+        progress.expect(self._total(state))
         # numbers that overflow are told of by `diverged`, once and with the step
         quiet = np.errstate(over="ignore", invalid="ignore")
         patient = self.run is not None and getattr(self.procedure, "iterates", True)  # one long step is begun anew

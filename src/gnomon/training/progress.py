@@ -36,9 +36,10 @@ class Progress:
         self.enabled = enabled
         self.name = _name.get() or name
         self.terminal = enabled and sys.stderr.isatty()
-        self.begun = time.monotonic()
+        self.begun = self.paced = time.monotonic()
         self.next = self.begun + SILENT_SECONDS
-        self.first, self.total = 0, 0
+        self.first: float | None = None
+        self.total = 0
         self.open = False
         self.last: Mapping[str, float] = {}
 
@@ -53,20 +54,22 @@ class Progress:
         if self.open and self.terminal:
             sys.stderr.write("\n")
 
-    def expect(self, first: int, total: int | None) -> None:
-        """The fit goes on from step `first`, to step `total` at most where that is known."""
-        self.first, self.total, self.begun = first, total or 0, time.monotonic()
+    def expect(self, total: int | None) -> None:
+        """The fit ends with step `total` at the latest, where that is known."""
+        self.total, self.begun = total or 0, time.monotonic()
 
     def show(self, record: Mapping[str, float]) -> None:
         """Show a record if it is time to."""
         self.last = record
+        self._time_from(record.get("step"))
         if not self._due():
             return
         self._write("  ".join(f"{name} {value:.6g}" for name, value in record.items()) + self._left(record))
 
     def step(self, number: int) -> None:
         """A step without a record has ended: show its number beside the last record if it is time to."""
-        if self.enabled and time.monotonic() >= self.next:
+        self._time_from(number)
+        if self._due():
             self.show({**self.last, "step": number})
 
     def wait(self) -> None:
@@ -77,12 +80,18 @@ class Progress:
     def _due(self) -> bool:
         return self.enabled and time.monotonic() >= self.next
 
+    def _time_from(self, number: float | None) -> None:
+        """The pace is taken from the end of the first step on: that one may have waited for kernels to compile."""
+        if self.first is None and number is not None:
+            self.first, self.paced = number, time.monotonic()
+
     def _left(self, record: Mapping[str, float]) -> str:
         """How long the steps that remain take at the pace so far: less, where a fit may end early."""
-        done = record.get("step", 0) - self.first
-        if done <= 0 or not self.total:
+        number = record.get("step", 0)
+        if self.first is None or number <= self.first or not self.total:
             return ""
-        return f"  at most {duration((time.monotonic() - self.begun) / done * (self.total - self.first - done))} left"
+        each = (time.monotonic() - self.paced) / (number - self.first)
+        return f"  at most {duration(each * (self.total - number))} left"
 
     def _write(self, text: str) -> None:
         self.next = time.monotonic() + BETWEEN_SECONDS[self.terminal]
