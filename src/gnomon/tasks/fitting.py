@@ -73,9 +73,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     else:
         data = read(place, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
-        raise UserValueError(
-            "the data has changed since the fit began", spec.name, "restore it, or fit into a new folder"
-        )
+        raise UserValueError("the data has changed since the fit began", place, "restore it, or fit into a new folder")
     return data
 
 
