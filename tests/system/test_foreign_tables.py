@@ -42,7 +42,7 @@ def test_dates_beyond_the_calendar_are_said_with_their_row(kind: str) -> None:
 
 
 def test_a_lazy_frame_is_to_be_collected() -> None:
-    with pytest.raises(UserTypeError, match=r"got a LazyFrame \(X\); give X.collect\(\)"):
+    with pytest.raises(UserTypeError, match=r"got a LazyFrame; give X.collect\(\)"):
         gnomon.compare(["decision-tree"], pl.DataFrame({"a": X[:, 0]}).lazy(), Y)
 
 
