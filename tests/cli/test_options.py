@@ -10,6 +10,7 @@ from gnomon.catalog import card, entry
 from gnomon.catalog.cards import Kind, Parameter
 from gnomon.cli.fit import parameter_options, recipes_placed
 from gnomon.cli.info import as_facts
+from gnomon.cli.main import run
 from gnomon.cli.options import convert, parse_system, resolve_values
 from gnomon.errors import UserValueError
 from gnomon.runs.codecs import decode, encode
@@ -120,3 +121,8 @@ def test_mistakes_in_a_system_with_parameters(text: str, said: str) -> None:
     with pytest.raises(UserValueError) as caught:
         parse_system(text)
     assert said in str(caught.value)
+
+
+def test_an_option_of_another_verb_is_said_to_be_there(capsys):
+    assert run(["fit", "decision-tree", "iris", "--folds", "3"]) == 2
+    assert "gnomon compare has it" in capsys.readouterr().err

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gnomon
+from gnomon.cli.main import run as gnomon_command
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
@@ -104,3 +105,13 @@ def test_one_of_two_processes_is_killed(tmp_path: Path) -> None:
         f"go on with: gnomon resume {tmp_path / 'r'}\n"
     )
     assert_it_goes_on(tmp_path / "r", "12", tmp_path, "--devices", "2")
+
+
+def test_a_refusal_at_the_first_step_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Weights for three classes of two: the checkpoint of the start was there, and the folder stayed."""
+    rows = "\n".join(f"{i % 7},{i % 2}" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,y\n{rows}\n")
+    options = ["--target", "y", "--epochs", "1", "--loss.class-weight", "1x2x3", "--out", str(tmp_path / "run")]
+    assert gnomon_command(["fit", "mlp", str(tmp_path / "t.csv"), *options]) == 2
+    assert "one per class" in capsys.readouterr().err
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["t.csv"]

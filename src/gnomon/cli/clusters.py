@@ -36,6 +36,8 @@ def command(
     By BIC where there is a likelihood, else by the silhouette; stability is the adjusted Rand index of fits to two
     halves of the rows.
     """
+    if most < 1:
+        raise UserValueError.must("--most", "be at least 1", most)
     if not 1 <= least <= most:
         raise UserValueError(f"--least must be from 1 to --most {most}, got {least}", "--least", "")
     if repeats == 1 or repeats < 0:

@@ -53,7 +53,9 @@ def command(
     system = load(run)
     if not set(system.tasks) & {"classify", "regress"}:
         what = f"{system.name} predicts no target that could be explained"
-        raise UserTypeError(what, run, f"gnomon components {run} shows what it is made of")
+        has_parts = set(system.tasks) & {"cluster", "density", "represent"}
+        remedy = f"gnomon components {run} shows what it is made of" if has_parts else ""
+        raise UserTypeError(what, run, remedy or f"gnomon info {system.name} shows what it can do")
     recipe = RunFolder.open(run).config.get("data", {})
     train, held, notes = _fitted_rows(recipe, system, run)
     columns = list(train.columns) if train is not None else list(recipe.get("features") or _names(system))

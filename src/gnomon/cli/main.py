@@ -162,8 +162,16 @@ def _meant(option: str, known: list[str]) -> str:
     if word in ELSEWHERE:
         return ELSEWHERE[word]
     foreign = [names[name] for name in suggestions(word, list(names), n=1)] if word in SYNONYMS else []
+    if not foreign and (others := _verbs_with(option)):
+        return f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
     close = foreign or nearest(option, known, n=1)
     return f"did you mean {close[0]}?" if close else ""
+
+
+def _verbs_with(option: str) -> list[str]:
+    """The verbs that have an option of exactly this name."""
+    found = {verb: importlib.import_module(f"gnomon.cli.{verb}").command for verb in VERBS}
+    return [f"gnomon {verb}" for verb, command in found.items() if any(option in one.opts for one in command.params)]
 
 
 def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:

@@ -209,7 +209,8 @@ class Prepared:
         if self.unit is not None:
             changed = [name for name, unit in zip(self.names_out, self.unit.tolist(), strict=True) if unit != 1]
             every = "" if len(changed) < len(self.names_out) else "all: "
-            found.append(f"scaled to mean 0 and spread 1: {every}{_listed(changed)}")
+            if changed:
+                found.append(f"scaled to mean 0 and spread 1: {every}{_listed(changed)}")
         if self.target is not None:
             found.append(f"target scaled too: mean {self.target[0]:.6g}, spread {self.target[1]:.6g}")
         return found

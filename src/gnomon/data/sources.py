@@ -184,6 +184,9 @@ def _translated(decoder: codecs.IncrementalDecoder, data: bytes, name: str, *, f
     except UnicodeDecodeError as error:
         encoding = error.encoding.upper().removesuffix("-LE").removesuffix("-BE")
         raise UserValueError(f"the text is not {encoding}", name, "name its encoding, or save it as UTF-8") from None
+    except UnicodeError as error:  # of codecs without a place: a mark that is missing, a code point that is none
+        what = f"the text is not in the encoding that was named: {' '.join(str(error).split())[:80]}"
+        raise UserValueError(what, name, "name another, or leave the encoding out: UTF-8") from None
 
 
 def _lines_end(parts: Iterator[bytes]) -> Iterator[bytes]:

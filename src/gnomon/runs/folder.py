@@ -170,8 +170,11 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a checkpoint to go on from."""
-        return (self.path / CHECKPOINT).is_file()
+        """Whether there is a checkpoint after a first step to go on from; what is there before it is the start."""
+        from gnomon.runs.codecs import unpack
+
+        file = self.path / CHECKPOINT  # config.json may have been written again since this one was read
+        return file.is_file() and unpack(file)[1].get("steps", 1) != 0
 
     def update(self, **facts: Any) -> None:
         """Add facts to config.json."""

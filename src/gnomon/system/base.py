@@ -308,8 +308,11 @@ class System(TakesRows, Seeded, BaseEstimator):
         changed = changes(run.config.get("versions", {}))
         if changed and group.rank == 0 and run.read_checkpoint() is not None:
             warnings.warn(f"the fit began with other versions ({changed}); it may end differently", stacklevel=2)
-        if known is None and group.rank == 0:
-            run.update(data={**run.config["data"], "fingerprint": mark, **self._preparation_facts()})
+        if known is None:
+            facts = {**run.config, "data": {**run.config["data"], "fingerprint": mark, **self._preparation_facts()}}
+            if group.rank == 0:
+                run.replace(facts)
+            run.config = facts
         return run
 
     # --- data ---------------------------------------------------------------------------------------------------

@@ -81,6 +81,8 @@ def _cell(score: Score) -> str:
     error = float(np.hypot(score.stderr, score.error))
     if score.name in ("bic", "aic"):
         return f"{score.value:.1f}"
+    if np.isnan(score.value):
+        return "undefined"
     return f"{score.value:.3f} ± {error:.2g}" if np.isfinite(error) and error > 0 else f"{score.value:.3f}"
 
 
@@ -156,6 +158,10 @@ def choose_k(
     name = number_of(system)
     if not numbers:
         raise UserValueError("no number of clusters to try", "numbers", "name at least one")
+    if len(X) < 3:
+        raise UserValueError(
+            f"there must be at least 3 rows to tell clusters apart, got {len(X)}", "X", "give more rows"
+        )
     scores = {}
     for k in numbers:
         made = clone(system).set_params(**{name: k}).fit(X)

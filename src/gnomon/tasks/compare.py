@@ -19,7 +19,7 @@ from gnomon.data.given import dataset_of, is_data
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.data.splitting import by_column
-from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
+from gnomon.errors import Diverged, UserError, UserTypeError, UserValueError, nearest
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, USUAL, DataSpec
@@ -206,6 +206,8 @@ class _Fits:
             return load(run.path), float(run.config.get("seconds", 0.0)), str(run.path)
         try:
             system.fit(train.X, train.y, run=run, **options)
+        except Diverged:
+            raise
         except UserError:
             if not run.begun:
                 self.runs.discard(run)  # refused before the first step

@@ -264,6 +264,8 @@ def _fit_into(system: System, X: Any, y: Any, run: RunFolder, found: Prepared | 
     """A fit into a new folder, which is removed where the data is refused before the first step."""
     try:
         return system.fit(X, y, run=run, **kept(found))
+    except Diverged:
+        raise
     except UserError:
         if not run.begun:
             run.discard()
