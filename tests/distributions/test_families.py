@@ -172,6 +172,18 @@ def test_cdf_and_its_inverse(case):
     assert np.allclose(made.icdf(u), case.distribution.ppf(u), rtol=1e-6)
 
 
+@pytest.mark.parametrize("case", DISCRETE, ids=ids)
+@pytest.mark.spec("GEN-082")
+def test_the_inverse_of_steps_jumps_where_the_cdf_does(case):
+    """Just below the running sum of the masses up to k the answer is k, just above it k + 1."""
+    made = case.family(*case.given)
+    k = np.arange(6)
+    running = np.exp(made.log_prob(k)).cumsum()
+    assert made.icdf(running - 1e-9).tolist() == k.tolist()
+    assert made.icdf(running + 1e-9).tolist() == (k + 1).tolist()
+    assert made.icdf(running[0] / 2) == 0
+
+
 @pytest.mark.parametrize("case", ALL, ids=ids)
 def test_samples_follow_the_distribution(case):
     made = case.family(*case.given)

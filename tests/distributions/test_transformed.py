@@ -8,9 +8,11 @@ import torch
 from scipy import stats
 
 from gnomon.distributions.real import Normal, StudentT
+from gnomon.distributions.table import Categorical, Table
 from gnomon.distributions.transformed import Pushforward, Truncated, inverse_transform_sample, invert_cdf
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
+from oracles.scripted import Scripted
 
 
 class StandardNormals:
@@ -116,8 +118,80 @@ def test_inversion_of_a_density():
             UserValueError, match="pdf must be finite and at least 0, and positive somewhere on the support"
         ):
             inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0), pdf=wrong)
-    with pytest.raises(UserValueError, match=r"exactly one of cdf and pdf must be given \(cdf, pdf\)"):
+    with pytest.raises(UserValueError, match="exactly one of cdf, pdf and pmf must be given"):
         inverse_transform_sample(5, Noise(0, "x"), (0.0, 1.0))
+
+
+MASSES = np.array([0.0, 0.2, 0.0, 0.05, 0.45, 0.0, 0.3, 0.0])
+EDGES = np.array([0.0, 1e-300, 0.1, 0.2, 0.2 + 1e-12, 0.25 - 1e-12, 0.3, 0.6999, 0.7001, 1 - 2.0**-53, 1.0])
+PLACES = [1, 1, 1, 3, 3, 3, 4, 4, 6, 6, 6]
+"""Where each of EDGES falls: the first place whose running sum exceeds it, never one of mass 0."""
+
+
+def drawn_by(u):
+    """What each discrete table draws at given uniform numbers, as places among MASSES."""
+    noise = Scripted(uniform=u)
+    values = 10.0 - np.arange(8.0)  # in falling order
+    joint = Table(MASSES.reshape(2, 2, 2)).sample(len(u), noise)
+    many = Categorical.of(np.stack([MASSES, MASSES[::-1]])).sample(Scripted(uniform=np.stack([u, u], 1)), 0, (len(u),))
+    assert ((many[:, 1] >= 1) & (many[:, 1] <= 6)).all() and (MASSES[::-1][many[:, 1]] > 0).all()
+    return {
+        "pmf": 10 - inverse_transform_sample(len(u), noise, values, pmf=3 * MASSES),
+        "pmf, callable": inverse_transform_sample(len(u), noise, range(8), pmf=lambda x: MASSES[x.astype(int)]),
+        "table": joint @ [4, 2, 1],
+        "categories": Categorical.of(MASSES).sample(noise, 0, (len(u),)),
+        "batch": many[:, 0],
+        "tensor": Categorical(torch.from_numpy(MASSES).log()).sample(noise, 0, (len(u),)).numpy(),
+        "bisection": np.ceil(
+            invert_cdf(lambda x: MASSES.cumsum()[np.clip(x, 0, 7).astype(int)], u[2:-2], (0, 8)) - 1e-9
+        ),
+    }
+
+
+@pytest.mark.spec("GEN-082")
+def test_discrete_tables_are_inverted():
+    """By hand at the steps, at 0 and at 1; then frequencies of 20,000 draws of each."""
+    for name, places in drawn_by(EDGES).items():
+        if name != "bisection":
+            assert places.tolist() == PLACES, name
+    inner = np.array([0.01, 0.19, 0.21, 0.24, 0.26, 0.69, 0.71, 0.99])
+    found = drawn_by(np.pad(inner, 2, mode="edge"))
+    assert found["bisection"].tolist() == found["pmf"][2:-2].tolist() == [1, 1, 3, 3, 4, 4, 6, 6]
+    n = 20_000
+    draws = {
+        "pmf": inverse_transform_sample(n, Noise(3, "x"), np.arange(8), pmf=MASSES),
+        "table": Table(MASSES.reshape(2, 4)).sample(n, Noise(3, "x")) @ [4, 1],
+        "categories": Categorical.of(MASSES).sample(Noise(3, "x"), 0, (n,)),
+    }
+    there = MASSES > 0
+    for name, each in draws.items():
+        counts = np.bincount(each.astype(int), minlength=8)
+        assert not counts[~there].any(), name
+        assert stats.chisquare(counts[there], n * MASSES[there]).pvalue > 1e-5, name
+
+
+@pytest.mark.spec("GEN-082")
+@pytest.mark.parametrize(
+    ("support", "pmf", "words"),
+    [
+        ([1.0, 2.0], [0.5, -0.5], "pmf must be finite and at least 0, and positive somewhere"),
+        ([1.0, 2.0], [0.0, 0.0], "positive somewhere"),
+        ([1.0, 2.0], [0.5, math.inf], "finite"),
+        ([1.0, 2.0], [0.5], r"shape \(2,\)"),
+        ([], [], "finite values that have a mass"),
+        ([1.0, math.nan], [0.5, 0.5], "finite values that have a mass"),
+    ],
+)
+def test_what_is_no_mass(support, pmf, words):
+    with pytest.raises(UserValueError, match=words):
+        inverse_transform_sample(5, Noise(0, "x"), support, pmf=pmf)
+
+
+@pytest.mark.spec("GEN-082")
+def test_mass_beyond_the_support_goes_to_its_ends():
+    u = np.array([0.0, 0.1, 0.1586, 0.5, 0.8414, 0.9, 1.0])
+    found = invert_cdf(stats.norm.cdf, u, (-1.0, 1.0))
+    assert found == pytest.approx(np.clip(stats.norm.ppf(u), -1, 1), abs=1e-12)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-np.inf, 0.5), (1.0, np.inf)])

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import checked, floats, outcomes, whole
 
-__all__ = ["Categorical", "Table"]
+__all__ = ["Categorical", "Table", "search_mass"]
 
 LARGEST = 1 << 26
 """Entries that a joint table may have: 512 MB."""
@@ -124,6 +124,19 @@ def _search(p: Floats, u: Floats) -> NDArray[np.int64]:
     codes = (total <= u[..., None]).sum(-1)
     last = p.shape[-1] - 1 - np.argmax((p > 0)[..., ::-1], -1)  # rounding may carry u to the end
     return np.minimum(codes, last).astype(np.int64)
+
+
+def search_mass(mass: Floats, u: Floats) -> NDArray[np.int64]:
+    """Inverse of a distribution function: the first place whose running sum exceeds u of the whole, never of mass 0.
+
+    Parameters
+    ----------
+    mass : array of shape (m,), >= 0, not all 0
+    u : array of numbers in [0, 1]
+    """
+    total = np.cumsum(mass)
+    place = np.searchsorted(total, u * total[-1], side="right")
+    return np.minimum(place, np.flatnonzero(mass)[-1])  # rounding may carry u to the end
 
 
 class Table:
@@ -266,10 +279,7 @@ class Table:
         return self._rows(uniform(noise, (n,), 0))
 
     def _rows(self, u: Floats) -> NDArray[np.int64]:
-        flat = self.probabilities.ravel()
-        total = np.cumsum(flat)
-        entry = np.searchsorted(total, u * total[-1], side="right")
-        entry = np.minimum(entry, int(np.flatnonzero(flat)[-1]))  # rounding may carry u to the end
+        entry = search_mass(self.probabilities.ravel(), u)
         return np.stack(np.unravel_index(entry, self.probabilities.shape), -1).astype(np.int64)
 
 
