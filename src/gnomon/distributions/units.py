@@ -22,7 +22,10 @@ from gnomon.distributions.layers import LOG_2_PI, Gaussians, OneHot, Spins, exp
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ops import logsumexp, softplus
 
-__all__ = ["BernoulliUnits", "CategoricalUnits", "GaussianUnits", "IsingUnits", "ScaledGaussianUnits", "Units"]
+__all__ = [
+    "BernoulliUnits", "CategoricalUnits", "CenteredGaussianUnits", "GaussianUnits", "IsingUnits", "ScaledGaussianUnits",
+    "Units",
+]  # fmt: skip
 
 Own = Mapping[str, Array]
 """A layer's own parameters by name."""
@@ -261,6 +264,35 @@ class GaussianUnits(Units):
 
     def _log_precision(self, own: Own) -> Any:
         return 0.0
+
+
+class CenteredGaussianUnits(GaussianUnits):
+    """Real units of variance 1 given their field, w(x) = -|x - bias|^2 / 2, as in the Gaussian-Bernoulli machine.
+
+    The same distribution as `GaussianUnits`; energies, and with them log Z, differ by |bias|^2 / 2. Beside a layer of
+    bits c the free energy of x is ``|x - bias|^2 / 2 - sum_i softplus(c_i + (x W)_i)``.
+
+    Examples
+    --------
+    >>> own = {"bias": np.full(1, 3.0)}
+    >>> CenteredGaussianUnits(1).log_weight(np.array([[3.0], [5.0]]), own).tolist()
+    [0.0, -2.0]
+    """
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum of ``field^2 / 2 + field bias + log(2 pi) / 2``."""
+        return super().log_normalizer(field, own) - self._square_of_bias(own)
+
+    def log_weight(self, x: Array | Distribution, own: Own) -> Array:
+        """With the square about the bias."""
+        return super().log_weight(x, own) - self._square_of_bias(own)
+
+    def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
+        """x - bias."""
+        return {"bias": mean - own["bias"]}
+
+    def _square_of_bias(self, own: Own) -> Any:
+        return 0.5 * (own["bias"] * own["bias"]).sum(-1)
 
 
 class ScaledGaussianUnits(GaussianUnits):
