@@ -199,8 +199,9 @@ def test_faults_of_our_own_are_not_taken_for_damage(tmp_path, monkeypatch):
 def test_texts_of_arrays_are_texts(tmp_path, content, words):
     file = tmp_path / "t.npy"
     file.write_bytes(content)
-    with pytest.raises(UserError, match=words):
-        load(file)
+    for door in ("load", "stream"):
+        with pytest.raises(UserError, match=words):
+            DOORS[door](file)
 
 
 def test_dates_lie_in_the_years_of_calendars(tmp_path):

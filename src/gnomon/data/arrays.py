@@ -113,9 +113,23 @@ def _array(stream: IO[bytes], n_bytes: int, where: str) -> NDArray[Any]:
     if len(data) < size:
         raise UserValueError("the data is cut off", where, "write the file again")
     array = np.frombuffer(bytearray(data), dtype).reshape(shape[::-1] if fortran else shape)
-    if dtype.kind == "U" and (array.ravel().view(dtype.byteorder + "u4") > sys.maxunicode).any():
-        raise UserValueError("there is a letter that no script has in the text", where, "write the file again")
+    check_letters(array, where)
     return array.T if fortran else array
+
+
+def check_letters(array: NDArray[Any], where: str) -> None:
+    """Refuse a text with a code beyond the last one of Unicode, of which Python makes no text.
+
+    Raises
+    ------
+    UserValueError
+        Such a text.
+    """
+    if (
+        array.dtype.kind == "U"
+        and (np.ascontiguousarray(array).ravel().view(array.dtype.byteorder + "u4") > sys.maxunicode).any()
+    ):
+        raise UserValueError("there is a letter that no script has in the text", where, "write the file again")
 
 
 def numbers(X: NDArray[Any], name: str, *, first: int = 0) -> NDArray[Any]:
@@ -143,6 +157,7 @@ def numbers(X: NDArray[Any], name: str, *, first: int = 0) -> NDArray[Any]:
 
     if X.size == 0:
         raise UserValueError(f"the array of shape {X.shape} is empty", name, "give at least one row and column")
+    check_letters(X, name)
     if X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8:
         _refuse_rounding(X, name, first)
     exact = X.dtype.kind not in "biuf" or X.dtype.str[1:] in _SMALL or (X.dtype.itemsize == 4 and X.dtype.kind == "f")

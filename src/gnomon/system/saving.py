@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -123,13 +122,18 @@ def _restore(
     check_facts(facts, str(run.path))
     if "data" in run.config and "preparation" in run.config["data"]:
         Prepared.from_json(run.config["data"]["preparation"])
+        if run.config["data"]["preparation"] != facts.get("preparation"):
+            what = f"{run.path} has one preparation in config.json and another beside its arrays"
+            raise UserValueError(what, "data.preparation", "put back what gnomon wrote, or fit again")
     try:
         system.restore(arrays, facts, **(inside or {}))
         if not run.sealed:
             _ask_once(system)
         return system
-    except UserError:
-        raise
+    except UserError as error:
+        if run.sealed:
+            raise
+        raise unfit(run, error) from None
     except DAMAGE as error:  # arrays of another model: names or shapes differ
         raise unfit(run, error) from None
 
@@ -142,10 +146,18 @@ def _ask_once(system: System) -> None:
     width = getattr(system, "n_features_in_", None)
     if width is None or not system.domain.is_table:
         return
-    for verb in ("log_prob", "predict", "predict_proba", "transform"):
-        if hasattr(system, verb):
-            with suppress(UserError):
-                getattr(system, verb)(np.zeros((1, width), np.float32))
+    row = np.zeros((1, width), np.float32)
+    supervised = system.__sklearn_tags__().target_tags.required
+    verbs = [
+        "predict",
+        "predict_proba",
+        "transform",
+        *([] if supervised else ["log_prob"]),
+    ]  # with y, of a joint density
+    found = {verb: getattr(system, verb)(row) for verb in verbs if hasattr(system, verb)}
+    classes = getattr(system, "classes_", None)
+    if "predict_proba" in found and classes is not None and found["predict_proba"].shape != (1, len(classes)):
+        raise ValueError(f"{len(classes)} classes for probabilities of {found['predict_proba'].shape[1]}")
 
 
 def _is_finite(array: Any) -> bool:

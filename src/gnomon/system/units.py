@@ -86,7 +86,11 @@ class ColumnUnits:
         """What `state` gave; None of a model that was saved without."""
         if "columns/offset" not in state:
             return None
-        return cls(*(np.asarray(state[f"columns/{name}"]) for name in _ARRAYS))
+        found = cls(*(np.asarray(state[f"columns/{name}"]) for name in _ARRAYS))
+        columns = len(found.offset)
+        if len(found.exponent) != columns or len(found.starts) != columns + 1 or found.starts[-1] != len(found.knots):
+            raise ValueError("the units of the columns are of different numbers of columns")
+        return found
 
 
 _ARRAYS = ("offset", "exponent", "knots", "starts")

@@ -374,7 +374,7 @@ class Gradient:
             optimizer.load_state_dict({"state": entries, "param_groups": optimizer.state_dict()["param_groups"]})
         state.update, state.settled = facts["update"], facts.get("settled", False)
         state.last = _below(arrays, "last/")
-        state.first = facts.get("first", math.nan)
+        state.first = float(facts.get("first", math.nan))
         state.clock.load(facts.get("schedule", {}))
         if state.watch is not None:
             state.watch.load(facts["stopping"], _below(arrays, "best/"))
