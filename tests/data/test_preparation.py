@@ -135,7 +135,16 @@ def test_rare_levels_are_other_and_so_are_unseen_ones():
     assert prepared.names_out[:3] == ("city=Oslo", "city=Rome", "city other")
     new = pl.DataFrame({"x": [0.0, 0, 0], "city": ["Bonn", "Paris", None]})
     assert prepared.transform(new)[:, :3].tolist() == [[0, 0, 1], [0, 0, 1], [0, 0, 1]]
-    assert Preparation(rare=0.0035).fit(pl.DataFrame({"city": city, "x": city})).names_out[0] == "city=Bonn"
+    more = Preparation(rare=0.0035).fit(pl.DataFrame({"city": city, "x": city})).names_out
+    assert more[0] == "city=Bonn" and "city=Graz" not in more, "3.5 rows are needed"
+
+
+def test_texts_most_of_which_are_rare_are_no_categories():
+    """190 levels of five rows each, less than the six that count in 1,010 rows."""
+    city = ["Rome"] * 60 + [f"city {i // 5}" for i in range(950)]
+    prepared = Preparation().fit(pl.DataFrame({"city": city, "x": np.arange(1010.0) ** 0.5}))
+    assert prepared.left_out["city"].startswith("191 different texts, most of them rare")
+    assert len(Preparation(rare=0).fit(pl.DataFrame({"city": city, "x": city})).names_out) == 2 * 191
 
 
 def test_codes_in_one_column():
@@ -156,6 +165,49 @@ def test_missing_numbers_are_kept_for_a_system_that_takes_them():
         filled = Preparation(missing=how).fit(table)
         values = np.array(column(filled, filled.transform(table), "age"))[table["age"].isna()]
         assert values == pytest.approx(value, rel=1e-12)
+
+
+def test_missing_dates_and_truth_values():
+    days = pd.to_datetime(["2024-01-01 06:00:36", None, "2024-01-03 18:30:00", "2024-03-04 06:00:00"])
+    rows = pl.DataFrame({"when": days.to_numpy(), "ok": [True, False, None, None]})
+    prepared = again(Preparation().fit(rows))
+    X = prepared.transform(rows)
+    assert column(prepared, X, "when missing") == [0, 1, 0, 0]
+    assert column(prepared, X, "when.hour")[0] == pytest.approx(6.01)
+    assert column(prepared, X, "when.month") == [1, 1, 1, 3], "the median of the others"
+    assert column(prepared, X, "ok") == [1, 0, 0, 0], "a truth value, not one half"
+    kept = again(Preparation().fit(rows, keep_missing=True))
+    assert np.isnan(kept.transform(rows)[1, :-1]).all() and "when missing" not in kept.names_out
+
+
+def test_what_stands_for_a_missing_number_may_be_zero():
+    """A zero is kept with the model as any other number is."""
+    rows = pl.DataFrame({"a": [-3.0, 0, 5, None], "b": [0.0, 2, 4, 2]})
+    assert again(Preparation().fit(rows)).transform(rows)[3].tolist() == [0.0, 1.0, 2.0]
+    unit = again(Preparation(numeric=["c"]).fit(rows.with_columns(c=pl.lit(7.0)), within="unit", indicators=False))
+    assert unit.transform(rows.with_columns(c=pl.lit(9.0))).tolist() == [
+        [0, 0, 1], [0.375, 0.5, 1], [1, 1, 1], [0.375, 0.5, 1],
+    ]  # fmt: skip
+    cut = again(Preparation().fit(rows, within="binary", indicators=False))
+    assert cut.names_out == ("a>0", "b>2") and cut.transform(rows).tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+
+
+def test_prepared_columns_have_names_of_their_own():
+    rows = pl.DataFrame({"a": ["b", "c"] * 4, "a=b": [3.0, 1, 4, 1, 5, 9, 2, 6]})
+    prepared = Preparation().fit(rows)
+    assert prepared.names_out == ("a=b", "a=c", "a=b (2)") and prepared.sources["a=b (2)"] == "a=b"
+
+
+def test_columns_without_names_are_taken_by_place_where_none_is_left_out():
+    values = np.array([[3.0, 1.0, 7.0], [1.0, 2.0, 7.0], [4.0, 5.0, 7.0]])
+    nameless = tuple(f"column_{i}" for i in (1, 2, 3))
+    named = Dataset("new", values[:, :2], columns=("x", "y"))
+    whole = Preparation().fit(Dataset("t", values[:, :2], columns=nameless[:2]))
+    assert whole.apply(named).X.tolist() == values[:, :2].tolist()
+    less = Preparation().fit(Dataset("t", values, columns=nameless))
+    assert list(less.left_out) == ["column_3"]
+    with pytest.raises(NoColumn, match="no column 'column_1'"):
+        less.apply(named)
 
 
 def test_dates_of_other_forms(tmp_path):
