@@ -94,6 +94,29 @@ def test_the_gradient_of_the_negative_log_likelihood_by_finite_differences():
 
 
 @pytest.mark.spec("DLN-84")
+def test_the_gradients_of_the_energies_alone_by_finite_differences():
+    """In the likelihood's gradient what both phases add alike would cancel."""
+    machine, weight = machine_of(), np.linspace(-1.0, 2.0, 4)
+    found = machine.marginal_gradient({"visible": ROWS[:4]}, weight)
+    joint = machine.joint_gradient({"visible": ROWS[:4], "hidden": HIDDEN}, weight)
+    for i, name in enumerate(NAMES):
+
+        def given(value, i=i):
+            return [value if j == i else p for j, p in enumerate((W, A, B))]
+
+        def marginal(value):
+            return float(weight @ free_energy(ROWS[:4], *given(value)))
+
+        def together(value):
+            w, a, b = given(value)
+            energy = 0.5 * ((ROWS[:4] - a) ** 2).sum(1) - HIDDEN @ b - (ROWS[:4] @ w * HIDDEN).sum(1)
+            return float(weight @ energy)
+
+        np.testing.assert_allclose(found[name], numerical_gradient(marginal, (W, A, B)[i]), atol=1e-6)
+        np.testing.assert_allclose(joint[name], numerical_gradient(together, (W, A, B)[i]), atol=1e-6)
+
+
+@pytest.mark.spec("DLN-84")
 def test_the_uncentered_units_are_the_same_distribution():
     one, other = machine_of(), machine_of(kind=GaussianUnits)
     np.testing.assert_allclose(one.energy(ROWS) - other.energy(ROWS), A @ A / 2, rtol=1e-12)
