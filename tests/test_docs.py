@@ -1,7 +1,8 @@
-"""Documentation that runs: every python block of the readmes and of docs/*.md, page by page, in a temporary folder.
+"""Documentation that runs: every python block and command of the readmes and of docs/*.md, in a temporary folder.
 
 The blocks of a page share their names, as a reader would type them one after the other. A block marked ```` ```python
-slow ```` takes minutes and is run with the slow tests, on its own. The readmes must say the same in both languages.
+slow ```` takes minutes and is run with the slow tests, on its own; so are the commands of a page, one after the other,
+in a folder that holds the files they name. The readmes must say the same in both languages.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import shlex
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
+from matplotlib import image
 
 from gnomon import catalog
 from gnomon.cli.main import VERBS
+from gnomon.cli.main import run as gnomon_command
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
@@ -75,6 +80,57 @@ def test_every_block_of_a_page_runs(page, folder, capsys):
                          ids=lambda block: f"{block.page.name}:{block.line}")  # fmt: skip
 def test_slow_blocks_run(block, folder):
     run(block, {"__name__": "documentation"})
+
+
+@pytest.fixture
+def files(folder):
+    """The files that commands of the documentation name, small ones."""
+    random, n = np.random.Generator(np.random.PCG64(1)), 600
+    people = pl.DataFrame({
+        "id": [f"p{i}" for i in range(n)], "age": random.integers(18, 90, n), "city": random.choice(["Bonn", "Ulm"], n),
+        "spent": random.normal(100, 20, n),
+    })  # fmt: skip
+    people = people.with_columns(
+        churned=pl.when(pl.col("age") + pl.col("spent") > 150).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    )
+    people.write_csv("people.csv")
+    people.drop("churned").head(9).write_csv("new-people.csv")
+    people.drop("churned").head(9).write_csv("new.csv")
+    houses = pl.DataFrame({"rooms": random.integers(1, 9, 120), "area": random.normal(90, 30, 120)})
+    houses.with_columns(price=1e3 * pl.col("area") + random.normal(0, 5e3, 120)).write_csv("houses.csv")
+    houses.head(9).write_csv("new-houses.csv")
+    for kind in ("cat", "dog"):
+        (folder / "pets" / kind).mkdir(parents=True)
+        for i in range(12):
+            image.imsave(folder / "pets" / kind / f"{i}.png", random.random((8, 8)), cmap="gray")
+    image.imsave("photo.png", random.random((8, 8)), cmap="gray")
+    beans = pl.DataFrame({"long": random.normal(size=90), "wide": random.normal(size=90)})
+    beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))
+    beans.write_csv("beans.csv")
+    return folder
+
+
+COMMANDS = {
+    page: [
+        line
+        for block in blocks(page)
+        if block.kind == ""
+        for line in block.code.splitlines()
+        if line.startswith("gnomon ")
+    ]
+    for page in PAGES
+    if page != CHINESE  # has those of the other one
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("page", [page for page, lines in COMMANDS.items() if lines], ids=lambda page: page.name)
+def test_every_command_of_a_page_ends_well(page, files):
+    for line in COMMANDS[page]:
+        if "new.csv" in line and "beans" in line:
+            pl.read_csv("beans.csv").drop("variety").head(5).write_csv("new.csv")
+        assert gnomon_command(shlex.split(line, comments=True)[1:]) == 0, f"{page.name}: {line}"
 
 
 def test_a_block_that_fails_is_told_by_its_line():

@@ -12,7 +12,7 @@ __all__ = ["NOTICE", "closed", "has_no_spaces", "is_of_characters", "spaced"]
 
 NOTICE = (
     "the text is in a script without spaces: each of its characters is a token; to model words, give it with blanks "
-    "between them"
+    "between them, or choose unit jieba (Chinese, by the package jieba)"
 )
 
 _EAST = (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.scripts import NOTICE, closed, has_no_spaces, is_of_characters, spaced
-from gnomon.data.text import Unit, Vocabulary, detokenize, listed, sentences, tokens_of
+from gnomon.data.text import Unit, Vocabulary, detokenize, listed, plural, sentences, tokens_of
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Ragged
@@ -45,7 +45,7 @@ class Tokens(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte"}
+    unit : {"word", "char", "byte", "jieba"}
         What a string is cut into; see `gnomon.data.text.sentences` for what may be given.
     vocabulary : Vocabulary, optional
         Ids of the tokens; `learn` finds them. A token outside of it gets that of ``<unk>``.
@@ -122,11 +122,11 @@ class Tokens(Domain):
 
     def describe(self) -> str:
         """What data of this domain is, in a few words."""
-        return f"text as {self.unit}s: a string, or a list of sentences"
+        return f"text as {plural(self.unit)}: a string, or a list of sentences"
 
     def space(self, n_ids: int) -> str:
         """Name of the data space: scores per token are comparable for the same tokens and vocabulary size alone."""
-        kinds = "words and single characters" if self.cuts else f"{self.unit}s"
+        kinds = "words and single characters" if self.cuts else plural(self.unit)
         return f"sentences of {kinds}, vocabulary of {n_ids}"
 
     def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> list[str]:
@@ -150,7 +150,7 @@ class Pairs(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte"}
+    unit : {"word", "char", "byte", "jieba"}
         What strings are cut into.
     source, target : Vocabulary, optional
         Ids of the tokens on each side; `learn` finds them.
@@ -203,7 +203,7 @@ class Pairs(Domain):
         if place is not None:
             n = len(side[place])
             raise UserValueError(
-                f"a {name} must have at most {self.longest} {self.unit}s, got {n}", f"pair {place}",
+                f"a {name} must have at most {self.longest} {plural(self.unit)}, got {n}", f"pair {place}",
                 f"cut it, or allow longest={n}: time and memory grow with the longest text",
             )  # fmt: skip
 
@@ -233,11 +233,11 @@ class Pairs(Domain):
 
     def describe(self) -> str:
         """What data of this domain is, in a few words."""
-        return f"pairs of texts as {self.unit}s: a list of (source, target)"
+        return f"pairs of texts as {plural(self.unit)}: a list of (source, target)"
 
     def space(self, n_ids: int) -> str:
         """Name of the data space, for scores per target token."""
-        return f"{self.unit}s given a source, vocabulary of {n_ids}"
+        return f"{plural(self.unit)} given a source, vocabulary of {n_ids}"
 
     def example(
         self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None

@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnomon.data.segmenters import segmented
 from gnomon.distributions.arrays import column_names
 from gnomon.errors import UserTypeError, UserValueError, shown
 
-__all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "listed", "sentences", "tokenize", "tokens_of"]
+__all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "listed", "plural", "sentences", "tokenize", "tokens_of"]
 
-Unit = Literal["word", "char", "byte"]
-UNITS = ("word", "char", "byte")
+Unit = Literal["word", "char", "byte", "jieba"]
+UNITS = ("word", "char", "byte", "jieba")
 Ints = NDArray[np.int64]
 
 
@@ -26,10 +27,11 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
     Parameters
     ----------
     text : str
-    unit : {"word", "char", "byte"}
+    unit : {"word", "char", "byte", "jieba"}
         ``word``: runs of characters that are not white space; white space is what Unicode calls so (blank, tab, line
         ends, no-break space ...). ``char``: code points. ``byte``: the bytes of UTF-8, byte b as the character of
-        code point b. Nothing is normalized: a composed and a decomposed accent are different characters.
+        code point b. ``jieba``: the words of Chinese as the package jieba cuts them, blanks among them. Nothing is
+        normalized: a composed and a decomposed accent are different characters.
 
     Returns
     -------
@@ -38,12 +40,12 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
     Raises
     ------
     UserValueError
-        An unknown unit.
+        An unknown unit; ``jieba`` without the package.
 
     Notes
     -----
-    `detokenize` gives the very string back for ``char`` and ``byte``; words come back with single blanks. Scores per
-    token of different units are not comparable: convert them to bits per byte.
+    `detokenize` gives the very string back for ``char``, ``byte`` and ``jieba``; words come back with single blanks.
+    Scores per token of different units are not comparable: convert them to bits per byte.
 
     Examples
     --------
@@ -56,6 +58,8 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
         return list(text)
     if unit == "byte":
         return list(text.encode("utf-8", "surrogatepass").decode("latin-1"))
+    if unit == "jieba":
+        return segmented(text)
     raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
 
 
@@ -69,7 +73,7 @@ def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
     """
     if unit == "word":
         return " ".join(tokens)
-    if unit == "char":
+    if unit in ("char", "jieba"):
         return "".join(tokens)
     if unit != "byte":
         raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
@@ -78,6 +82,17 @@ def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("utf-8", "replace")
+
+
+def plural(unit: Unit) -> str:
+    """What tokens of a unit are called.
+
+    Examples
+    --------
+    >>> plural("char"), plural("jieba")
+    ('chars', 'words by jieba')
+    """
+    return "words by jieba" if unit == "jieba" else f"{unit}s"
 
 
 def lines(text: str, name: str = "text") -> list[str]:
@@ -117,7 +132,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     Parameters
     ----------
     X : str, list, Dataset or iterable
-    unit : {"word", "char", "byte"}
+    unit : {"word", "char", "byte", "jieba"}
 
     Returns
     -------

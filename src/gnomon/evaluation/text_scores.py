@@ -81,7 +81,7 @@ def _per(totals: NDArray[np.float64], counts: NDArray[np.int64], **facts: Any) -
 
 
 def byte_lengths(
-    sentences: Sequence[Sequence[str]], unit: Literal["word", "char", "byte"], *, ends: bool
+    sentences: Sequence[Sequence[str]], unit: Literal["word", "char", "byte", "jieba"], *, ends: bool
 ) -> NDArray[np.int64]:
     """UTF-8 length of each sentence: words joined by blanks; with the line's end where that is predicted.
 

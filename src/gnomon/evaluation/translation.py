@@ -65,7 +65,7 @@ def bleu(
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
-        raise UserValueError("BLEU needs sacrebleu", "bleu", "run: pip install 'gnomon[text]'") from None
+        raise UserValueError("BLEU needs sacrebleu", "bleu", "run: pip install sacrebleu") from None
     metric = BLEU(tokenize=tokenizer, effective_order=False)
     value = metric.corpus_score(list(translations), [list(references)])
     statistics = np.array(metric._extract_corpus_statistics(list(translations), [list(references)]), np.int64)

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 __all__ = ["changes", "versions"]
 
-NAMES = ("gnomon", "torch", "numpy", "scipy", "scikit-learn", "numba")
+NAMES = ("gnomon", "torch", "numpy", "scipy", "scikit-learn", "numba", "jieba")
 
 
 def versions() -> dict[str, str]:

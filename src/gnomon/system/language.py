@@ -42,7 +42,7 @@ class LanguageModel(System):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("language",)
-    unit: Annotated[Literal["word", "char", "byte"], Doc("What a string is cut into.")] = "word"
+    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a string is cut into.")] = "word"
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
 
     @property

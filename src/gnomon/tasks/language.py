@@ -10,6 +10,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.loading import located
 from gnomon.data.names import BUILTIN
 from gnomon.data.sources import TABLES, kind
+from gnomon.data.text import plural
 from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
@@ -61,7 +62,7 @@ class Language(Task):
 
     def board(self, system: Any) -> str:
         """Scores per token of different units are not comparable."""
-        return f"text in {system.domain.unit}s"
+        return f"text in {plural(system.domain.unit)}"
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Tokens without context, in the system's unit."""

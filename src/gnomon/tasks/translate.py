@@ -12,7 +12,7 @@ from gnomon.data import sources
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
-from gnomon.data.text import Unit, detokenize
+from gnomon.data.text import Unit, detokenize, plural
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
@@ -36,7 +36,7 @@ class Commonest:
 
     Parameters
     ----------
-    unit : {"word", "char", "byte"}
+    unit : {"word", "char", "byte", "jieba"}
         What BLEU counts as a token.
     """
 
@@ -106,7 +106,7 @@ class Translate(Task):
 
     def board(self, system: Any) -> str:
         """Systems on the same tokens are ranked together."""
-        return f"pairs of {system.domain.unit}s"
+        return f"pairs of {plural(system.domain.unit)}"
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """The most frequent target."""

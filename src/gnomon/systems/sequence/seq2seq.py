@@ -109,7 +109,7 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"attention": AttentionRecipe}
     inert_fields: ClassVar[Mapping[str, str]] = {"longest": "it refuses longer pairs and changes nothing of a fit"}
 
-    unit: Annotated[Literal["word", "char", "byte"], Doc("What strings are cut into.")] = "char"
+    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What strings are cut into.")] = "char"
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
     longest: Annotated[
         int | None, "[1, inf)", Doc("Tokens that a source or a target may have; None takes any, at any cost.")
