@@ -15,8 +15,6 @@ from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context
 
-pytestmark = pytest.mark.filterwarnings("ignore:a weight has grown")
-
 X = (np.random.default_rng(0).random((200, 30)) < 0.3).astype(float)
 Y = X.copy()
 Y[17, 4] = np.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -16,12 +17,18 @@ import gnomon
 import gnomon.training.driver as driver
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
+from gnomon.systems.recommend._least_squares import ALS
+from gnomon.systems.recommend._posterior import MAP, Gibbs
+from gnomon.systems.recommend._ranking import BPR
+from gnomon.systems.recommend._sgd import SGD
 from gnomon.training.context import context, current
 from gnomon.training.driver import check_finite, run_procedure
 from gnomon.training.procedure import Info
 from gnomon.training.progress import Progress, announced_as
 from oracles.tasks import Counter, counting_problem
 
+RATED = [(user, item) for user in range(4) for item in range(4) if user != item]
+STARS = [float(1 + (user + item) % 5) for user, item in RATED]
 CONFIG = {"kind": "fit", "system": "counter", "where": "none:Counter", "parameters": {}}
 
 
@@ -258,23 +265,64 @@ def test_progress_names_the_system_and_the_time_left(
         "rbm: step 101  loss 1.5",
         "rbm: step 201  loss 1.5  at most 30 s left",
         "rbm: step 301  loss 1.5  at most 21 s left",
-        "rbm: 41 s so far",
+        "rbm: step 301 of 500  41 s so far  at most 31 s left",
         "rbm:k=5, seed 2: step 3",
     ]
 
 
 @pytest.mark.parametrize(
-    "system", [gnomon.RBM(n_hidden=2, epochs=3), gnomon.BernoulliMixture(n_components=2, max_iter=4, tol=0.0)]
+    ("system", "data"),
+    [
+        (gnomon.RBM(n_hidden=2, epochs=3), (np.eye(8, dtype=np.float32),)),
+        (gnomon.BernoulliMixture(n_components=2, max_iter=4, tol=0.0), (np.eye(8, dtype=np.float32),)),
+        (gnomon.Bagging(n_members=3), (np.eye(8), list("aabbaabb"))),
+        (gnomon.Stacking(folds=2, members="decision-tree", final="decision-tree"), (np.eye(8), list("aabbaabb"))),
+        (gnomon.MatrixFactorization(learner=ALS(iterations=3)), (RATED, STARS)),
+        (gnomon.MatrixFactorization(learner=SGD(epochs=3)), (RATED, STARS)),
+        (gnomon.PMF(inference=MAP(iterations=3)), (RATED, STARS)),
+        (gnomon.PMF(inference=Gibbs(burn_in=1, draws=2)), (RATED, STARS)),
+        (gnomon.ImplicitFactorization(objective=BPR(epochs=3)), (RATED,)),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
 )
 def test_every_budget_tells_how_long_it_may_take(
-    system: gnomon.RBM, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    system: Any, data: tuple[Any, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gnomon.training.progress.SILENT_SECONDS", -1.0)
     monkeypatch.setattr("gnomon.training.progress.BETWEEN_SECONDS", {False: 0.0})
     with context(verbose=True):
-        system.fit(np.eye(8, dtype=np.float32))
+        system.fit(*data)
     lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("compiling")]
-    assert lines and all(line.startswith(f"{system.name}: step ") and line.endswith(" s left") for line in lines)
+    assert all(line.startswith(f"{system.name}: ") for line in lines)
+    assert lines[-1].startswith(f"{system.name}: step ") and lines[-1].endswith(" s left")
+
+
+def test_a_fit_within_a_fit_shows_the_outer_one_at_work(capsys: pytest.CaptureFixture[str]) -> None:
+    """Members of a stacking are silent, and the whole still says that it goes on."""
+    with Progress(enabled=True, name="stacking") as outer:
+        outer.expect(4)
+        outer.next = 0.0
+        with Progress(enabled=False, name="mlp") as inner:
+            inner.show({"step": 1})
+            inner.step(2)
+    assert capsys.readouterr().err == "stacking: 0 s so far\n"
+
+
+@pytest.mark.parametrize(
+    "system", [gnomon.GradientBoosting(n_trees=40), gnomon.HistogramBoosting(n_trees=40), gnomon.AdaBoost(n_trees=40)]
+)
+def test_boosting_tells_how_many_trees_are_grown(
+    system: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gnomon.training.progress.SILENT_SECONDS", -1.0)
+    monkeypatch.setattr("gnomon.training.progress.BETWEEN_SECONDS", {False: 0.0})
+    monkeypatch.setattr("gnomon.training.interrupts.LOOK_SECONDS", 0.002)
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    with context(verbose=True):
+        system.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "a", "b"))
+    told = [re.search(rf"^{system.name}: (\d+) of 40  .* left$", line) for line in capsys.readouterr().err.splitlines()]
+    grown = [int(one[1]) for one in told if one]
+    assert grown and grown == sorted(grown) and grown[-1] < 40
 
 
 def test_no_progress_unless_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

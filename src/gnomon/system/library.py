@@ -84,6 +84,10 @@ class LibraryModel:
         _tell(caught)
         self._content = None
 
+    def reached(self) -> tuple[int, int]:
+        """How much of the fit under way is done, of how much: trees that are grown; (0, 0) where that is not known."""
+        return 0, 0
+
     def rows(self, X: Array) -> Array:
         """Rows as the estimator takes them."""
         return X

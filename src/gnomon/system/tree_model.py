@@ -41,6 +41,16 @@ class _Scaled(LibraryModel):
         super().fit(self._rows_of(X), y, weight, seed)
         self.estimator.set_params(**given)
 
+    def reached(self) -> tuple[int, int]:
+        """Trees that are grown and those that are to be; a forest counts its trees at the end alone."""
+        total = getattr(self.estimator, "n_estimators", 0) or getattr(self.estimator, "max_iter", 0)
+        grown = getattr(self.estimator, "_predictors", None)
+        if grown is None:
+            grown = getattr(self.estimator, "estimators_", [])
+        if isinstance(grown, np.ndarray):  # laid out before they are grown
+            return sum(one is not None for one in grown[:, 0]), total
+        return len(grown), total
+
     @property
     def power(self) -> int:
         """Of the target's unit, in an impurity."""

@@ -133,7 +133,7 @@ def sample_chain(
             folder = RunFolder.create(run, _config(found, target, wanted))
             _put(folder, found)
     shown = (current().verbose or sys.stderr.isatty()) if progress is None else progress
-    with interruptible(True) as interrupted, Progress(enabled=shown) as line:
+    with interruptible(True) as interrupted, Progress(enabled=shown, name="chains") as line:
         found = _gather(found, wanted, folder, _Watch(line, interrupted, folder))
     _tell_if_cut(found, wanted, folder)
     return found
@@ -177,6 +177,8 @@ class _Watch:
 
     def __call__(self, t: int, total: int, info: Info) -> bool:
         now = time.monotonic()
+        if not self.line.total:
+            self.line.expect(total)
         if self.line.enabled and now >= self.line.next:
             acceptance = {"acceptance": float(info["accept_prob"].mean())} if "accept_prob" in info else {}
             self.line.show({"step": t, "of": total, **acceptance})

@@ -32,6 +32,11 @@ class Counting:
         """Nothing before the first batch."""
         return _State(problem)
 
+    def total_steps(self, state: _State) -> int:
+        """Batches."""
+        batches: int = state.problem.batches.steps
+        return batches
+
     def step(self, state: _State) -> tuple[_State, Info]:
         """One batch."""
         model, batches = state.problem.model, state.problem.batches

@@ -31,12 +31,18 @@ LEAVE_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-def answered(work: Callable[[], Result]) -> Result:
+def answered(work: Callable[[], Result], reached: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> Result:
     """What long work in a library gives; while it is under way, Ctrl-C is answered and progress shown.
 
     The work runs in a thread of its own, as it would here: context variables, numbers of threads and scikit-learn's
     settings are the caller's. After Ctrl-C it is told to end; where it is deep in compiled code it does so once that
     returns, or with the process.
+
+    Parameters
+    ----------
+    work : callable
+    reached : callable, optional
+        How much of the work is done, of how much, asked while it is under way; (0, 0) where that is not known.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def answered(work: Callable[[], Result]) -> Result:
     try:
         worker.start()
         while not ended.wait(LOOK_SECONDS):
-            still_at_work()
+            still_at_work(*reached())
     except BaseException:
         if worker.ident is not None and not ended.is_set():
             _interrupt(worker.ident)

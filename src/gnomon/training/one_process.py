@@ -50,7 +50,7 @@ class OnFirst:
         problem, record, failure = state.problem, None, None
         if problem.group.rank == 0:
             try:
-                record = answered(lambda: self.fit(problem))
+                record = answered(lambda: self.fit(problem), getattr(problem.model, "reached", lambda: (0, 0)))
             except Exception as error:
                 failure = error
         record = share(problem.model, record, problem.group, failure)

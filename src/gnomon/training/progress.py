@@ -41,10 +41,12 @@ class Progress:
         self.first: float | None = None
         self.total = 0
         self.open = False
+        self.outer: Progress | None = None
         self.last: Mapping[str, float] = {}
 
     def __enter__(self) -> Progress:
-        self.token = _line.set(self)
+        self.outer = None if self.enabled else _line.get()
+        self.token = _line.set(self if self.outer is None else self.outer)
         return self
 
     def __exit__(
@@ -62,6 +64,8 @@ class Progress:
         """Show a record if it is time to."""
         self.last = record
         self._time_from(record.get("step"))
+        if self.outer is not None:
+            self.outer.wait()  # a silent fit within one that is shown: of a member, say
         if not self._due():
             return
         self._write("  ".join(f"{name} {value:.6g}" for name, value in record.items()) + self._left(record))
@@ -69,13 +73,24 @@ class Progress:
     def step(self, number: int) -> None:
         """A step without a record has ended: show its number beside the last record if it is time to."""
         self._time_from(number)
-        if self._due():
+        if self.outer is not None or self._due():
             self.show({**self.last, "step": number})
 
-    def wait(self) -> None:
-        """One long step is under way: show for how long."""
-        if self._due():
-            self._write(f"{time.monotonic() - self.begun:.0f} s so far")
+    def wait(self, done: int = 0, total: int = 0) -> None:
+        """One long step is under way: show for how long, and how much of it is done where that is known."""
+        if not self._due():
+            return
+        so_far = f"{time.monotonic() - self.begun:.0f} s so far"
+        if 0 < done < total:
+            seconds = (time.monotonic() - self.begun) / done * (total - done)
+            self._write(f"{done} of {total}  {so_far}  at most {duration(seconds)} left")
+            return
+        self._write("  ".join(filter(None, [self._reached(), so_far])) + self._left(self.last))
+
+    def _reached(self) -> str:
+        """Steps that are done, of how many."""
+        done = int(self.last.get("step", 0))
+        return f"step {done} of {self.total}" if done and self.total else ""
 
     def _due(self) -> bool:
         return self.enabled and time.monotonic() >= self.next
@@ -127,11 +142,17 @@ def announced_as(name: str) -> Iterator[None]:
         _name.reset(token)
 
 
-def still_at_work() -> None:
-    """Say that the step under way goes on, where progress is shown and it is time to."""
+def still_at_work(done: int = 0, total: int = 0) -> None:
+    """Say that the step under way goes on, where progress is shown and it is time to.
+
+    Parameters
+    ----------
+    done, total : int, default 0
+        How much of it is done, of how much; 0 where that is not known.
+    """
     line = _line.get()
     if line is not None:
-        line.wait()
+        line.wait(done, total)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 import gnomon
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from oracles.binary import all_states
@@ -66,9 +66,10 @@ def test_sampling_follows_its_seed_and_the_model():
     assert system.sample(0).shape == (0, 3)
 
 
-def test_a_learning_rate_that_freezes_the_chains_is_told():
+def test_a_learning_rate_that_freezes_the_chains_ends_the_fit():
+    """HB-07: it warned, and the command ended with 0."""
     X = (np.random.default_rng(0).random((200, 30)) < 0.3).astype(float)
-    with pytest.warns(UserWarning, match=r"a weight has grown to .*lower the learning rate"):
+    with pytest.raises(Diverged, match=r"a weight has grown to .*lower the learning rate"):
         RBM(n_hidden=4, learning_rate=1e6, epochs=2, random_state=0).fit(X)
 
 

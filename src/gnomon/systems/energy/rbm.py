@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -18,6 +17,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
+from gnomon.errors import Diverged
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
@@ -33,6 +33,7 @@ from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.procedure import Info
 
 __all__ = ["RBM", "RBMModel"]
 
@@ -93,6 +94,21 @@ class RBMModel(LayeredMachine):
         if tuple(kept) == ("visible",):
             return self.energy_gradient(kept["visible"], weight)[0]
         return super().marginal_gradient(kept, weight)
+
+
+class _Steps(Gradient):
+    """Gradient steps that ended in vain where a weight is so large that no unit changes."""
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One update."""
+        state, info = super().step(state)
+        if not info.done:
+            return state, info
+        largest = float(np.abs(state.problem.model.views()["weight"]).max())
+        if largest > FROZEN_WEIGHT:
+            what = f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing"
+            raise Diverged(what, f"step {state.update}", "lower the learning rate")
+        return state, info
 
 
 class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, System):
@@ -160,20 +176,11 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
         """Means of the training data, kept away from 0 and 1."""
         return np.clip(np.array(self.arguments_["mean"]), 0.01, 0.99)
 
-    def finish(self, model: RBMModel) -> None:
-        largest = float(np.abs(model.views()["weight"]).max())
-        if largest > FROZEN_WEIGHT:
-            warnings.warn(
-                f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing; lower the "
-                "learning rate",
-                UserWarning, stacklevel=2,
-            )  # fmt: skip
-
     def make_objective(self) -> Any:
         return self.recipe("objective").build()
 
     def procedure(self, examples: Any) -> Procedure:
-        return Gradient(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
+        return _Steps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
 
     def _outcomes(self, X: Any) -> Array:
         """Rows of 0 and 1, the only ones that have a probability."""

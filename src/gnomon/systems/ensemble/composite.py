@@ -143,6 +143,11 @@ class InTurn:
         """No member is fitted yet."""
         return problem, 0
 
+    def total_steps(self, state: tuple[Problem, int]) -> int:
+        """Turns of the whole fit."""
+        turns: int = state[0].model.turns
+        return turns
+
     def step(self, state: tuple[Problem, int]) -> tuple[tuple[Problem, int], Info]:
         """The next turn."""
         problem, i = state

@@ -120,6 +120,15 @@ class OnFirstProcess:
         """A step."""
         raise NotImplementedError
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return 1
+
+    def total_steps(self, state: Fitting) -> int:
+        """Steps of the whole fit."""
+        return self.steps
+
     def start(self, problem: Problem) -> Fitting:
         """The state before the first step."""
         return Fitting(problem, self.lay(problem) if problem.group.rank == 0 else None)

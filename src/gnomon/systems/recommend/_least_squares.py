@@ -94,12 +94,17 @@ class RatingLeastSquares(LearnsFactors):
         model, examples = problem.model, problem.batches
         return Side.both(examples, len(model.user_bias), len(model.item_bias))
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return int(self.recipe.iterations)
+
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """An iteration."""
         model, sides = state.problem.model, state.data
         alternate(model, sides, self.recipe.l2, self.recipe.penalty, self.biases)
         penalty = self.recipe.penalty_of(model, sides[0].mass, sides[1].mass)
-        return record_of(model, sides[0], penalty), state.done + 1 == self.recipe.iterations
+        return record_of(model, sides[0], penalty), state.done + 1 == self.steps
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,11 @@ class Decomposition(RatingLeastSquares):
                 "weights must be equal for the SVD", "sample_weight", 'leave them out, or choose learner="als"'
             )
         return super().lay(problem)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return 1
 
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """The whole fit."""

@@ -166,6 +166,11 @@ class Mode(OnFirstProcess):
         model.noise_variance[0] = self.priors.noise
         return Side.both(problem.batches, len(model.user_bias), len(model.item_bias))
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return int(self.recipe.iterations)
+
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """An iteration."""
         model, sides = state.problem.model, state.data
@@ -175,7 +180,7 @@ class Mode(OnFirstProcess):
             solve(side, model, of_users=of_users, biases=False, precision=ridge * np.eye(k), linear=np.zeros(k))
         lengths = (np.square(part, dtype=np.float64).sum() for part in (model.user_factors, model.item_factors))
         penalty = sum(ridge * float(length) for ridge, length in zip(ridges, lengths, strict=True))
-        return record_of(model, sides[0], penalty), state.done + 1 == self.recipe.iterations
+        return record_of(model, sides[0], penalty), state.done + 1 == self.steps
 
 
 @dataclass
@@ -202,6 +207,11 @@ class Sweeps(OnFirstProcess):
         first_factors(now, problem.noise.child("first"))
         return Chain(Side.both(problem.batches, *sizes), now, self.priors.noise)
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return int(self.recipe.burn_in + self.recipe.draws)
+
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """A sweep."""
         chain, model = state.data, state.problem.model
@@ -215,7 +225,7 @@ class Sweeps(OnFirstProcess):
             chain.noise_variance = 1 / float(posterior.sample(noise.child("precision"), shape=(1,))[0])
         if state.done >= self.recipe.burn_in:
             model.keep(chain.now.user_factors, chain.now.item_factors, chain.noise_variance)
-        return record, state.done + 1 == self.recipe.burn_in + self.recipe.draws
+        return record, state.done + 1 == self.steps
 
     def draw_factors(self, chain: Chain, of_users: bool, noise: Noise) -> None:
         """One side given the other: first what its factors have in common, then the factors."""

@@ -106,6 +106,11 @@ class StochasticRanking(OnFirstProcess):
         """The pairs by user."""
         return Interactions.from_examples(problem.batches)
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return self.recipe.epochs
+
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """An epoch."""
         recipe, model = self.recipe, state.problem.model
@@ -113,4 +118,4 @@ class StochasticRanking(OnFirstProcess):
         rate = recipe.learning_rate * (1 - state.done / recipe.epochs)
         noise = state.problem.noise.at(state.done)
         total, mass = recipe.epoch(state.data, model, noise, dtype(rate), dtype(recipe.l2))
-        return {"loss": total / mass if mass else 0.0}, state.done + 1 == recipe.epochs
+        return {"loss": total / mass if mass else 0.0}, state.done + 1 == self.steps

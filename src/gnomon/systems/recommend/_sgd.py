@@ -87,6 +87,11 @@ class StochasticGradient(LearnsFactors):
         )
         return (self.recipe.l2 * own).astype(dtype), (self.recipe.l2 * other).astype(dtype)
 
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return int(self.recipe.epochs)
+
     def advance(self, state: Fitting) -> tuple[dict[str, float], bool]:
         """An epoch."""
         model, data = state.problem.model, state.data
@@ -109,7 +114,7 @@ class StochasticGradient(LearnsFactors):
             in_threads(work, deal, size=len(data.users) // n * (model.user_factors.shape[1] + 1) * 4)
         penalty = self.recipe.penalty_of(model, data.user_mass, data.item_mass)
         record = loss_of(float(squared.sum()), float(data.user_mass.sum()), penalty)
-        return record, state.done + 1 == self.recipe.epochs
+        return record, state.done + 1 == self.steps
 
 
 @dataclass(frozen=True)
