@@ -148,6 +148,12 @@ WAYS = {
     "linked": {"levels": 3, "chain_length": 5, "runs": 60},
 }
 
+ROWS = {
+    "importance": ("INF-62",), "ais": ("INF-63",), "bridge": ("INF-67", "INF-68"), "geometric bridge": ("INF-67",),
+    "linked": ("INF-69",),
+}  # fmt: skip
+every_way = pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.spec(*ROWS[one])) for one in WAYS])
+
 
 def coverage(model, truth, name):
     """Repetitions whose truth lies within 3 errors, and within half of that; and the mean and spread of the errors."""
@@ -162,8 +168,7 @@ def coverage(model, truth, name):
     return inside, half, np.array(off), np.array(errors)
 
 
-@pytest.mark.spec("INF-62", "INF-63", "INF-67", "INF-68", "INF-69", "REP-137")
-@pytest.mark.parametrize("name", WAYS)
+@every_way
 def test_errors_cover_on_an_enumerable_machine(name):
     """200 repetitions on TINY-RBM: at least 193 within 3 errors, fewer with the errors halved on purpose."""
     model = tiny_rbm()
@@ -271,8 +276,7 @@ def test_one_chain_is_a_chain():
     assert often.log_r_ == pytest.approx(0, abs=3.9 * often.se_)
 
 
-@pytest.mark.spec("INF-62", "INF-63", "INF-67", "INF-69")
-@pytest.mark.parametrize("name", WAYS)
+@every_way
 def test_a_base_that_is_the_model_leaves_no_error_and_large_biases_no_overflow(name):
     """Without coupling and from its own means all weights are equal; biases of 5000 in float32 stay finite."""
     method, bias = name.split()[-1], np.array([1.0, -2.0])
