@@ -217,8 +217,13 @@ class PPCAModel:
         if self.sums is None:
             return
         inverse = np.linalg.inv(self._turn)
-        turned = {name: inverse @ self.sums[name] @ inverse.T for name in ("latent", "design")}
-        self.sums = {**self.sums, **turned, "target": np.matmul(self.sums["target"], inverse.T)}
+        design = self.sums["design"]
+        one = design[:1] if not design.strides[0] else design  # of complete rows one matrix, seen by every column
+        self.sums = self.sums | {
+            "latent": inverse @ self.sums["latent"] @ inverse.T,
+            "design": np.broadcast_to(inverse @ one @ inverse.T, design.shape),
+            "target": np.matmul(self.sums["target"], inverse.T),
+        }
         self._turn = np.eye(len(inverse))
 
     def regress(self, statistics: dict[str, Array]) -> None:
