@@ -111,6 +111,7 @@ def test_scaled_systems_answer_in_the_columns_own_units() -> None:
     holes = wine.X.copy()
     holes[0, 0] = np.nan
     np.testing.assert_allclose(full.impute(holes)[0], plain.impute(holes)[0], rtol=1e-6)
+    np.testing.assert_allclose(full.log_prob(holes), plain.log_prob(holes), rtol=1e-6)
     np.testing.assert_allclose(full.inverse_transform(np.zeros((1, 12)))[0], wine.X.mean(0), rtol=1e-9)
     centers = gnomon.fit(gnomon.KMeans(n_clusters=3, random_state=0), wine)
     labels = centers.predict(wine.X)

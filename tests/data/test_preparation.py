@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import norm
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -190,6 +191,18 @@ def test_what_stands_for_a_missing_number_may_be_zero():
     ]  # fmt: skip
     cut = again(Preparation().fit(rows, within="binary", indicators=False))
     assert cut.names_out == ("a>0", "b>2") and cut.transform(rows).tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+
+
+def test_a_log_density_grows_by_the_units_of_the_columns_that_are_there():
+    """Of normal columns: log N(x; m, s) is log N((x - m) / s; 0, 1) less log s, and a missing one is left out."""
+    rows = pl.DataFrame({"a": [3.0, 100, 250, 180], "b": [0.1, 0.2, 0.4, 0.1], "c": [True, False, True, True]})
+    prepared = Preparation().fit(rows, scaled=True)
+    X = prepared.transform(rows)
+    X[0, 0] = X[1, 1] = np.nan
+    own = norm.logpdf(X[:, :2], rows.to_numpy()[:, :2].mean(0), rows.to_numpy()[:, :2].astype(float).std(0))
+    scaled = norm.logpdf(prepared.scaled(X)[:, :2])
+    expected = np.nansum(scaled, axis=1) - np.nansum(own, axis=1)
+    np.testing.assert_allclose(prepared.log_units(X), expected, rtol=1e-10)
 
 
 def test_prepared_columns_have_names_of_their_own():

@@ -7,6 +7,7 @@ from scipy import stats
 import gnomon
 from gnomon.errors import UserValueError
 from gnomon.evaluation import least_squares_coefficients, logistic_coefficients
+from gnomon.tasks.explain import coefficients
 
 
 def table(n=60, d=3, seed=0):
@@ -55,6 +56,10 @@ def test_ridge_errors_are_the_spread_over_draws_of_the_target(standardize):
     sigma = np.sqrt(residual @ residual / found.df)  # the noise has standard deviation 1
     assert np.allclose(found.stderr / sigma, truth, rtol=0.03)
     assert "not its bias" in found.note
+    squares = np.linalg.svd(Z, compute_uv=False) ** 2
+    assert found.df == pytest.approx(n - 1 - (squares / (squares + n * l2)).sum()), "the effective number"
+    (told,), _ = coefficients(fitted, ("a", "b", "c"), X, Y[:, 0])
+    assert np.allclose(told.stderr, found.stderr) and told.df == pytest.approx(found.df)
 
 
 def loss(theta, X, codes, k, penalty):

@@ -202,6 +202,10 @@ def test_each_line_is_judged_against_the_best():
     lines = [Line(n, Score.from_pointwise(v), {}, 0.0, 1, "") for n, v in values.items()]
     board = Leaderboard("density", "d", "", "log_likelihood", lines)
     board.rank()
+    lost = Line("lost", Score(float("nan"), float("nan")), {}, 0.0, 1, "")
+    board.lines.insert(0, lost)
+    board.rank()
+    assert board.lines[-1] is lost and board.lines[0].against_best == "best"
     verdicts = {line.name: line.against_best for line in board.lines}
     assert verdicts["a"] == "worse" and sorted(verdicts[name] for name in "bc") == ["best", "undecided"]
 
@@ -277,6 +281,15 @@ def test_the_same_comparison_takes_the_runs_that_are_there(tmp_path, monkeypatch
             compare([quick()], "iris", out=tmp_path, **options)
     with pytest.raises(UserValueError, match="holds a run with other data"):
         compare([quick()], "wine", out=tmp_path)
+
+
+def test_runs_of_other_arrays_and_other_seeds_are_not_taken(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    compare([quick()], X, y, out=tmp_path)
+    with pytest.raises(UserValueError, match="holds a run with other data"):
+        compare([quick()], X + 1, y, out=tmp_path)
+    compare([gnomon.SoftmaxRegression(epochs=3, random_state=1)], X, y, out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["softmax-regression", "softmax-regression-2"]
 
 
 def test_an_interrupted_comparison_goes_on(tmp_path, monkeypatch):
