@@ -335,3 +335,17 @@ def test_runs_of_seeds_and_folds_hold_out_the_rows_that_they_were_scored_on(tmp_
     assert sorted(seen) == list(range(60))
     line = next(one for one in board.lines if one.run)
     assert Path(line.run).name == "softmax-regression-seed0-fold0" and line.score.n == 60
+
+
+def test_a_board_of_proportions_shows_their_interval():
+    """Wilson's for 9 of 10 is 0.60 to 0.98 (statsmodels: 0.5958, 0.9821); other boards have none."""
+    right = Score.from_pointwise([1.0] * 9 + [0.0], unit="fraction", name="accuracy")
+    other = Score.from_pointwise([-1.0, -2.0], unit="nats", name="log_likelihood")
+    texts = []
+    for score in (right, other):
+        board = Leaderboard("classify", "toy", "", score.name)
+        board.lines = [Line("mlp", score, {}, 0.0, None, "better")]
+        texts.append(str(board))
+    assert "95 % interval" in texts[0] and "0.6 to 0.98" in texts[0]
+    assert "interval" not in texts[1]
+    assert "95 % interval" in str(compare(["decision-tree"], "wine", folds=2)[0])

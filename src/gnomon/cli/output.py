@@ -143,7 +143,7 @@ def scores(found: Mapping[str, Any]) -> str:
         [
             name,
             *map(number, (s.value, s.stderr, s.error)),
-            "{:.2g} to {:.2g}".format(*s.interval()) if s.trials > 0 and math.isfinite(s.value) else "",
+            s.interval_text,
             s.kind,
             s.unit,
             s.data_space + (f" ({s.note})" if s.note else ""),

@@ -171,6 +171,18 @@ class Score:
         margin = _quantile(level, self.n) * math.hypot(self.stderr, self.error)
         return self.value - margin, self.value + margin
 
+    @property
+    def interval_text(self) -> str:
+        """The interval of a proportion as tables show it; empty for other scores.
+
+        Examples
+        --------
+        >>> Score.from_pointwise([1.0] * 12, unit="fraction", name="accuracy").interval_text
+        '0.76 to 1'
+        """
+        known = self.trials > 0 and math.isfinite(self.value)
+        return "{:.2g} to {:.2g}".format(*self.interval()) if known else ""
+
     def difference(self, other: Score) -> tuple[float, float]:
         """How far this score is above another of the same quantity, and the standard error of that.
 

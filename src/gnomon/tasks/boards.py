@@ -112,7 +112,9 @@ def _text(board: Leaderboard) -> str:
     """The board as a table: score with its kind and errors, seconds, parameters, verdicts, a few other scores."""
     unit, best = board.lines[0].score.unit, "higher" if board.lines[0].score.higher_is_better else "lower"
     others = [name for name in board.lines[0].others if all(name in line.others for line in board.lines)][:MOST_OTHERS]
-    rows = [(*HEADER, *others), *(_cells(line, others) for line in board.lines)]
+    proportion = ["95 % interval"] if any(line.score.interval_text for line in board.lines) else []
+    rows = [(*HEADER, *proportion, *others)]
+    rows += [_cells(line, [line.score.interval_text] * len(proportion), others) for line in board.lines]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     numeric = NUMERIC | set(range(len(HEADER), len(rows[0])))
 
@@ -125,12 +127,12 @@ def _text(board: Leaderboard) -> str:
     return "\n".join([head + held, *(text(row) for row in rows)])
 
 
-def _cells(line: Line, others: list[str]) -> tuple[str, ...]:
+def _cells(line: Line, proportion: list[str], others: list[str]) -> tuple[str, ...]:
     seeds = "one seed" if line.spread is None else "exact" if line.seeds == 1 else _number(line.spread)
     return (
         line.title, *(_number(value) for value in (line.score.value, line.score.stderr, line.score.error)), seeds,
         line.score.kind, f"{line.seconds:.2f}", "-" if line.parameters is None else f"{line.parameters:,}",
-        line.against_baseline, line.against_best, *(_number(line.others[name].value) for name in others),
+        line.against_baseline, line.against_best, *proportion, *(_number(line.others[name].value) for name in others),
     )  # fmt: skip
 
 

@@ -84,7 +84,11 @@ class KMeansModel:
 def _cluster(
     problem: Problem, examples: Examples, n_clusters: int, n_init: int, options: Mapping[str, Any]
 ) -> dict[str, float]:
-    """scikit-learn's fit from each start; the centers with the smallest inertia, as the model holds them, are kept."""
+    """scikit-learn's fit from each start; the centers with the smallest inertia, as the model holds them, are kept.
+
+    A call per start lets each draw from an address of its own. One call of ten starts saves 7 ms on 300 x 4 rows (8 of
+    16), and nothing from 2,000 x 10 on (54 and 55 ms; 1.6 and 1.5 s on 20,000 x 20).
+    """
     X, weight = examples.X, examples.weight.astype(np.float64)
     fits = (_from(problem.noise.child("seeds").at(i), X, weight, n_clusters, options) for i in range(n_init))
     ends = ((float(np.matmul(weight, squared_from(X, end, KMeansModel(end).nearest(X)))), end) for end in fits)
