@@ -117,8 +117,8 @@ def nearest(word: str, known: list[str] | tuple[str, ...], n: int = 3) -> list[s
     """
     import difflib
 
-    folded = {name.casefold(): name for name in known}
-    hits = difflib.get_close_matches(word.casefold(), list(folded), n=n, cutoff=0.5)
+    folded = {str(name).casefold(): name for name in known}
+    hits = difflib.get_close_matches(str(word).casefold(), list(folded), n=n, cutoff=0.5)
     return [folded[hit] for hit in hits]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +13,7 @@ import torch
 from scipy import sparse
 
 import gnomon
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 
 X = np.random.default_rng(0).normal(size=(20, 2))
 Y = np.arange(20) % 2
@@ -53,3 +56,31 @@ def test_what_compare_does_not_take_is_named(table: object) -> None:
     """It was said that y must be left out, as if the table were a file."""
     with pytest.raises(UserTypeError, match="data must be a name, a file, an array or a data frame, got a"):
         gnomon.compare(["decision-tree"], table, Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: gnomon.compare(["decision-tree"], X, Y, holdout=None), "holdout must be in"),
+        (lambda: gnomon.compare(["decision-tree"], X, Y, split=3), "split must be text"),
+        (lambda: gnomon.compare(["decision-tree"], X, Y, out=3), "out must be the path of a folder"),
+        (lambda: gnomon.compare(["decision-tree"], X, Y, prepare="x"), "prepare must be a gnomon.data.Preparation"),
+        (lambda: gnomon.compare(["decision-tree"], X, Y, metric=3), "unknown metric 3"),
+        (lambda: gnomon.compare(None, X, Y), "systems must be a list"),
+        (lambda: gnomon.fit(3, "iris"), "system must be a name or a System"),
+        (lambda: gnomon.fit(gnomon.DecisionTree, "iris"), "call the class"),
+        (lambda: gnomon.fit("decision-tree", "iris", prepare=3), "prepare must be a gnomon.data.Preparation"),
+        (lambda: gnomon.data.Preparation(drop=5), "drop must be a list of columns"),
+        (lambda: gnomon.data.Preparation(numeric=[["a"]]), "numeric must be a list of columns"),
+    ],
+)
+def test_arguments_of_other_kinds_are_said_in_one_line(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("options", [{"columns": 3}, {"kinds": 3}, {"kinds": {"a": 3}}, {"target": [0]}])
+def test_options_of_readers_are_of_their_kinds(options: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(UserTypeError):
+        gnomon.data.load(tmp_path / "t.csv", **options)  # type: ignore[arg-type]

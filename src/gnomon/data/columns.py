@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gnomon.errors import NoColumn, UserValueError, nearest
+from gnomon.errors import NoColumn, UserTypeError, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
@@ -94,6 +94,9 @@ def place_of(column: str | int, columns: Sequence[str], name: str, parameter: st
         return columns.index(column)
     try:
         index = int(column)
+    except TypeError:
+        what = f"a column is named by text or a whole number, got {column!r}"
+        raise UserTypeError(what, f"{name}, {parameter}", "name one column") from None
     except ValueError:
         close = nearest(str(column), list(columns)) or list(columns[:6])
         remedy = f"did you mean {', '.join(map(repr, close))}?"

@@ -6,7 +6,7 @@ learns is `gnomon.data.prepared.Prepared`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,7 +78,10 @@ class Preparation:
         for name in _LISTS:
             given = getattr(self, name)
             if isinstance(given, str):
-                raise UserTypeError(f"{name} must be a list of columns, got the string {given!r}", name, f"[{given!r}]")
+                remedy = f"give a list: [{given!r}]"
+                raise UserTypeError(f"{name} must be a list of columns, got the string {given!r}", name, remedy)
+            if not isinstance(given, Iterable) or not all(isinstance(one, str | int) for one in given):
+                raise UserTypeError.must(name, "be a list of columns", given)
             object.__setattr__(self, name, tuple(given))
             for column in getattr(self, name):
                 if column in seen:

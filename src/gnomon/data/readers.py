@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,8 @@ def read(
     file = Path(path).expanduser()
     if columns is not None:
         check_columns(columns)
+    if kinds is not None and not (isinstance(kinds, Mapping) and all(isinstance(one, str) for one in kinds.values())):
+        raise UserTypeError.must("kinds", "be a mapping of columns to kinds", kinds)
     form = form_of(path)
     source: dict[str, Any] = {
         "path": os.path.abspath(file),
@@ -164,6 +166,8 @@ def check_columns(columns: Sequence[str], where: str = "columns") -> None:
         raise UserTypeError(
             f"columns must be a list of names, got the string {columns!r}", where, f"give a list: [{columns!r}]"
         )
+    if not isinstance(columns, Iterable):
+        raise UserTypeError.must("columns", "be a list of names", columns, where)
     twice = next((column for i, column in enumerate(columns) if column in columns[:i]), None)
     if twice is not None:
         raise UserValueError(f"column {twice!r} occurs twice", where, "name each column once")

@@ -144,8 +144,12 @@ def _ask_once(system: System) -> None:
     What is bound to its config.json by digests needs no such question.
     """
     width = getattr(system, "n_features_in_", None)
-    if width is None or not system.domain.is_table:
+    if hasattr(system, "sample") and not system.__sklearn_tags__().target_tags.required:
+        system.sample(1, random_state=0)
+    if not system.domain.is_table:
         return
+    if width is None:
+        raise ValueError("it does not say how many columns it takes")
     row = np.zeros((1, width), np.float32)
     supervised = system.__sklearn_tags__().target_tags.required
     verbs = [

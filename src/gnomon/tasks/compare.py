@@ -31,7 +31,7 @@ from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.fitting import kept, read_apart, spec_of, task_of
 from gnomon.tasks.kept_runs import KeptRuns
 from gnomon.tasks.merging import averaged, joined, spread
-from gnomon.tasks.preparing import refuse_numbers_as_classes
+from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
 from gnomon.tasks.rooms import Room
 from gnomon.tasks.settings import draws, parameters_of, settings_of
 from gnomon.training.progress import announced_as
@@ -106,18 +106,26 @@ def compare(
     >>> board.lines[0].title, board.lines[0].against_baseline
     ('softmax-regression:epochs=50', 'better')
     """
-    if not 0 < holdout < 1:
+    if not isinstance(holdout, int | float) or not 0 < holdout < 1:
         raise UserValueError(f"holdout must be in (0, 1), got {holdout}", "holdout")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
         raise UserValueError(f"seeds must be a whole number of at least 1, got {seeds!r}", "seeds")
     if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
         raise UserValueError(f"folds must be a whole number of at least 2, got {folds!r}", "folds")
-    if isinstance(systems, str) or not all(isinstance(system, str | System) for system in systems):
+    if split is not None and not isinstance(split, str):
+        raise UserTypeError.must("split", "be text, such as group=COLUMN", split)
+    if out is not None and not isinstance(out, str | os.PathLike):
+        raise UserTypeError.must("out", "be the path of a folder", out)
+    if (
+        isinstance(systems, str)
+        or not isinstance(systems, Sequence)
+        or not all(isinstance(system, str | System) for system in systems)
+    ):
         raise UserTypeError("systems must be a list of names or Systems", "systems", 'give a list: ["ppca", RBM()]')
     if not systems:
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
-    recipe = Preparation() if prepare is None else prepare
+    recipe = recipe_of(prepare)
     whole, spec = _data(data, y, task_of(made[0]), split, target=target, columns=columns, prepare=recipe)
     held: dict[str, Any] = {"split": split or USUAL, "split_seed": split_seed, "holdout": holdout}
     if folds is not None:

@@ -22,7 +22,7 @@ from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.data.sources import RECORDS, TABLES, kind
 from gnomon.data.splitting import by_column
-from gnomon.errors import Diverged, NoColumn, UserError, UserValueError
+from gnomon.errors import Diverged, NoColumn, UserError, UserTypeError, UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, USUAL, DataSpec
 from gnomon.runs.folder import RunFolder
@@ -32,7 +32,7 @@ from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
 from gnomon.tasks.image_data import other_images
 from gnomon.tasks.preparing import prepare as learn
-from gnomon.tasks.preparing import prepared_whole
+from gnomon.tasks.preparing import prepared_whole, recipe_of
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import ProcessDied, launch
@@ -214,8 +214,10 @@ def fit(
     4
     """
     made: System = make(system) if isinstance(system, str) else system
+    if not isinstance(made, System):
+        raise UserTypeError.must("system", "be a name or a System", made, remedy="call the class: gnomon.RBM()")
     goal = task_of(made)
-    recipe = Preparation() if prepare is None else prepare
+    recipe = recipe_of(prepare)
     whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns, kinds=recipe.kinds)
     whole = goal.adopt(whole)
     found = learn(recipe, whole, made)

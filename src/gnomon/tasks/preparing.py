@@ -10,10 +10,10 @@ from gnomon.catalog import entries
 from gnomon.data.dataset import Dataset
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.system.base import System
 
-__all__ = ["are_numbers", "prepare", "prepared_whole", "refuse_numbers_as_classes"]
+__all__ = ["are_numbers", "prepare", "prepared_whole", "recipe_of", "refuse_numbers_as_classes"]
 
 MOST_NUMBERS, LARGEST_SHARE = 50, 0.2
 """A target of whole numbers is no label where it has more different ones than this, in more than this share of rows."""
@@ -58,6 +58,19 @@ def refuse_numbers_as_classes(data: Dataset, system: System) -> None:
     called = "the target" if target is None else f"the target {target!r}"
     what = f"{called} has {len(values)} different numbers, from {values[0]:.6g} to {values[-1]:.6g}: no classes"
     raise UserValueError(what, data.name, f"predict it with a regression: {twin}")
+
+
+def recipe_of(given: Preparation | None) -> Preparation:
+    """The preparation that was asked for, or the usual one.
+
+    Raises
+    ------
+    UserTypeError
+        Something else.
+    """
+    if given is not None and not isinstance(given, Preparation):
+        raise UserTypeError.must("prepare", "be a gnomon.data.Preparation", given)
+    return given or Preparation()
 
 
 def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | None:
