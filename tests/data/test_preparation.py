@@ -219,8 +219,29 @@ def test_columns_without_names_are_taken_by_place_where_none_is_left_out():
     assert whole.apply(named).X.tolist() == values[:, :2].tolist()
     less = Preparation().fit(Dataset("t", values, columns=nameless))
     assert list(less.left_out) == ["column_3"]
-    with pytest.raises(NoColumn, match="no column 'column_1'"):
-        less.apply(named)
+    for prepared, data in ((less, named), (whole, Dataset("new", values, columns=("x", "y", "z")))):
+        with pytest.raises(NoColumn, match="no column 'column_1'"):
+            prepared.apply(data)
+
+
+def test_arrays_are_prepared_as_frames_are():
+    """Columns found by name, one of them constant and left out; a hole is filled where the fit saw none, too."""
+    values = np.array([[7.0, 3, 10], [7, 1, np.nan], [7, 4, 40], [7, 9, 20]])
+    names = ("c", "a", "b")
+    new = np.array([[1.0, 2, np.nan], [np.nan, 8, 50]])
+    for keep in (True, False):
+        prepared = Preparation().fit(Dataset("t", values, columns=names), keep_missing=keep)
+        found = prepared.apply(Dataset("new", new, columns=("b", "a", "c")))
+        frame = prepared.transform(pl.DataFrame({"b": [1.0, None], "a": [2.0, 8], "c": [None, 50.0]}))
+        expected = [[2, 1], [8, np.nan]] if keep else [[2, 1, 0], [8, 20, 1]]
+        np.testing.assert_array_equal(found.X, expected)
+        np.testing.assert_array_equal(frame, expected)
+        assert prepared.apply(found) is found, "prepared once"
+    assert prepared.given(new[:, 1::-1]).tolist() == expected[:1] + [[8.0, 20.0, 1.0]]
+    assert prepared.given(found.X) is found.X
+    whole = Preparation().fit(Dataset("t", values[[0, 2, 3], 1:], columns=names[1:]))
+    hole = whole.apply(Dataset("new", new[:, :2], columns=("b", "a")))
+    assert hole.X.tolist() == [[2.0, 1.0], [8.0, 20.0]], "20 is the median of 10, 40, 20"
 
 
 def test_dates_of_other_forms(tmp_path):
