@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import gnomon
 from gnomon.cli.main import run
+from oracles.commands import call
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = ["fit", system, str(folder / "t.csv"), "--target", target, *more, "--out", str(folder / name)]
         assert run(words) == 0
     return folder
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
-    capsys.readouterr()
-    status = run([*map(str, arguments), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
 
 
 def test_coefficients_have_the_errors_of_the_training_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import gnomon
 from gnomon.cli.main import run
 from gnomon.errors import UserValueError
+from oracles.commands import call
 
 KINDS = ("1", "2", "10")
 
@@ -28,14 +28,6 @@ def write(folder: Path, side: int = 4, *, color: bool = False, sizes: tuple[int,
             pixels = 100 * j + random.integers(0, 20, (edge, edge, 3) if color else (edge, edge))
             Image.fromarray(pixels.astype(np.uint8)).save(folder / kind / f"{i}.png")
     return folder
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
-    capsys.readouterr()
-    status = run([*map(str, arguments), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:

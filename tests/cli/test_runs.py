@@ -16,6 +16,7 @@ import pytest
 
 import gnomon
 from gnomon.cli.main import run
+from oracles.commands import call
 
 SRC = str(Path(__file__).parents[2] / "src")
 
@@ -30,18 +31,6 @@ def table(tmp_path: Path) -> Path:
     file = tmp_path / "t.csv"
     file.write_text("\n".join(["a,b,kind", *lines]) + "\n")
     return file
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    """The JSON object of a command that must succeed."""
-    status = run([*arguments, "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(out, parse_constant=refuse)
 
 
 def fit_table(capsys: pytest.CaptureFixture[str], table: Path, out: Path, *more: str) -> Any:

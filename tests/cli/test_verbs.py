@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from scipy import stats
 
 import gnomon
 from gnomon.cli.main import run
+from oracles.commands import call
 
 Call = Any
 
@@ -40,18 +40,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         assert run(["fit", system, table, "--columns", "a,b", *more, "--out", str(folder / name)]) == 0
     return folder
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
-    capsys.readouterr()
-    status = run([*map(str, arguments), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(out, parse_constant=refuse)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:

@@ -87,6 +87,18 @@ def files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.rglob("*") if f.name == "config.json" or f.suffix == ".safetensors")
 
 
+def copies(name: str, count: int, folders: Path, room: Path) -> Iterator[tuple[Path, Path, Path, random.Random]]:
+    """Each file of a system's two runs, a copy of its run to damage, the file in the copy, and what decides how."""
+    for kind in (name, f"{name} begun"):
+        for file in files(folders / kind):
+            chance = random.Random(f"{kind} {file.name}")
+            for _ in range(count):
+                other = room / kind
+                shutil.copytree(folders / kind, other)
+                yield file, other, other / file.relative_to(folders / kind), chance
+                shutil.rmtree(other)
+
+
 @pytest.mark.parametrize("count", [COUNTS["quick"], pytest.param(COUNTS["slow"], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.filterwarnings("ignore:the fit began with other versions")
@@ -95,21 +107,14 @@ def test_changed_bytes(name: str, count: int, folders: Path, tmp_path: Path) -> 
     expected = outcome(folders / name, name)
     assert isinstance(expected, dict)
     refused = 0
-    for kind in (name, f"{name} begun"):
-        for file in files(folders / kind):
-            chance = random.Random(f"{kind} {file.name}")
-            for _ in range(count):
-                other = tmp_path / kind
-                shutil.copytree(folders / kind, other)
-                damaged = other / file.relative_to(folders / kind)
-                damaged.write_bytes(changed(file.read_bytes(), chance))
-                found = outcome(other, name)
-                if isinstance(found, str):
-                    assert "\n" not in found
-                    refused += 1
-                else:
-                    assert found == expected, f"other answers after a change of {damaged.name}"
-                shutil.rmtree(other)
+    for file, other, damaged, chance in copies(name, count, folders, tmp_path):
+        damaged.write_bytes(changed(file.read_bytes(), chance))
+        found = outcome(other, name)
+        if isinstance(found, str):
+            assert "\n" not in found
+            refused += 1
+        else:
+            assert found == expected, f"other answers after a change of {damaged.name}"
     assert refused
 
 
@@ -152,29 +157,22 @@ def edited(text: str, chance: random.Random) -> str:
 @pytest.mark.filterwarnings("ignore")
 def test_edited_facts_of_runs_without_digests(name: str, count: int, folders: Path, tmp_path: Path) -> None:
     """Facts are checked before anything is built: an edited shape asked for 7 TiB, others ended in tracebacks."""
-    for kind in (name, f"{name} begun"):
-        for file in files(folders / kind):
-            chance = random.Random(f"{kind} {file.name}")
-            for _ in range(count):
-                other = tmp_path / kind
-                shutil.copytree(folders / kind, other)
-                damaged = other / file.relative_to(folders / kind)
-                if file.suffix == ".json":
-                    plain = {k: v for k, v in json.loads(file.read_text()).items() if k != "digest"}
-                    damaged.write_text(edited(json.dumps(plain), chance))
-                else:
-                    with safe_open(file, framework="numpy") as opened:
-                        facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k not in MARKS}
-                        arrays = {one: opened.get_tensor(one) for one in opened.keys()}  # noqa: SIM118
-                    save_file(arrays, damaged, metadata={"facts": edited(json.dumps(facts), chance)})
-                try:
-                    loaded = gnomon.load(other, unfinished=True)
-                except UserError as error:
-                    assert "\n" not in str(error)
-                else:
-                    with suppress(UserError):
-                        answers(loaded)
-                shutil.rmtree(other)
+    for file, other, damaged, chance in copies(name, count, folders, tmp_path):
+        if file.suffix == ".json":
+            plain = {k: v for k, v in json.loads(file.read_text()).items() if k != "digest"}
+            damaged.write_text(edited(json.dumps(plain), chance))
+        else:
+            with safe_open(file, framework="numpy") as opened:
+                facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k not in MARKS}
+                arrays = {one: opened.get_tensor(one) for one in opened.keys()}  # noqa: SIM118
+            save_file(arrays, damaged, metadata={"facts": edited(json.dumps(facts), chance)})
+        try:
+            loaded = gnomon.load(other, unfinished=True)
+        except UserError as error:
+            assert "\n" not in str(error)
+        else:
+            with suppress(UserError):
+                answers(loaded)
 
 
 def test_arrays_of_another_shape_are_refused_at_load(folders: Path, tmp_path: Path) -> None:
