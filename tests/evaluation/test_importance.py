@@ -31,6 +31,18 @@ def test_squared_error_is_its_expectation_over_shuffles(data):
         assert found[name].unit == "squared units of y" and found[name].kind == "estimate"
 
 
+def test_the_stated_error_is_the_spread_over_seeds(data):
+    """200 importances of five shuffles: their spread is the root mean square of their errors, within 4 of its own."""
+    X, y = data
+    fitted = gnomon.LinearRegression(dtype="float64").fit(X[:300], y[:300])
+    found = [
+        permutation(fitted, X[300:400], y[300:400], columns={"a": [0]}, repeats=5, seed=seed)["a"]
+        for seed in range(200)
+    ]
+    spread = np.std([one.value for one in found], ddof=1)
+    assert spread == pytest.approx(np.sqrt(np.mean([one.error**2 for one in found])), rel=0.2)
+
+
 def test_accuracy_agrees_with_scikit_learn(data):
     X, y = data
     labels = np.where(y > 0, "up", "down")
