@@ -167,3 +167,10 @@ def test_more_parameters_than_rows_are_told():
     words = r"2 components take 131 parameters for 60 rows, .*\(n_components; .*\) or covariance='diag'"
     with pytest.warns(UserWarning, match=words):
         gnomon.GaussianMixture(n_components=2, max_iter=2, random_state=0).fit(X)
+
+
+def test_rows_that_hold_text_are_refused_in_one_line():
+    """`choose_k` of a table with text ended in NumPy's ValueError, after the first fit."""
+    X = [["a", 1.0], ["b", 2.0], ["a", 3.0], ["b", 4.0]]
+    with pytest.raises(UserError, match="value 'a' in X is text"):
+        choose_k(gnomon.KMeans(random_state=0), X, [2])

@@ -158,6 +158,7 @@ def choose_k(
     name = number_of(system)
     if not numbers:
         raise UserValueError("no number of clusters to try", "numbers", "name at least one")
+    X = system.domain.check(X)
     if len(X) < 3:
         raise UserValueError(
             f"there must be at least 3 rows to tell clusters apart, got {len(X)}", "X", "give more rows"
