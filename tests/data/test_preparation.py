@@ -181,6 +181,30 @@ def test_missing_dates_and_truth_values():
     assert np.isnan(kept.transform(rows)[1, :-1]).all() and "when missing" not in kept.names_out
 
 
+@pytest.mark.parametrize("encode", ["one-hot", "ordinal"])
+def test_measurements_and_codes_are_scaled_and_zeros_and_ones_are_not(encode):
+    days = pd.to_datetime(["2024-01-01", "2024-01-05", None, "2024-02-09"]).to_numpy()
+    rows = pl.DataFrame({"size": ["S", "M", "S", "M"], "ok": [True, False, True, True], "x": [3.0, None, 5, 9]})
+    rows = rows.with_columns(when=days)
+    prepared = Preparation(encode=encode).fit(rows, scaled=True)
+    X = prepared.transform(rows)
+    assert prepared.shift is not None and prepared.unit is not None
+    for j, name in enumerate(prepared.names_out):
+        as_it_is = name == "ok" or name.endswith("missing") or name.startswith("size=")
+        expected = (0.0, 1.0) if as_it_is else (X[:, j].mean(), X[:, j].std())
+        assert (prepared.shift[j], prepared.unit[j]) == pytest.approx(expected, rel=1e-12), name
+    stays = Preparation(missing="none").fit(rows)
+    assert np.isnan(column(stays, stays.transform(rows), "x")[1])
+
+
+def test_numbers_beyond_a_domain_are_brought_into_it():
+    rows = pl.DataFrame({"a": [0.2, 0.4, 0.9], "b": [-1.0, 0.5, 1.0]})
+    assert Preparation().fit(rows, within="binary").transform(rows).tolist() == [[0, 0], [0, 0], [1, 1]]
+    unit = Preparation().fit(rows, within="unit", scaled=True)
+    assert unit.transform(rows).tolist() == [[0.2, 0.0], [0.4, 0.75], [0.9, 1.0]]
+    assert unit.unit is not None and unit.unit[0] != 1 and unit.unit[1] == 1
+
+
 def test_what_stands_for_a_missing_number_may_be_zero():
     """A zero is kept with the model as any other number is."""
     rows = pl.DataFrame({"a": [-3.0, 0, 5, None], "b": [0.0, 2, 4, 2]})
