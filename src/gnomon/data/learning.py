@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -17,9 +18,6 @@ from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, frame_of, kin
 from gnomon.data.prepared import Prepared
 from gnomon.data.preprocessing import standardization
 from gnomon.errors import NoColumn, UserValueError, nearest
-
-if TYPE_CHECKING:
-    from gnomon.data.preparation import Preparation
 
 __all__ = ["learn"]
 
@@ -37,9 +35,32 @@ _CAMEL = re.compile(r"[a-z](ID|Id)$")
 _UNNAMED = re.compile(r"^column_[0-9]+$")
 
 
-def learn(
-    recipe: Preparation, data: Any, *, keep_missing: bool, scaled: bool, indicators: bool, within: str
-) -> Prepared:
+class Choices(Protocol):
+    """What a user chooses: the fields of `gnomon.data.Preparation` that learning depends on."""
+
+    @property
+    def encode(self) -> str: ...
+
+    @property
+    def missing(self) -> str: ...
+
+    @property
+    def rare(self) -> float: ...
+
+    @property
+    def drop(self) -> Sequence[str]: ...
+
+    @property
+    def numeric(self) -> Sequence[str]: ...
+
+    @property
+    def categorical(self) -> Sequence[str]: ...
+
+    @property
+    def id(self) -> Sequence[str]: ...
+
+
+def learn(recipe: Choices, data: Any, *, keep_missing: bool, scaled: bool, indicators: bool, within: str) -> Prepared:
     """What a recipe learns from training rows; see `gnomon.data.Preparation.fit`."""
     return _Learner(recipe, data, keep_missing, indicators, within).learn(scaled)
 
@@ -57,7 +78,7 @@ def _columns(data: Any) -> tuple[dict[str, Any], str]:
 class _Learner:
     """The training rows, with what is asked of their columns."""
 
-    def __init__(self, recipe: Preparation, data: Any, keep_missing: bool, indicators: bool, within: str) -> None:
+    def __init__(self, recipe: Choices, data: Any, keep_missing: bool, indicators: bool, within: str) -> None:
         self.recipe, self.data = recipe, data
         self.keep_missing, self.indicators, self.within = keep_missing, indicators, within
         self.columns, self.name = _columns(data)

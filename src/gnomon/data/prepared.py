@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,14 +17,30 @@ from gnomon.data.columns import Chunk
 from gnomon.data.frames import LENIENT, NUMBER, TRUTH, frame_of, of_kind
 from gnomon.errors import NoColumn, UserValueError, counted, nearest
 
-if TYPE_CHECKING:
-    from gnomon.data.dataset import Dataset
-
 __all__ = ["Prepared"]
 
 Floats = NDArray[np.float64]
+T = TypeVar("T", bound="RawTable")
 _UNNAMED = re.compile(r"^column_[0-9]+$")
 _LISTED = 8
+
+
+class RawTable(Protocol):
+    """What is asked of a data set: its name, and its columns as they were read."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def frame(self) -> Any: ...
+
+    @property
+    def preparation(self) -> Any: ...
+
+    def view(self, kind: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +99,7 @@ class Prepared:
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
-    def apply(self, data: Dataset) -> Dataset:
+    def apply(self, data: T) -> T:
         """The data set with the prepared columns as X.
 
         Raises
@@ -94,7 +110,9 @@ class Prepared:
         if data.preparation is self:
             return data
         X = self._of_array(data) if data.frame is None else self.transform(data.frame, name=data.name)
-        return replace(data, X=X, columns=self.names_out, preparation=self)
+        dataset: Any = data
+        ready: T = replace(dataset, X=X, columns=self.names_out, preparation=self)
+        return ready
 
     def transform(self, rows: Any, *, name: str = "X") -> Floats:
         """Prepared columns of a pandas or polars frame, not scaled, shape (n, d).
@@ -115,7 +133,7 @@ class Prepared:
             step.fill(of_kind(part, step.name, step.kind), out[:, start:end])
         return out
 
-    def _of_array(self, data: Dataset) -> Any:
+    def _of_array(self, data: RawTable) -> Any:
         """Prepared columns of a table of numbers, in its dtype; the very array where nothing is to be done."""
         X = data.view("table")
         places = self._places(data.columns or _numbered(X.shape[1]), data.name)

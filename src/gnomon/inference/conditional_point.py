@@ -55,8 +55,10 @@ class ConditionalEstimate:
         import torch
 
         given = {name: torch.from_numpy(value) for name, value in self.parameters.items()}
-        law = self.model(torch.from_numpy(np.array(floats(x, "x"))), given)
-        return type(law)(**{name: torch.as_tensor(getattr(law, name)).detach().numpy() for name in law.parameters})
+        distribution = self.model(torch.from_numpy(np.array(floats(x, "x"))), given)
+        return type(distribution)(
+            **{one: torch.as_tensor(getattr(distribution, one)).detach().numpy() for one in distribution.parameters}
+        )
 
 
 def conditional_maximum_a_posteriori(
@@ -128,8 +130,8 @@ def conditional_maximum_a_posteriori(
         }
 
     def likelihood(parameters: dict[str, Any]) -> Any:
-        law = model(rows, parameters)
-        log_p = law.log_prob(target) if hasattr(law, "log_prob") else None
+        distribution = model(rows, parameters)
+        log_p = distribution.log_prob(target) if hasattr(distribution, "log_prob") else None
         if not isinstance(log_p, torch.Tensor) or log_p.shape != target.shape:
             raise UserTypeError(
                 "model must answer one distribution per row", "model", "make a gnomon family of tensors of shape (n,)"
