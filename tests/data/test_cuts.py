@@ -122,6 +122,19 @@ def test_folds_hold_every_row_out_once(kind):
             assert (np.abs(taken - np.bincount(by, minlength=9) / 4) < 1).all()
 
 
+@pytest.mark.parametrize("kind", ["random", "stratified", "group"])
+def test_another_seed_holds_other_rows_out(kind):
+    by = np.arange(100) // 10
+    one, other = (cut(100, kind, by, seed=seed)[1].tolist() for seed in (0, 1))
+    assert one != other and one != list(range(20))
+    one, other = ([held.tolist() for _, held in deal(100, 4, kind, by, seed=seed)] for seed in (0, 1))
+    assert one != other
+    data = Dataset("t", np.zeros((100, 1)), by)
+    if kind != "group":
+        one, other = ([held.rows.tolist() for _, held in folds(data, 4, seed=seed, how=kind)] for seed in (0, 1))
+        assert one != other
+
+
 def test_folds_of_groups_are_as_even_as_scikit_learns():
     groups = RANDOM.integers(0, 30, size=200)
     ours = sorted(len(test) for _, test in deal(200, 5, "group", groups))
@@ -142,6 +155,7 @@ def test_a_column_to_split_by_is_no_feature():
     data = Dataset("visits", X, random.integers(0, 2, size=40), columns=("dose", "patient", "day"))
     train, held = split(data, test=0.25, how="group=patient")
     assert train.columns == held.columns == ("dose", "day") and len(held) == 10
+    assert np.array_equal(train.X, X[train.rows][:, [0, 2]]) and np.array_equal(held.X, X[held.rows][:, [0, 2]])
     assert not set(train.by) & set(held.by)
     train, held = split(data, test=0.25, how="time=day")
     assert held.columns == ("dose", "patient") and held.rows.tolist() == list(range(10))
