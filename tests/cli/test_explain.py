@@ -64,6 +64,31 @@ def test_importances_are_of_the_raw_columns(folder: Path, capsys: pytest.Capture
     assert call(capsys, "explain", folder / "line", "--repeats", "3")["permutation"]["kind"] == one
 
 
+def test_permutation_is_of_the_held_out_rows_the_seed_and_the_score(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mean over all shuffles has a closed form: each row meets the cell of each other with the same chance."""
+    data = gnomon.data.load(folder / "t.csv", target="y", columns=["u", "v"])
+    held = gnomon.data.split(data, test=0.2)[1]
+    assert held.X is not None and held.y is not None
+    system = gnomon.load(folder / "plain")
+    error = held.y - system.predict(held.X)
+    moved = system.coef_[0] * (held.X[:, 0] - held.X[:, :1])  # what row i is predicted more with the cell of row j
+    expected = ((error[:, None] - moved) ** 2).mean() - (error**2).mean()
+    words = ["explain", folder / "plain", "--repeats", "40"]
+    by_seed = [call(capsys, *words, "--seed", seed)["permutation"]["u"] for seed in ("0", "1")]
+    assert by_seed[0]["value"] != by_seed[1]["value"]
+    for found in by_seed:
+        assert found["value"] == pytest.approx(expected, abs=4 * found["stderr"])
+    expected = np.abs(error[:, None] - moved).mean() - np.abs(error).mean()
+    found = call(capsys, *words, "--score", "absolute_error")["permutation"]["u"]
+    assert found["value"] == pytest.approx(expected, abs=4 * found["stderr"]) and found["unit"] == "units of y"
+    other = folder / "other.csv"  # the target under another name
+    other.write_text((folder / "t.csv").read_text().replace("over,y", "over,z"))
+    named = call(capsys, *words[:1], folder / "plain", other, "--target", "z", "--repeats", "2")
+    assert set(named["permutation"]) == {"u", "v"} and named["rows"] == "300 rows of other.csv"
+
+
 def test_impurity_of_trees(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = call(capsys, "explain", folder / "forest", folder / "t.csv", "--repeats", "2")
     forest = gnomon.load(folder / "forest")
