@@ -70,6 +70,53 @@ def test_linear_regression_has_the_numbers_of_dense_rows(standardize, d, monkeyp
         gnomon.LinearRegression(solver="gradient").fit(table, y)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("options", [{"batch_size": 16}, {"batch_size": 16, "optimizer": "sgd"}, {}], ids=str)
+def test_softmax_regression_has_the_numbers_of_dense_rows(options, standardize, dtype):
+    """In the same batches, or all rows at once; with weights, penalty, verbs, a stream of chunks."""
+    options = options | {"standardize": standardize, "epochs": 20, "l2": 0.01, "random_state": 0, "dtype": dtype}
+    weight, table = RANDOM.random(80), sparse.csc_array(REAL)
+    close = {"rtol": 1e-8, "atol": 1e-10} if dtype == "float64" else {"rtol": 1e-3, "atol": 1e-4}
+    dense = gnomon.SoftmaxRegression(**options).fit(REAL, Y, sample_weight=weight)
+    found = gnomon.SoftmaxRegression(**options).fit(table, Y, sample_weight=weight)
+    np.testing.assert_allclose(found.coef_, dense.coef_, **close)
+    np.testing.assert_allclose(found.intercept_, dense.intercept_, **close)
+    np.testing.assert_allclose(found.history_["cross_entropy"], dense.history_["cross_entropy"], **close)
+    np.testing.assert_allclose(found.predict_proba(table), dense.predict_proba(REAL), **close)
+    np.testing.assert_allclose(found.predict_log_proba(table), found.predict_log_proba(REAL), **close)
+    np.testing.assert_allclose(found.decision_function(table), found.decision_function(REAL), **close)
+    assert found.decision_function(table).dtype == dtype
+    assert found.predict(table).tolist() == found.predict(REAL).tolist()
+    assert found.score(table, Y) == found.score(REAL, Y)
+    found.partial_fit(table, Y)
+    np.testing.assert_allclose(found.coef_, dense.partial_fit(REAL, Y).coef_, **close)
+    stream = [gnomon.SoftmaxRegression(**options) for _ in range(2)]
+    for start in range(0, 80, 40):
+        for system, rows in zip(stream, (REAL, sparse.csr_array(REAL)), strict=True):
+            system.partial_fit(rows[start : start + 40], Y[start : start + 40], classes=[0, 1, 2])
+    np.testing.assert_allclose(stream[1].coef_, stream[0].coef_, **close)
+
+
+def test_softmax_regression_says_of_sparse_rows_that_a_plane_separates_them():
+    with pytest.warns(UserWarning, match="separates"):
+        gnomon.SoftmaxRegression(l2=0.0, epochs=100).fit(sparse.csr_array(np.eye(4)), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("batch_size", [500, None])
+def test_softmax_regression_keeps_memory_to_the_entries(batch_size):
+    """20,000 rows of 20,000 columns with 3 entries each: 3.2 GB as an array, 80 MB as one batch of 500."""
+    n = d = 20_000
+    table = sparse.csr_array((np.ones(3 * n), RANDOM.integers(0, d, size=3 * n), np.arange(n + 1) * 3), shape=(n, d))
+    y = RANDOM.integers(0, 2, size=n)
+    tracemalloc.start()
+    fitted = gnomon.SoftmaxRegression(epochs=1, learning_rate=1e-4, batch_size=batch_size, random_state=0).fit(table, y)
+    fitted.predict_proba(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6, peak
+
+
 def test_entries_that_are_stored_twice_count_once_added():
     twice = sparse.coo_array((np.array([0.5, 0.5, 1.0]), (np.array([0, 0, 1]), np.array([1, 1, 0]))), shape=(4, 2))
     options = {"n_components": 1, "random_state": 0}
@@ -109,6 +156,11 @@ def test_a_sparse_table_whose_indices_lie_outside_is_refused():
     """It ended in an IndexError, or in numbers of other memory."""
     table = sparse.csr_matrix(REAL)
     table.indices[0] = 99
-    for system in (gnomon.LogisticRegression(), gnomon.LinearRegression(), gnomon.BernoulliMixture()):
+    for system in (
+        gnomon.SoftmaxRegression(),
+        gnomon.LogisticRegression(),
+        gnomon.LinearRegression(),
+        gnomon.BernoulliMixture(),
+    ):
         with pytest.raises(UserValueError, match="X is a sparse table whose indices lie outside"):
             system.fit(table, Y)

@@ -19,6 +19,10 @@ class SparseRows(sparse.csr_array):
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def take(self, rows: Chosen, axis: int = 0) -> SparseRows:
+        """Some of the rows, as arrays give them."""
+        return SparseRows(self[rows])
+
 
 class Sparse(Dense):
     """A table of which only the entries that are not 0 are kept.

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gnomon.contracts import Group, Noise
+from gnomon.numeric.sparse import is_sparse
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.criterion import Criterion
 from gnomon.recipes.parameters import check_parameters
@@ -54,7 +55,8 @@ class Supervised(Objective):
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
         device = model.device
-        X, y = torch.as_tensor(batch.data["X"], device=device), torch.as_tensor(batch.data["y"], device=device)
+        X, y = batch.data["X"], torch.as_tensor(batch.data["y"], device=device)
+        X = X if is_sparse(X) else torch.as_tensor(X, device=device)
         weight = None if (batch.weight == 1).all() else torch.as_tensor(batch.weight, device=device)
         outputs = getattr(model, self.outputs)(X)
         targets = getattr(model, self.targets)(y) if self.targets else y

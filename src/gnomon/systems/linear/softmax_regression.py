@@ -15,6 +15,7 @@ from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.nn.module import Module
 from gnomon.numeric.ops import log_softmax, softmax
+from gnomon.numeric.sparse import SparseRows, is_sparse, units_of
 from gnomon.objectives.losses import CrossEntropyLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
@@ -49,9 +50,29 @@ class SoftmaxRegressionModel(Module):
         """The weights, which penalties act on."""
         return [self.weight]
 
-    def scores(self, x: torch.Tensor) -> torch.Tensor:
-        """Affine scores, shape (n, n_classes)."""
+    def scores(self, x: torch.Tensor | SparseRows) -> torch.Tensor:
+        """Affine scores, shape (n, n_classes); of sparse rows x (W / scale) + (b - (shift / scale) W), in float64."""
+        if isinstance(x, SparseRows):
+            weight = self.weight.double() / self.scale.double()[:, None]
+            product: Any = _SparseProduct.apply
+            return (product(weight, x) + (self.bias.double() - self.shift.double() @ weight)).to(self.bias.dtype)
         return torch.addmm(self.bias, (x - self.shift) / self.scale, self.weight)
+
+
+class _SparseProduct(torch.autograd.Function):
+    """Sparse rows times a matrix: a cost of the entries, forwards and backwards."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: torch.Tensor, x: SparseRows) -> torch.Tensor:
+        """x @ weight, of a matrix in float64."""
+        ctx.x = x
+        return torch.from_numpy(x @ weight.detach().cpu().numpy()).to(weight.device)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """x^T @ gradient."""
+        (gradient,) = gradients
+        return torch.from_numpy(ctx.x.T @ gradient.cpu().numpy()).to(gradient.device), None
 
 
 class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier):
@@ -73,7 +94,8 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
 
     Notes
     -----
-    Cost O(n d classes) per epoch. Source: Bishop (2006), section 4.3.4.
+    Cost O(n d classes) per epoch, of sparse tables O(entries classes) and O(d classes) per batch. Source: Bishop
+    (2006), section 4.3.4.
 
     Examples
     --------
@@ -86,6 +108,7 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
     name: ClassVar[str] = "softmax-regression"
     model_class: ClassVar[type] = SoftmaxRegressionModel
     domain = Real(largest=1e100)
+    takes_sparse: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"random_state": {"batch_size": 7}}
 
     epochs: int = 200
@@ -107,10 +130,10 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
     def initialize(self, model: SoftmaxRegressionModel, examples: Examples, noise: Noise) -> None:
         if not self.standardize:
             return
-        shift, scale = standardization(examples.X, examples.weight)
-        _warn_of_lost_values(
-            examples.X, ((examples.X - shift.astype(examples.X.dtype)) / scale.astype(examples.X.dtype))
-        )
+        X = examples.X
+        shift, scale = (units_of if is_sparse(X) else standardization)(X, examples.weight)
+        if not is_sparse(X):  # whose entries are multiplied in float64, and never standardized
+            _warn_of_lost_values(X, ((X - shift.astype(X.dtype)) / scale.astype(X.dtype)))
         model.shift.copy_(torch.from_numpy(shift))
         model.scale.copy_(torch.from_numpy(scale))
 
@@ -146,7 +169,11 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
         scores = self._scores(self._rows(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _scores(self, rows: Any) -> np.ndarray[Any, Any]:
+        if is_sparse(rows):
+            with torch.no_grad():
+                scores: np.ndarray[Any, Any] = self.model_.scores(rows).cpu().numpy()
+            return scores
         state = self.model_.state()
         return np.matmul((rows - state["shift"]) / state["scale"], state["weight"]) + state["bias"]
 
