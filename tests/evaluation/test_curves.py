@@ -9,8 +9,8 @@ from sklearn import metrics
 from gnomon.errors import UserError
 from gnomon.evaluation.curves import auprc, average_precision, pr_area, pr_curve, threshold_for
 from gnomon.evaluation.ranking import Ranking
-from oracles.coverage import check_coverage
 from oracles.errors import stderr_by_differences
+from oracles.stated_errors import check_coverage
 
 Y, SCORE = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]
 

@@ -14,7 +14,7 @@ from gnomon.distributions.family import kl_divergence
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation import information as info
-from oracles.coverage import check_coverage
+from oracles.stated_errors import check_coverage
 
 TABLE = np.array([[0.5, 0.25], [0.0, 0.25]])
 P, Q = np.array([0.5, 0.5]), np.array([0.9, 0.1])

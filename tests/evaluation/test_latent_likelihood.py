@@ -15,7 +15,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.numeric.noise import Noise, recording
-from oracles.coverage import check_coverage
+from oracles.stated_errors import check_coverage
 
 LIKE = np.empty(0)
 W = np.array([1.0, 2.0])

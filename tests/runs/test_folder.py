@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_no_new_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="cannot write"):
-        RunFolder.create(tmp_path / "run", CONFIG)
+        RunFolder.create(tmp_path / "runs" / "run", CONFIG)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -100,10 +100,10 @@ class RunFolder:
                 target.rmdir()
             os.rename(scratch, target)
         except OSError as error:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove(scratch)
             raise unwritable(target, error) from None
         except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove(scratch)
             raise
         return cls(target, whole)
 
@@ -214,10 +214,7 @@ class RunFolder:
 
     def discard(self) -> None:
         """Remove the folder: the data was refused, nothing is left behind."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.path.parent.name == RUNS:
-            with suppress(OSError):  # others are in it
-                self.path.parent.rmdir()
+        _remove(self.path)
 
     def sweep(self) -> None:
         """Remove temporary files that a killed process left."""
@@ -310,3 +307,11 @@ def _json(value: Any) -> bytes:
 
 def _line(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, allow_nan=False) + "\n").encode()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, and ``runs`` around it where no other run is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.parent.name == RUNS:
+        with suppress(OSError):  # others are in it
+            folder.parent.rmdir()
