@@ -55,7 +55,7 @@ def test_labels_are_the_names_of_the_folders(fitted: Path, capsys: pytest.Captur
     run_ = fitted / "run"
     assert call(capsys, "predict", run_, fitted / "pics")["predictions"] == data.y.tolist()
     assert call(capsys, "evaluate", run_, fitted / "pics")["scores"]["accuracy"]["value"] == 1
-    assert call(capsys, "predict", run_, fitted / "pics", "--proba")["columns"] == ["1", "10", "2"]
+    assert call(capsys, "predict", run_, fitted / "pics", "--proba")["columns"] == ["prediction", "1", "10", "2"]
 
 
 def test_a_single_file_and_arrays(fitted: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def test_predict_writes_new_files_only(capsys: pytest.CaptureFixture[str], table
     file = tmp_path / "p.csv"
     assert run(["predict", str(out), str(table), "--proba", "--out", str(file)]) == 0
     lines = file.read_text().split()
-    assert lines[0] == "no,yes" and len(lines) == 61
+    assert lines[0] == "prediction,no,yes" and len(lines) == 61
     assert run(["predict", str(out), str(table), "--out", str(file)]) == 2
     assert run(["predict", str(out), str(table), "--out", str(tmp_path / "p.pkl")]) == 2
     npy = tmp_path / "p.npy"

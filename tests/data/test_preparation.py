@@ -65,7 +65,7 @@ def test_typed_files_are_read_as_they_are(tmp_path, ending):
     ("cells", "told"),
     [
         (["1", "2"] * 30 + ["x"], "line 62"),  # 98 % numbers: a mistake
-        (["1", "2", "3", "?"] * 5, "line 5"),  # one word for what is missing
+        (["1", "2", "3", "x"] * 5, "line 5"),  # one word beside numbers
         (["1", "2", "x", "y"] * 5, None),  # a mixture: categories
         (["1", "", "NA"] * 5, None),
     ],

@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.argument("data")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--keep", metavar="A,B,...", help=KEEP)
-@click.option("--proba", is_flag=True, help="Probabilities of all classes or components instead of the likeliest.")
+@click.option("--proba", is_flag=True, help="Probabilities of all classes or components beside the likeliest.")
 @click.option("--std", is_flag=True, help="The standard deviation of each number too, noise included.")
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -39,9 +39,13 @@ def command(
     system = load(run)
     _check(system, run, proba, std)
     query = ask(run, data, system, columns=columns)
-    found, spread = _answers(query, proba, std)
-    header, rows = _header(system, found, proba), found
+    found, spread = _answers(query, std)
+    shares = system.predict_proba(query.X) if proba else None
+    header, rows = _header(found), found if shares is None else shares
     answers = as_columns(found, header)
+    classes = [] if shares is None else _classes(system, shares)
+    if shares is not None:
+        answers |= as_columns(shares, classes)
     if spread is not None:
         names = ["std"] if spread.ndim == 1 else [f"std_{j}" for j in range(1, spread.shape[1] + 1)]
         answers |= as_columns(spread, names)
@@ -52,6 +56,8 @@ def command(
         write_table(out, table, None if first else rows)
     if as_json:
         shown: dict[str, Any] = {"columns": header, "predictions": found} | ({"std": spread} if std else {})
+        if proba:
+            shown |= {"columns": [*header, *classes], "probabilities": shares}
         output.dump({"n": len(found), "out": out} if out else shown | ({"kept": first} if first else {}))
     elif out:
         output.note(f"{len(found)} predictions are in {out}")
@@ -91,21 +97,23 @@ def _has_std(system: Any) -> bool:
     return "return_std" in inspect.signature(system.predict).parameters
 
 
-def _answers(query: Query, proba: bool, std: bool) -> tuple[Any, Any]:
+def _answers(query: Query, std: bool) -> tuple[Any, Any]:
     """Predictions, and their standard deviations where these are asked for."""
-    if proba:
-        return query.system.predict_proba(query.X), None
     if std:
         found, spread = query.system.predict(query.X, return_std=True)
         return found, spread
     return query.system.predict(query.X), None
 
 
-def _header(system: Any, found: Any, proba: bool) -> list[str]:
+def _header(found: Any) -> list[str]:
     """Names of the columns of what was predicted."""
-    if proba:
-        return [str(name) for name in getattr(system, "classes_", range(found.shape[-1]))]
     return ["prediction"] if found.ndim == 1 else [f"prediction_{j}" for j in range(1, found.shape[1] + 1)]
+
+
+def _classes(system: Any, shares: Any) -> list[str]:
+    """Names of the columns of probabilities: the classes, apart from the column of predictions."""
+    names = [str(name) for name in getattr(system, "classes_", range(shares.shape[-1]))]
+    return [f"{name} (probability)" if name == "prediction" else name for name in names]
 
 
 with_form(command)

@@ -15,11 +15,14 @@ from gnomon.errors import NoColumn, UserTypeError, UserValueError, nearest
 
 __all__ = [
     "EXACT", "MISSING", "Chunk", "columns_of", "features", "ids", "kind_of", "labels", "numbers", "place_of",
-    "places_of", "spread", "unique_names", "with_label",
+    "places_of", "spread", "unique_names", "unmarked", "with_label",
 ]  # fmt: skip
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null")
 """Fields of a text file that mean: not there, in a column of numbers. In a column of text only the empty one does."""
+
+MARKS = ("?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none", "missing")
+"""Words, in any case, that stand for a missing number where the rest of a column are numbers."""
 
 EXACT = 2**53
 """Whole numbers up to this one are all float64 numbers."""
@@ -223,7 +226,7 @@ def _parsed(part: Chunk, cells: pl.Series, column: str) -> pl.Series:
     bad = values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()
     if bad.any():
         row = int(bad.arg_max() or 0)
-        remedy = "correct it, leave the column out, or take it as categories (categorical)"
+        remedy = "correct it, leave the column out, count it as missing (numeric), or take categories (categorical)"
         raise UserValueError(f"value {_short(cells[row])} is not a number", part.where(row, column), remedy)
     large = (values.abs() >= EXACT) & values.is_finite()
     if large.any():
@@ -233,6 +236,35 @@ def _parsed(part: Chunk, cells: pl.Series, column: str) -> pl.Series:
                 _refuse_rounding(part, column, row, cells)
     _refuse_infinite(part, column, values, cells)
     return values
+
+
+def unmarked(cells: pl.Series, least: float = 0.5) -> pl.Series:
+    """The cells of a text, those of `MARKS` empty where at least this share of the others and them are numbers.
+
+    Examples
+    --------
+    >>> [unmarked(pl.Series(c)).to_list() for c in (["130", "?", "150"], ["?", "none", "1"])]
+    [['130', '', '150'], ['?', 'none', '1']]
+    """
+    if cells.dtype != pl.String:
+        return cells
+    marked = cells.str.to_lowercase().is_in(list(MARKS)).fill_null(False)
+    if not marked.any():
+        return cells
+    observed = int((cells.is_not_null() & (cells != "")).sum())
+    numeric = int((cells.cast(pl.Float64, strict=False).is_not_null() & ~marked).sum())
+    return cells if numeric < least * observed else cells.set(marked, "")
+
+
+def _target(cells: pl.Series, *, typed: bool) -> pl.Series:
+    """Cells of a target, marks for missing numbers empty: ``?`` among numbers, other words where they are few."""
+    if typed or cells.dtype != pl.String:
+        return cells
+    found = unmarked(cells)
+    if found is cells or _is_text(found):
+        return cells
+    few = unmarked(cells, 0.95)
+    return few if few is not cells else cells.set((cells == "?").fill_null(False), "")
 
 
 def _refuse_infinite(part: Chunk, column: str, values: pl.Series, cells: pl.Series) -> None:
@@ -270,7 +302,7 @@ def labels(parts: Sequence[Chunk], column: str) -> NDArray[Any]:
     UserValueError
         A missing label, with its line or row; a column of lists, dates or objects.
     """
-    cells = _joined(parts, column)
+    cells = _target(_joined(parts, column), typed=parts[0].typed)
     _refuse_missing(parts, _without_label(cells, typed=parts[0].typed), column)
     if cells.dtype != pl.String:
         return _typed_labels(parts, cells, column)
@@ -309,7 +341,8 @@ def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArra
     UserValueError
         No row has a label.
     """
-    missing = _without_label(_joined(parts, column), typed=parts[0].typed)
+    typed = parts[0].typed
+    missing = _without_label(_target(_joined(parts, column), typed=typed), typed=typed)
     n = int(missing.sum())
     if not n:
         return list(parts), None
@@ -414,6 +447,7 @@ def kind_of(cells: pl.Series, *, typed: bool = False) -> str:
     ['whole numbers', 'numbers', 'text', 'text', 'nothing']
     """
     if cells.dtype == pl.String:
+        cells = cells if typed else unmarked(cells)
         if typed or _is_text(cells):
             return "text"
         seen = cells.filter(~cells.is_in(list(MISSING)) & cells.is_not_null())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from gnomon.data.columns import MISSING, Chunk, numbers
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.data.columns import MISSING, Chunk, numbers, unmarked
+from gnomon.errors import UserTypeError, UserValueError, counted
 
 __all__ = [
     "DATE", "LEFT_OUT", "LENIENT", "NUMBER", "TEXT", "TRUTH", "frame_of", "joined", "kind_of_series",
@@ -87,7 +88,9 @@ def kind_of_series(cells: pl.Series, *, typed: bool = False) -> str:
     """The kind of a column, from all of its cells.
 
     In a text file a column is one of numbers where at least 95 % of the observed cells are numbers, or at least half of
-    them and all others are one word (a mark for missing values, say); then a cell that is none is a mistake. A column
+    them and all others are one word; then a cell that is none is a mistake, but for marks of missing values (``?``, ``-``,
+    ``none`` ...), of which there may be as many as numbers; a table in memory whose texts are numbers and such marks is
+    read in the same way. A column
     most of whose cells are whole numbers beyond 2^53 is text, as they are names. ``true`` and ``false`` in any case are
     truth values. A column all of whose cells are dates in one way of writing is one of dates; where day and month
     cannot be told apart it is text.
@@ -106,6 +109,9 @@ def kind_of_series(cells: pl.Series, *, typed: bool = False) -> str:
         return TEXT
     if cells.dtype != pl.String:
         return NUMBER
+    plain = cells if typed and not _marked_numbers(cells) else unmarked(cells)
+    typed = typed and plain is cells
+    cells = plain
     missing = ("",) if typed else MISSING
     seen = cells.filter(cells.is_not_null() & ~cells.is_in(list(missing)))
     if seen.is_empty():
@@ -120,6 +126,15 @@ def kind_of_series(cells: pl.Series, *, typed: bool = False) -> str:
             return TRUTH
     written = _format(seen)
     return TEXT if written is None else f"{DATE}:{written}"
+
+
+def _marked_numbers(cells: pl.Series, least: float = 0.5) -> bool:
+    """Whether texts are numbers but for marks of missing ones, as pandas reads a file; ``007`` is a code."""
+    plain = unmarked(cells, least)
+    if plain is cells and least > 0:
+        return False
+    seen = plain.filter((plain != "").fill_null(False))
+    return bool(seen.cast(pl.Float64, strict=False).is_not_null().all() and not seen.str.contains("^0[0-9]").any())
 
 
 def _are_names(cells: pl.Series, values: pl.Series) -> bool:
@@ -152,10 +167,23 @@ def _numbers(part: Chunk, column: str) -> pl.Series:
         return cells.cast(pl.Int64).cast(pl.Float64) / 3.6e12
     if cells.dtype == pl.Duration:
         return cells.dt.total_microseconds().cast(pl.Float64) / 8.64e10
-    if cells.dtype == pl.String and not part.typed:
-        cells = cells.fill_null("")
+    if cells.dtype == pl.String and (not part.typed or _marked_numbers(cells, 0.0)):
+        plain = unmarked(cells.fill_null(""), 0.0)
+        _tell(part, cells, plain)
+        cells = plain
         part = Chunk(part.name, pl.DataFrame([cells]), part.word, part.first, part.numbers, typed=False)
     return numbers(part, column)
+
+
+def _tell(part: Chunk, cells: pl.Series, plain: pl.Series) -> None:
+    """Say which words among numbers were taken for missing values."""
+    marked = (plain != cells).fill_null(False) & ~cells.is_in(list(MISSING)).fill_null(False)
+    if not marked.any():
+        return
+    words = ", ".join(map(repr, cells.filter(marked).unique(maintain_order=True).head(3).to_list()))
+    n, where = int(marked.sum()), part.where(int(marked.arg_max() or 0), cells.name)
+    what = f"{counted(n, 'cell')} ({words}) among numbers taken as missing ({'' if n == 1 else 'first '}{where})"
+    warnings.warn(what, UserWarning, stacklevel=2)
 
 
 def _truths(part: Chunk, column: str) -> pl.Series:

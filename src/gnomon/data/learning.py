@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ __all__ = ["learn"]
 
 FEW = 20
 """Rows from which on cells that are all different make a name of a row, without a hint in the column's name."""
+ROWS = "a row number or an id"
 FREE = 20
 """Different levels from which on most rows must be in levels that are not rare, and a level must have five rows on
 average; a column is free text otherwise."""
@@ -84,12 +86,15 @@ class _Learner:
         self.columns, self.name = _columns(data)
         self.strict = recipe.encode == "none"
         self.left_out: dict[str, str] = {}
+        self.only: str | None = None
         self.headless = all(_UNNAMED.match(column) for column in self.columns)
 
     def learn(self, scaled: bool) -> Prepared:
         """The steps, then the scaling of what they give."""
         self._check_names()
         steps = [step for column in self.columns if (step := self._step(column)) is not None]
+        if not steps and (only := self._only()) is not None:
+            steps = [only]
         if not steps:
             reasons = "; ".join(f"{column}: {why}" for column, why in list(self.left_out.items())[:2])
             remedy = "name one with columns, or take one as numeric or categorical"
@@ -101,6 +106,17 @@ class _Learner:
         measured = np.concatenate([step.measured for step in steps])
         shift, unit = standardization(X)
         return replace(found, shift=np.where(measured, shift, 0.0), unit=np.where(measured, unit, 1.0))
+
+    def _only(self) -> Any:
+        """The step of the one column that was taken for names of the rows, where nothing else is left."""
+        named = [column for column, why in self.left_out.items() if why == ROWS]
+        if len(named) != 1:
+            return None
+        del self.left_out[named[0]]
+        self.only = named[0]
+        what = f"column {named[0]!r} looks like a row number or an id, and is used, as it is the only feature"
+        warnings.warn(what, UserWarning, stacklevel=2)
+        return self._step(named[0])
 
     def _rows(self) -> NDArray[np.int64]:
         """The number of each row in its file."""
@@ -125,7 +141,7 @@ class _Learner:
         if column in recipe.categorical:
             return self._category(column, texts_of(pl.Series(column, cells)), named=True)
         chosen = (self.data.source.get("columns") or ()) if isinstance(self.data, Dataset) else ()
-        named = column in (*recipe.numeric, *chosen)
+        named = column in (*recipe.numeric, *chosen) or column == self.only
         if not isinstance(cells, pl.Series):
             return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, named=named)
         kind = LENIENT if column in recipe.numeric else kind_of_series(cells, typed=True)
@@ -157,7 +173,7 @@ class _Learner:
             if low == high and not missing.any() and len(seen) > 1:
                 return self._leave(column, f"the same in every training row ({low:.6g})")
             if not missing.any() and self._names_rows(column, seen):
-                return self._leave(column, "a row number or an id")
+                return self._leave(column, ROWS)
         lacking, fills = bool(missing.any()), not self.keep_missing and self.recipe.missing != "none"
         step = NumberStep(column, kind, missing=lacking, indicator=lacking and fills and self.indicators)
         if fills:

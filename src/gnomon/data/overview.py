@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gnomon.data import sources
 from gnomon.data.boundary import guarded
-from gnomon.data.columns import MISSING, Chunk, kind_of
+from gnomon.data.columns import MISSING, Chunk, kind_of, unmarked
 from gnomon.data.dataset import Dataset
 from gnomon.data.form import Form, form_of
 from gnomon.data.frames import joined as join
@@ -185,7 +185,7 @@ def _column(part: Chunk, name: str) -> dict[str, Any]:
     if cells.dtype.is_float():
         missing = missing | cells.is_nan()
     if cells.dtype == pl.String and not part.typed:
-        missing = missing | (cells == "" if kind == "text" else cells.is_in(list(MISSING)))
+        missing = missing | (cells == "" if kind == "text" else unmarked(cells).is_in(list(MISSING)))
     found: dict[str, Any] = {"name": name, "kind": kind, **dict.fromkeys(("min", "mean", "max"))}
     found["role"] = None
     found["missing"] = int(missing.sum())

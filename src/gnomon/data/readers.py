@@ -286,7 +286,7 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
         return _read_sentences(table, label, chosen[0], source)
     found = None
     if all(kinds.get(column, NUMBER) == NUMBER for column in chosen):
-        found = _read_numbers(table, chosen, labeled, strict=all(column in kinds for column in chosen))
+        found = _read_numbers(table, chosen, labeled)
         table = open_table(file, form=form) if found is None else table
     if found is None:
         whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
@@ -300,6 +300,9 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
         if dates:
             source["dates"] = dates
         y = None if label is None else labels([whole], label)
+        if all(kind == NUMBER for kind in decided.values()):
+            X = frame.fill_null(float("nan")).to_numpy(order="c", writable=True)
+            return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source)
         return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame)
     X, kept = found
     if label is not None:
@@ -335,9 +338,9 @@ def _kept(table: Table, chosen: list[str], source: dict[str, Any], kinds: Mappin
 
 
 def _read_numbers(
-    table: Table, chosen: list[str], labeled: tuple[str, ...], *, strict: bool
+    table: Table, chosen: list[str], labeled: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], list[Chunk]] | None:
-    """The features as one array, and the target's cells; None where a cell is no number, unless it must be one."""
+    """The features as one array, and the target's cells; None where a cell is no number."""
     pieces: list[NDArray[np.float64]] = []
     kept: list[Chunk] = []
     whole = table.whole() if isinstance(table, Delimited) and chosen == table.columns else None
@@ -345,8 +348,6 @@ def _read_numbers(
         try:
             pieces.append(features(part, chosen))
         except UserValueError:
-            if strict:
-                raise
             return None
         kept.append(Chunk(part.name, part.frame.select(labeled), part.word, part.first, part.numbers, typed=part.typed))
     return _joined(pieces), kept
