@@ -67,7 +67,9 @@ def test_predict_keeps_columns_beside_probabilities(folder: Path, capsys: pytest
         words = ["predict", folder / "class", folder / "t.csv", "--keep", "id,kind", "--proba", "--out", out]
         assert call(capsys, *words) == {"n": 400, "out": str(out)}
         found = pl.read_parquet(out) if ending == "parquet" else pl.read_csv(out, schema_overrides={"id": pl.String})
-        assert found.columns == ["id", "kind", "prediction", "no", "yes"] and found["id"].to_list()[:2] == ["0000", "0001"]
+        assert found.columns == ["id", "kind", "prediction", "no", "yes"]
+        assert found["id"].to_list()[:2] == ["0000", "0001"]
+        assert found["prediction"].to_list() == gnomon.load(folder / "class").predict(rows(folder)).tolist()
         assert np.array_equal(found.select("no", "yes").to_numpy(), proba)
     assert "exists" in refused(capsys, *words)
     shown = call(capsys, "predict", folder / "tree", folder / "t.csv", "--keep", "id")

@@ -88,12 +88,11 @@ def kind_of_series(cells: pl.Series, *, typed: bool = False) -> str:
     """The kind of a column, from all of its cells.
 
     In a text file a column is one of numbers where at least 95 % of the observed cells are numbers, or at least half of
-    them and all others are one word; then a cell that is none is a mistake, but for marks of missing values (``?``, ``-``,
-    ``none`` ...), of which there may be as many as numbers; a table in memory whose texts are numbers and such marks is
-    read in the same way. A column
-    most of whose cells are whole numbers beyond 2^53 is text, as they are names. ``true`` and ``false`` in any case are
-    truth values. A column all of whose cells are dates in one way of writing is one of dates; where day and month
-    cannot be told apart it is text.
+    them and all others are one word; then a cell that is none is a mistake. Marks of missing values (``?``, ``-``,
+    ``none`` ...) are none; there may be as many of them as of numbers, also in a table in memory whose texts are else
+    numbers. A column most of whose cells are whole numbers beyond 2^53 is text, as they are names. ``true`` and
+    ``false`` in any case are truth values. A column all of whose cells are dates in one way of writing is one of dates;
+    where day and month cannot be told apart it is text.
 
     Examples
     --------
