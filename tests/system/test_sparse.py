@@ -117,6 +117,46 @@ def test_softmax_regression_keeps_memory_to_the_entries(batch_size):
     assert peak < 40e6, peak
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("objective", "n_hidden"), [("pcd", 3), ("cd", 24), ("exact", 4)])
+def test_a_machine_has_the_bits_of_dense_rows(objective, n_hidden, dtype, monkeypatch):
+    """The batches are the same, so is the fit, with weights too; the verbs take seven rows at a time."""
+    monkeypatch.setattr("gnomon.numeric.sparse.AT_ONCE", 7 * 12)
+    options = {"n_hidden": n_hidden, "objective": objective, "epochs": 3, "random_state": 0, "dtype": dtype}
+    table, weight = sparse.csc_array(BINARY), RANDOM.random(80)
+    dense = gnomon.RBM(**options).fit(BINARY, sample_weight=weight)
+    found = gnomon.RBM(**options).fit(table, sample_weight=weight)
+    for name in ("weights_", "visible_bias_", "hidden_bias_"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(dense, name))
+    assert found.history_ == dense.history_
+    close = {"rtol": 1e-10 if dtype == "float64" else 1e-4}
+    for verb in ("transform", "energy", "free_energy", "reconstruct"):
+        np.testing.assert_allclose(getattr(found, verb)(table), getattr(dense, verb)(BINARY), **close)
+    np.testing.assert_array_equal(found.gibbs(table, random_state=1), dense.gibbs(BINARY, random_state=1))
+    for verb in ("pseudo_log_likelihood", "evaluate"):
+        values = [getattr(one, verb)(X) for one, X in ((found, table), (dense, BINARY))]
+        got, expected = (one["log_likelihood"] if verb == "evaluate" else one for one in values)
+        assert got.value == pytest.approx(expected.value, rel=close["rtol"])
+        assert got.data_space == expected.data_space
+    with pytest.raises(UserValueError, match=r"must be 0 or 1, got 0.5 \(row 7, column 3\)"):
+        found.pseudo_log_likelihood(sparse.coo_array(([0.5], ([7], [3])), shape=(9, 12)))
+
+
+def test_a_machine_keeps_memory_to_one_batch():
+    """20,000 rows of 20,000 columns with 3 entries each: 3.2 GB as an array, 3.2 MB as a batch of 20."""
+    n = d = 20_000
+    table = sparse.csr_array((np.ones(3 * n), RANDOM.integers(0, d, size=3 * n), np.arange(n + 1) * 3), shape=(n, d))
+    table.sum_duplicates()
+    table.data[:] = 1
+    tracemalloc.start()
+    fitted = gnomon.RBM(n_hidden=2, max_updates=20, random_state=0).fit(table)
+    fitted.transform(table[:2000])
+    fitted.energy(table[:2000])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150e6, peak
+
+
 def test_entries_that_are_stored_twice_count_once_added():
     twice = sparse.coo_array((np.array([0.5, 0.5, 1.0]), (np.array([0, 0, 1]), np.array([1, 1, 0]))), shape=(4, 2))
     options = {"n_components": 1, "random_state": 0}
@@ -152,11 +192,19 @@ def test_a_saved_fit_and_bad_entries(tmp_path):
         gnomon.BernoulliMixture().fit(sparse.csr_array((0, 3)))
 
 
+@pytest.mark.parametrize("name", ["KMeans", "PPCA", "MLP", "GaussianMixture", "RandomForest", "VAE", "SVM"])
+def test_other_systems_refuse_a_sparse_table_in_one_line(name):
+    with pytest.raises(UserTypeError, match=r"use '.toarray\(\)' to convert") as refusal:
+        getattr(gnomon, name)().fit(sparse.csr_array(REAL), Y)
+    assert "\n" not in str(refusal.value)
+
+
 def test_a_sparse_table_whose_indices_lie_outside_is_refused():
     """It ended in an IndexError, or in numbers of other memory."""
     table = sparse.csr_matrix(REAL)
     table.indices[0] = 99
     for system in (
+        gnomon.RBM(),
         gnomon.SoftmaxRegression(),
         gnomon.LogisticRegression(),
         gnomon.LinearRegression(),

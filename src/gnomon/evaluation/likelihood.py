@@ -12,6 +12,7 @@ from gnomon.contracts import Array, HasEnergy
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Kind, Score
 from gnomon.inference.arrays import to_numpy
+from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["log_likelihood", "pseudo_log_likelihood"]
@@ -147,6 +148,7 @@ def _binary_parts(x: Array, batch_size: int) -> Iterator[Array]:
     """Batches of rows, checked."""
     done = 0
     for part in _parts(x, batch_size):
+        part = in_full(part)
         plain = to_numpy(part)
         bad = np.argwhere((plain != 0) & (plain != 1))
         if bad.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from scipy import sparse
 
 from gnomon.numeric.ragged import Chosen, Dense
 
-__all__ = ["Sparse", "SparseRows", "is_sparse", "units_of", "wide"]
+__all__ = ["Sparse", "SparseRows", "by_rows", "in_full", "is_sparse", "rows_at_once", "units_of", "wide"]
+
+AT_ONCE = 1 << 22
+"""Cells of a part of sparse rows that is made dense at a time."""
 
 
 class SparseRows(sparse.csr_array):
@@ -62,6 +66,37 @@ class Sparse(Dense):
 def is_sparse(X: Any) -> bool:
     """Whether this is a table of SciPy's that stores no zeros."""
     return bool(sparse.issparse(X)) and X.ndim == 2
+
+
+def in_full(X: Any) -> Any:
+    """Rows with their zeros; what is not sparse is handed back.
+
+    Examples
+    --------
+    >>> in_full(SparseRows(np.eye(2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return X.toarray() if is_sparse(X) else X
+
+
+def rows_at_once(X: Any) -> int:
+    """How many sparse rows are made dense at a time, in memory that does not grow with the table."""
+    return max(1, AT_ONCE // max(1, X.shape[1]))
+
+
+def by_rows(function: Callable[[Any], Any], X: Any) -> Any:
+    """What a function of dense rows gives for each: of sparse rows part by part, of others at once.
+
+    Examples
+    --------
+    >>> by_rows(lambda rows: rows.sum(axis=1), SparseRows(np.eye(3)))
+    array([1., 1., 1.])
+    """
+    if not is_sparse(X):
+        return function(X)
+    size = rows_at_once(X)
+    return np.concatenate([function(X[start : start + size].toarray()) for start in range(0, len(X), size)])
 
 
 def wide(X: Any) -> Any:

@@ -20,6 +20,7 @@ from gnomon.inference.arrays import concatenate, convert
 from gnomon.inference.blocks import bits, smallest_keep, summed_out, units_of
 from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
 from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term, shard
 from gnomon.objectives.positive import Clamped, Positive, observed_block
@@ -109,7 +110,7 @@ class _InClosedForm(Objective):
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """`compare`, in the kind of array that the model computes in; tensors without recording gradients."""
-        X, weight = model.place(batch.data["X"]), model.place(batch.weight)
+        X, weight = model.place(in_full(batch.data["X"])), model.place(batch.weight)
         if not is_tensor(X):
             return self.compare(model, X, weight, batch.positions, noise, group)
         with torch.no_grad():

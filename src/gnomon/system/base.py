@@ -27,6 +27,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.parameters import check_parameters, how_many
 from gnomon.recipes.recipe import Recipe, check_recipe, replace, resolve
 from gnomon.recipes.synonyms import advice
@@ -377,7 +378,8 @@ class System(TakesRows, Seeded, BaseEstimator):
             return {self.primary: score}
         log_z = self.log_partition() if hasattr(self, "log_partition") else None
         noise = Noise(self.seed_, "evaluate")
-        return {self.primary: density_score(self.model_, domain.check(rows), noise, log_z=log_z, data_space=space)}
+        checked = domain.ingest_sparse(rows).values if is_sparse(rows) else domain.check(rows)
+        return {self.primary: density_score(self.model_, checked, noise, log_z=log_z, data_space=space)}
 
     def score(self, X: Any, y: Any = None) -> float:
         """The value of the first score: mean log-likelihood in nats per row, or accuracy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.sparse import by_rows, in_full, is_sparse, rows_at_once, units_of
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -77,6 +78,10 @@ class RBMModel(LayeredMachine):
         field += own[f"{block}_bias"]
         return Bernoulli(field)
 
+    def energy(self, x: Array) -> Array:
+        """-log sum over h of exp(-E(x, h)), each row in nats; sparse rows are made dense part by part."""
+        return cast(Array, by_rows(super().energy, x))
+
     def energy_gradient(self, x: Array, weight: Array) -> tuple[dict[str, Array], Array]:
         """Sums over rows of weight_i * dF(x_i), and the hidden means: two products, one pass between them."""
         minus = -weight
@@ -129,8 +134,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     Notes
     -----
     The fit takes values in [0, 1], read as probabilities of a 1; the likelihood is that of binary rows. Visible biases
-    start at the log-odds of the columns' means. Cost per update O(batch d m k). Sources: Smolensky (1986); Hinton
-    (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
+    start at the log-odds of the columns' means. A sparse table is made dense a batch at a time, all at once where
+    ``batch_size`` is None; the verbs take it part by part. Cost per update O(batch d m k). Sources: Smolensky (1986);
+    Hinton (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
 
     Examples
     --------
@@ -146,6 +152,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     model_class: ClassVar[type] = RBMModel
     domain = UnitInterval()
     outcomes = Binary()
+    takes_sparse: ClassVar[bool] = True
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
     numpy_products: ClassVar[bool] = True
 
@@ -160,7 +167,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     optimizer: str | Recipe = "sgd"
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
-        mean = np.average(examples.X.astype(np.float64), axis=0, weights=examples.weight.astype(np.float64))
+        X, weight = examples.X, examples.weight.astype(np.float64)
+        mean = units_of(X, weight)[0] if is_sparse(X) else np.average(X.astype(np.float64), axis=0, weights=weight)
         return super().arguments(examples) | {"mean": mean.tolist()}
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
@@ -184,7 +192,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
 
     def _outcomes(self, X: Any) -> Array:
         """Rows of 0 and 1, the only ones that have a probability."""
-        return self.outcomes.check(self._rows(X))
+        rows = self._rows(X)
+        return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
 
     @property
     def weights_(self) -> Array:
@@ -207,11 +216,11 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
 
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), shape (n, n_hidden)."""
-        rows = self._rows(X)
-        return self._hidden_means(rows)
+        return self._hidden_means(self._rows(X))
 
     def _hidden_means(self, rows: Array) -> Array:
-        return self.model_.conditional("hidden", {"visible": rows}).mean
+        means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
+        return cast(Array, means)
 
     def reconstruct(self, X: Any) -> Array:
         """P(v = 1 | h) at the hidden means given X, shape (n, n_features)."""
@@ -221,7 +230,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
         """Visible states after `steps` sweeps (hidden, then visible) from X."""
         noise = Noise(seed_of(random_state), "gibbs")
-        state = {"visible": self._rows(X)}
+        state = {"visible": in_full(self._rows(X))}
         return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden", "visible"))["visible"]
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
@@ -265,6 +274,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
         """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""
         rows = self._outcomes(X)
+        sizes = {"batch_size": rows_at_once(rows)} if is_sparse(rows) else {}
         return pseudo_log_likelihood(
-            self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1])
+            self.model_, rows, per_site=per_site, data_space=self.outcomes.space(rows.shape[1]), **sizes
         )
