@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 import gnomon
 from gnomon.cli.main import run
 from gnomon.errors import UserError
+from gnomon.evaluation.confusion import confusion_matrix
 
 X, y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -51,3 +52,19 @@ def test_the_command_line_shows_the_matrix(tmp_path, capsys):
     counts = np.array(found["confusion"]["counts"])
     assert counts.shape == (3, 3) and counts.sum() == found["n"]
     assert found["scores"]["accuracy"]["value"] == pytest.approx(np.trace(counts) / counts.sum())
+
+
+def test_averages_over_classes_are_not_certain_where_few_rows_agree():
+    """Of 4, 6 and 10 rows that are all right: Wilson's interval of 9 / (1/4 + 1/6 + 1/10) rows, by its formula."""
+    y = np.repeat([0, 1, 2], [4, 6, 10])
+    n, z = 9 / (1 / 4 + 1 / 6 + 1 / 10), 1.959963984540054
+    for name in ("recall", "precision", "f_score"):
+        score = getattr(confusion_matrix(y, y), name)(average="macro")
+        assert (score.value, score.stderr, score.trials) == (1, 0, pytest.approx(n))
+        assert score.interval() == pytest.approx((n / (n + z * z), 1.0))
+    right = confusion_matrix(y, y).recall(average="weighted")
+    assert right.trials == pytest.approx(20)  # shares of 4, 6 and 10 in 20 are the accuracy
+    wrong = confusion_matrix(y, (y + 1) % 3).recall(average="macro")
+    assert wrong.value == 0 and wrong.interval() == pytest.approx((0.0, z * z / (n + z * z)))
+    some = confusion_matrix(y, np.where(np.arange(20) == 7, 0, y)).recall(average="macro")
+    assert some.trials == 0 and some.stderr > 0

@@ -259,7 +259,8 @@ class ConfusionMatrix:
         if rows and columns:
             return 0.0
         axis = (slice(None), j) if columns else (j, slice(None))
-        return float(self.weight[axis].sum() ** 2 / self.squares[axis].sum())
+        squares = float(self.squares[axis].sum())
+        return float(self.weight[axis].sum()) ** 2 / squares if squares else 0.0
 
     def _micro(self, name: str, form: tuple[float, float, float]) -> Score:
         """All classes counted together: with one label per row, the accuracy."""
@@ -285,7 +286,17 @@ class ConfusionMatrix:
         if average == "weighted":  # the shares are themselves sums over rows
             slope = slope + np.where(left_out, 0.0, (filled - mean) / (mass * total))[:, None]
         note = f"left out without a value: {int(left_out.sum())} of {len(value)} classes" if left_out.any() else ""
-        return self._score(title, mean, slope, note)
+        agree = mean in (0, 1)  # of all rows: their spread of 0 says nothing of how few they are
+        return self._score(title, mean, slope, note, trials=self._trials_of_all(form, weights) if agree else 0.0)
+
+    def _trials_of_all(self, form: tuple[float, float, float], weights: Floats) -> float:
+        """Rows of one class that tell as much as those of all; 0 where a class has none.
+
+        The variance of an average of proportions p is p (1 - p) sum_k w_k^2 / n_k.
+        """
+        one = (form[0], 1.0, 0.0) if form[1] and form[2] else form
+        counted = [(w, self._trials(one, j)) for j, w in enumerate(weights) if w > 0]
+        return 1 / sum(w * w / n for w, n in counted) if all(n > 0 for _, n in counted) else 0.0
 
 
 def _why(name: str, undefined: bool) -> str:
