@@ -262,3 +262,25 @@ def test_what_is_kept_is_read_as_the_fit_was(tmp_path: Path, capsys: pytest.Capt
     assert run([*words, *form, "--out", str(tmp_path / "run")]) == 0
     found = call(capsys, "predict", tmp_path / "run", tmp_path / "l.csv", "--keep", "name:id")
     assert found["kept"] == {"name": ["Zoé"] * 40, "id": list(range(40))}
+
+
+@pytest.mark.parametrize("scale", ["no", "yes"])
+def test_weights_of_a_network_are_of_the_columns_as_given(scale: str) -> None:
+    """The first layer's activity of raw rows is that within the network, whatever scaled the columns before it."""
+    import torch
+
+    from gnomon.tasks.components import components
+
+    random = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": random.normal(50, 9, 60), "b": random.normal(size=60) * 1e-3})
+    y = (frame["a"] > 50).to_numpy().astype(int)
+    prepared = gnomon.data.Preparation(scale=scale).fit(frame)
+    system = gnomon.MLP(hidden=(4,), epochs=2, random_state=0).fit(frame, y, preparation=prepared)
+    found = components(system, ["a", "b"])
+    assert found is not None
+    table = found.table()
+    mine = frame.to_numpy() @ np.array([table["a"], table["b"]]) + np.array(table["bias"])
+    rows = torch.from_numpy(np.asarray(system._rows(frame)))
+    model = system.model_
+    inside = model.layers[0]((rows - model.shift) / model.scale).detach().numpy()
+    np.testing.assert_allclose(mine, inside, rtol=1e-3, atol=1e-4)

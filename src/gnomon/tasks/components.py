@@ -124,16 +124,22 @@ def _coefficients(system: Any) -> Found | None:
 
 def linear_in_units(system: Any) -> tuple[Floats, Floats]:
     """Coefficients by output, shape (k, d), and intercepts of the columns as given, where a fit scaled them too."""
-    values = np.atleast_2d(np.asarray(system.coef_, np.float64))
-    bias = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_, np.float64)), len(values))
+    values: Floats = np.atleast_2d(np.asarray(system.coef_, np.float64))
+    bias: Any = np.broadcast_to(np.atleast_1d(np.asarray(system.intercept_, np.float64)), len(values))
     preparation = getattr(system, "preparation_", None)
     if preparation is None:
         return values, bias
-    if preparation.unit is not None:
-        values = values / preparation.unit
-        bias = bias - np.matmul(values, preparation.shift)
+    values, bias = _in_units(values, np.asarray(bias), preparation.shift, preparation.unit)
     shift, unit = getattr(preparation, "target", None) or (0.0, 0.0)
     return (values * unit, bias * unit + shift) if unit else (values, bias)
+
+
+def _in_units(values: Floats, bias: Floats, shift: Any, unit: Any) -> tuple[Floats, Floats]:
+    """Weights (k, d) and biases (k,) of columns (x - shift) / unit as those of x; as they are without a unit."""
+    if unit is None:
+        return values, bias
+    values = values / unit
+    return values, bias - np.matmul(values, shift)
 
 
 def _outputs(system: Any, n: int) -> list[str]:
@@ -150,7 +156,7 @@ def _outputs(system: Any, n: int) -> list[str]:
 
 
 def _first_layer(system: Any) -> Found | None:
-    """Weights of the first layer of a network: filters of a convolution, weights of units on columns."""
+    """Weights of the first layer of a network: filters of a convolution, weights of units on columns as given."""
     modules = getattr(getattr(system, "model_", None), "modules", None)
     layers = [] if modules is None else [one for one in modules() if type(one).__name__ in ("Conv2d", "Linear")]
     if not layers:
@@ -158,10 +164,21 @@ def _first_layer(system: Any) -> Found | None:
     values = layers[0].weight.detach().cpu().numpy()
     if values.ndim == 2 and values.shape[1] != getattr(system, "n_features_in_", -1):
         return None
-    bias = layers[0].bias
-    extra = {} if bias is None else {"bias": bias.detach().cpu().numpy()}
+    offset = layers[0].bias
+    bias = np.zeros(len(values)) if offset is None else offset.detach().cpu().numpy()
+    for shift, unit in _scalings(system) if values.ndim == 2 else ():
+        values, bias = _in_units(values, bias, shift, unit)
+    extra = {} if offset is None else {"bias": bias}
     noun = "filter" if values.ndim == 4 else "unit"
     return noun, _numbered(noun, len(values)), values, extra
+
+
+def _scalings(system: Any) -> list[tuple[Any, Any]]:
+    """What is taken from the columns and what they are divided by on their way into a network, the last step first."""
+    model, preparation = system.model_, getattr(system, "preparation_", None)
+    own: list[Any] = [getattr(model, name, None) for name in ("shift", "scale")]
+    found = [] if own[1] is None else [(own[0].numpy(force=True), own[1].numpy(force=True))]
+    return found if preparation is None else [*found, (preparation.shift, preparation.unit)]
 
 
 def _filters(noun: str, names: list[str], values: Floats, extra: dict[str, Floats]) -> Components:
