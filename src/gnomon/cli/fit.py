@@ -214,14 +214,8 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     begun = time.monotonic()
     path = Path(options["out"] or free_path(Path("runs") / f"{one.name}-{Path(data).stem}"))
     path = together(lambda: RunFolder.create(path, config(one, about, data, params, options)).path)
-    if first_process():
-        output.announce(f"fitting {one.name} to {data} into {path}")
+    output.announce(f"fitting {one.name} to {data} into {path}")
     finish(path, begun, options["as_json"], new=True)
-
-
-def first_process() -> bool:
-    """Whether this process is alone, or the first of those that torchrun has started: the one that speaks."""
-    return int(os.environ.get("RANK", "0")) == 0
 
 
 def finish(path: Path, begun: float, as_json: bool, *, new: bool = False) -> None:
@@ -232,7 +226,7 @@ def finish(path: Path, begun: float, as_json: bool, *, new: bool = False) -> Non
         system, held = carry_out(path, verbose=True, new=new)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; go on with: gnomon resume {path}") from None
-    if first_process():
+    if output.first_process():
         report(path, system, held, time.monotonic() - begun, as_json)
 
 

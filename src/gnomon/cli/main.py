@@ -176,7 +176,7 @@ def _verbs_with(option: str) -> list[str]:
 
 def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:
     line = " ".join(message.split())
-    if int(os.environ.get("RANK", "0")) > 0:  # one of several that torchrun started: the first one says it
+    if not output.first_process():  # the first one says it
         return status
     output.note(f"error: {line}" if status != INTERRUPTED else line)
     if as_json:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 __all__ = [
-    "FULL", "abandon_stdout", "announce", "dump", "leave", "note", "number", "readable", "scores", "show_warning",
-    "strict", "table", "tolerate_any_terminal", "width", "write",
+    "FULL", "abandon_stdout", "announce", "dump", "first_process", "leave", "note", "number", "readable", "scores",
+    "show_warning", "strict", "table", "tolerate_any_terminal", "width", "write",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -38,8 +38,13 @@ def note(text: str) -> None:
 
 def announce(text: str) -> None:
     """What begins, before the imports that take seconds: to people alone, on a terminal."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and first_process():
         note(text)
+
+
+def first_process() -> bool:
+    """Whether this process is alone, or the first of those that torchrun has started: the one that speaks."""
+    return int(os.environ.get("RANK", "0")) == 0
 
 
 def leave(status: int) -> NoReturn:

@@ -143,21 +143,17 @@ def _ask_once(system: System) -> None:
 
     What is bound to its config.json by digests needs no such question.
     """
-    width = getattr(system, "n_features_in_", None)
-    if hasattr(system, "sample") and not system.__sklearn_tags__().target_tags.required:
+    width, supervised = getattr(system, "n_features_in_", None), system.__sklearn_tags__().target_tags.required
+    if hasattr(system, "sample") and not supervised:
         system.sample(1, random_state=0)
     if not system.domain.is_table:
         return
     if width is None:
         raise ValueError("it does not say how many columns it takes")
     row = np.zeros((1, width), np.float32)
-    supervised = system.__sklearn_tags__().target_tags.required
-    verbs = [
-        "predict",
-        "predict_proba",
-        "transform",
-        *([] if supervised else ["log_prob"]),
-    ]  # with y, of a joint density
+    verbs = ["predict", "predict_proba", "transform"]
+    if not supervised:  # a joint density asks for y too
+        verbs.append("log_prob")
     found = {verb: getattr(system, verb)(row) for verb in verbs if hasattr(system, verb)}
     classes = getattr(system, "classes_", None)
     if "predict_proba" in found and classes is not None and found["predict_proba"].shape != (1, len(classes)):
