@@ -80,7 +80,17 @@ def test_a_terminal_is_told_what_begins_before_heavy_imports(tmp_path: Path) -> 
         assert process.wait(timeout=100) == 0
     os.close(ours)
     assert said.startswith("gnomon: fitting linear-regression to t.csv into r")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stderr", io.StringIO())
-        output.announce("nothing")
-        assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "rank", "said"), [(True, "0", "gnomon: begun\n"), (True, "1", ""), (False, "0", "")]
+)
+def test_the_first_process_announces_on_a_terminal_alone(
+    terminal: bool, rank: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("RANK", rank)
+    output.announce("begun")
+    assert stream.getvalue() == said
