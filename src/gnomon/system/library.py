@@ -74,7 +74,7 @@ class LibraryModel:
         with warnings.catch_warnings(record=True) as caught, _global_state_kept():
             warnings.simplefilter("always")
             try:
-                self.estimator.fit(X, y, **options)
+                self.grow(X, y, options)
             except ValueError as error:
                 raise UserValueError(
                     " ".join(str(error).split())[:200], "fit", "change the data or the parameters"
@@ -83,6 +83,10 @@ class LibraryModel:
             self.estimator.set_params(n_jobs=None)  # what is saved and predicted depends on no thread
         _tell(caught)
         self._content = None
+
+    def grow(self, X: Array, y: Array | None, options: Mapping[str, Any]) -> None:
+        """Call the estimator's own fit."""
+        self.estimator.fit(X, y, **options)
 
     def reached(self) -> tuple[int, int]:
         """How much of the fit under way is done, of how much: trees that are grown; (0, 0) where that is not known."""

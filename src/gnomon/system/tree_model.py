@@ -12,10 +12,12 @@ from gnomon.contracts import Array
 from gnomon.system.library import LibraryModel
 from gnomon.system.units import ColumnUnits, TargetUnits
 
-__all__ = ["BinnedModel", "Importances", "TreeModel"]
+__all__ = ["BinnedModel", "ForestModel", "Importances", "TreeModel"]
 
 IN_UNITS = ("min_impurity_decrease", "ccp_alpha")
 """Parameters of scikit-learn that are a decrease of impurity, in units of the target."""
+PARTS = 10
+"""In which a forest grows."""
 
 
 class _Scaled(LibraryModel):
@@ -42,7 +44,7 @@ class _Scaled(LibraryModel):
         self.estimator.set_params(**given)
 
     def reached(self) -> tuple[int, int]:
-        """Trees that are grown and those that are to be; a forest counts its trees at the end alone."""
+        """Trees that are grown and those that are to be."""
         total = getattr(self.estimator, "n_estimators", 0) or getattr(self.estimator, "max_iter", 0)
         grown = getattr(self.estimator, "_predictors", None)
         if grown is None:
@@ -97,6 +99,27 @@ class TreeModel(_Scaled):
         """Take over an estimator and its units."""
         super().load(state)
         self.columns = ColumnUnits.of_state(state)
+
+
+class ForestModel(TreeModel):
+    """A forest, grown a few trees at a time, so that its progress can be seen; they are those of a single fit."""
+
+    total: int = 0
+
+    def grow(self, X: Array, y: Array | None, options: Mapping[str, Any]) -> None:
+        """Grow the trees in `PARTS` parts; the last one judges the rows out of the bag."""
+        forest = self.estimator
+        self.total, judged = forest.n_estimators, forest.oob_score
+        forest.set_params(warm_start=True, oob_score=False)
+        for end in np.unique(np.linspace(0, self.total, PARTS + 1).astype(int)[1:]).tolist():
+            if end:
+                forest.set_params(n_estimators=end, oob_score=judged and end == self.total)
+                forest.fit(X, y, **options)
+        forest.set_params(warm_start=False)
+
+    def reached(self) -> tuple[int, int]:
+        """Trees that are grown and those that are to be."""
+        return len(getattr(self.estimator, "estimators_", [])), self.total
 
 
 class BinnedModel(_Scaled):

@@ -1,11 +1,14 @@
 """Forests: means of trees, random thresholds, importances, threads."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import gnomon
+from gnomon.runs.estimators import dumps
 from gnomon.systems.ensemble.extra_trees import ExtraTrees, ExtraTreesRegression
 from gnomon.systems.ensemble.random_forest import RandomForest, RandomForestRegression
 
@@ -102,3 +105,21 @@ def test_out_of_bag_r2_of_a_target_that_does_not_vary_is_undefined(name, value):
     assert np.isfinite(system.fit(rows, moved).out_of_bag_score_)
     if not name.startswith("bagging"):  # not one split, and yet the target varies
         assert np.isfinite(system.set_params(min_rows_leaf=20).fit(rows, moved).out_of_bag_score_)
+
+
+@pytest.mark.parametrize("n_trees", [1, 23])
+def test_a_forest_that_shows_its_progress_is_the_forest_of_a_single_fit(n_trees, monkeypatch):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForest(n_trees=n_trees, out_of_bag=True).make(n_features=X.shape[1])
+    grown, forest_fit = [], RandomForestClassifier.fit
+    monkeypatch.setattr(
+        RandomForestClassifier, "fit", lambda *given: [grown.append(model.reached()), forest_fit(*given)]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one tree leaves rows unjudged
+        model.fit(X, y, np.ones(len(X)), 7)
+        monkeypatch.undo()
+        peer = RandomForestClassifier(n_trees, oob_score=True, random_state=7).fit(model.rows(X), y)
+    assert model.reached() == (n_trees, n_trees)
+    assert grown == ([(23 * k // 10, 23) for k in range(10)] if n_trees == 23 else [(0, 1)])
+    assert dumps(model.estimator.set_params(n_jobs=None)) == dumps(peer)

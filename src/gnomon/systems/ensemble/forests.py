@@ -10,7 +10,7 @@ from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import LibraryClassifier, LibraryRegressor
-from gnomon.system.tree_model import Importances
+from gnomon.system.tree_model import ForestModel, Importances
 from gnomon.system.trees import DrawsColumns
 
 __all__ = ["NODES", "Forest", "ForestClassifier", "ForestRegressor"]
@@ -26,6 +26,7 @@ class Forest(Importances, DrawsColumns, ComparesInSingle):
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"out_of_bag": {"bootstrap": True}}
     domain = Real()
+    model_class: ClassVar[type] = ForestModel
     estimator_class: ClassVar[Any]
     """Forest of scikit-learn."""
 
