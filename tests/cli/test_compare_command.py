@@ -32,6 +32,19 @@ def test_every_pair_of_varied_values_is_a_line():
             varied(["rbm"], (wrong,))
 
 
+@pytest.mark.parametrize(
+    ("names", "vary", "words"),
+    [
+        (["decision-tree"], ("max_depth=1, 1",), "1 stands twice among the values of max_depth"),
+        (["rbm", "rbm"], (), "rbm stands twice among the systems"),
+        (["rbm:k=1", "rbm:k=1"], ("epochs=1,2",), "rbm:k=1,epochs=1 stands twice among the systems"),
+    ],
+)
+def test_no_line_stands_twice(names: list[str], vary: tuple[str, ...], words: str) -> None:
+    with pytest.raises(UserValueError, match=words):
+        varied(names, vary)
+
+
 def test_varied_settings_over_folds_and_seeds(capsys, table):
     words = ["compare", "softmax-regression:batch_size=16", str(table), "--target", "kind", "--vary", "epochs=1,2"]
     code, out, _ = run(capsys, *words, "--folds", "3", "--seeds", "2", "--metric", "log_likelihood", "--json")

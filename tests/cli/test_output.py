@@ -48,6 +48,12 @@ def test_an_undefined_score_says_why(capsys: pytest.CaptureFixture[str]) -> None
     assert scores["perplexity"]["value"] is None and "inf" in scores["perplexity"]["reason"]
 
 
+@pytest.mark.parametrize(("n", "words"), [(1, "1 code is in F"), (2, "2 codes are in F"), (0, "0 codes are in F")])
+def test_one_is_no_plural(n: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output.written(n, "code", "F")
+    assert capsys.readouterr().err == f"gnomon: {words}\n"
+
+
 def test_columns_line_up_with_wide_characters() -> None:
     lines = output.table(
         ["name", "title", "n"], [["rbm", "受限玻尔兹曼机", "1"], ["ppca", "e\u0301t", "100"]], right=[2]

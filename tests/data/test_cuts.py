@@ -35,7 +35,7 @@ RANDOM_ROWS = [0, 3, 6]
 def test_of_each_class_its_proportion_to_within_one_row(y, test, seed):
     counts = np.bincount(y)
     if counts.max() < 2:
-        with pytest.raises(UserValueError, match="no class occurs in two rows"):
+        with pytest.raises(UserValueError, match="each class has one row, of which none can be held out"):
             cut(len(y), "stratified", y, test=test, seed=seed)
         return
     train, held = cut(len(y), "stratified", y, test=test, seed=seed)

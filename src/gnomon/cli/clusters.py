@@ -10,7 +10,7 @@ from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, counted
 
 __all__ = ["command"]
 
@@ -65,7 +65,7 @@ def command(
     if as_json:
         output.dump({"system": name, "data": whole.name, "n": len(X), **choice.to_json()})
         return
-    output.write(f"{name} on {len(X)} rows of {whole.name}:")
+    output.write(f"{name} on {counted(len(X), 'row')} of {whole.name}:")
     output.write(str(choice))
 
 

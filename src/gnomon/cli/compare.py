@@ -106,7 +106,7 @@ def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
     Raises
     ------
     UserValueError
-        Something that is not KEY=A,B,...
+        Something that is not KEY=A,B,..., or a value or a system that stands twice.
 
     Examples
     --------
@@ -120,8 +120,20 @@ def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
             raise UserValueError(
                 f"--vary must be KEY=A,B,..., got {one!r}", "--vary", "such as --vary objective=cd,pcd"
             )
+        twice = _twice(choices)
+        if twice is not None:
+            raise UserValueError(f"{twice} stands twice among the values of {key}", "--vary", "name it once")
         names = [f"{name}{',' if ':' in name else ':'}{key}={value}" for name in names for value in choices]
+    twice = _twice(names)
+    if twice is not None:
+        remedy = "name it once; --seeds fits each system several times"
+        raise UserValueError(f"{twice} stands twice among the systems", "", remedy)
     return names
+
+
+def _twice(words: list[str]) -> str | None:
+    """The first word that has come before; None where all differ."""
+    return next((word for i, word in enumerate(words) if word in words[:i]), None)
 
 
 def images(data: str, size: list[int]) -> Any:

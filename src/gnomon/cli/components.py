@@ -53,6 +53,6 @@ def command(run: str, out: str | None, as_json: bool) -> None:
         whole = {"n": len(found.names), "noun": found.noun}
         output.dump(whole | ({"out": out} if out else {"components": found.table()}))
     elif out is not None:
-        output.note(f"{len(found.names)} rows are in {out}")
+        output.written(len(found.names), "row", out)
     else:
         write_table(None, found.table())

@@ -12,7 +12,7 @@ from gnomon.cli import output
 from gnomon.cli.fit import column_name, column_names, data_options
 from gnomon.cli.form import with_form
 from gnomon.cli.write import new_folder
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, counted
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
@@ -74,8 +74,8 @@ def command(
             facts["confusion"] = {"classes": matrix.classes.tolist(), "counts": matrix.weight.tolist()}
         output.dump(facts)
         return
-    what = "held-out " if data is None else ""
-    output.write(f"{run} on {len(held)} {what}{'sentences' if held.text else 'rows'} of {held.name}:")
+    what = f"{'held-out ' if data is None else ''}{'sentence' if held.text else 'row'}"
+    output.write(f"{run} on {counted(len(held), what)} of {held.name}:")
     output.write(output.scores(found))
     if matrix is not None:
         output.write(f"\n{matrix}")

@@ -311,7 +311,8 @@ def report(path: Path, system: Any, held: Any, seconds: float, as_json: bool) ->
         output.dump({**facts, "seed": run.config["seed"], **columns, "last": last, "held_out": found})
         return
     if found and held is not None:
-        output.write(f"on {len(held)} held-out {'sentences' if held.text else 'rows'}:\n{output.scores(found)}")
+        what = counted(len(held), "held-out sentence" if held.text else "held-out row")
+        output.write(f"on {what}:\n{output.scores(found)}")
     output.write(f"{run.config['system']}: {counted(system.n_steps_, 'step')} in {seconds:.1f} s; the run is in {path}")
 
 

@@ -106,7 +106,7 @@ def having(verb: str, tasks: tuple[str, ...]) -> list[str]:
 
 def tell(
     query: Query, keep: str | None, found: Mapping[str, Any], out: str | None, as_json: bool, *,
-    rows: Any = None, noun: str = "rows", facts: Mapping[str, Any] | None = None,
+    rows: Any = None, noun: str = "row", facts: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Write what was found of each row, beside the columns that are kept: a file, JSON or CSV on standard output.
 
@@ -121,7 +121,7 @@ def tell(
     rows : array, optional
         What a .npy file holds, where no column is kept.
     noun : str
-        What was found: "predictions".
+        What was found: "score".
     facts : mapping, optional
         What else the JSON says.
     """
@@ -135,6 +135,6 @@ def tell(
         whole |= {"out": out} if out else {"columns": columns}
         output.dump(whole)
     elif out is not None:
-        output.note(f"{n} {noun} are in {out}")
+        output.written(n, noun, out)
     else:
         write_table(None, columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,11 +12,10 @@ import click
 from gnomon.catalog import Entry, card, entry
 from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
 from gnomon.catalog.parts import find as find_parts
-from gnomon.cli import output
+from gnomon.cli import output, run_info
 from gnomon.cli.list import facts
 from gnomon.cli.options import default, flag, plain, values
 from gnomon.errors import UserValueError
-from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
 
@@ -31,11 +29,11 @@ def command(system: str, as_json: bool) -> None:
     Of the folder of a run: what was fitted to which data, and what was done to the columns.
     """
     if os.path.isdir(system):
-        about_run = run_facts(RunFolder.open(system).config)
+        about_run = run_info.facts_of(run_info.open_run(system).config)
         if as_json:
             output.dump(about_run)
         else:
-            output.write(run_text(system, about_run))
+            output.write(run_info.text_of(system, about_run))
         return
     line = _system(system)
     about = card(line)
@@ -43,34 +41,6 @@ def command(system: str, as_json: bool) -> None:
         output.dump(as_facts(line, about))
         return
     output.write(as_text(line, about))
-
-
-def run_facts(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What the config of a run says, with what was done to the columns in words."""
-    facts = {name: config[name] for name in ("kind", "system", "where", "parameters", "seed", "data") if name in config}
-    learned = config.get("data", {}).get("preparation")
-    if learned is not None:
-        from gnomon.data.prepared import Prepared
-
-        prepared = Prepared.from_json(learned)
-        facts["columns"] = {"used": prepared.sources, "left_out": dict(prepared.left_out)}
-        facts["preparation"] = prepared.lines()
-    return facts
-
-
-def run_text(path: str, facts: Mapping[str, Any]) -> str:
-    """The same for reading."""
-    lines = [f"{path}: {facts.get('kind', 'run')} of {facts.get('system', 'chains')}"]
-    data = facts.get("data", {})
-    lines += [f"{name:<12} {data[name]}" for name in ("name", "target", "holdout") if data.get(name) is not None]
-    if "seed" in facts:
-        lines.append(f"{'seed':<12} {facts['seed']}")
-    lines += [f"{name:<12} {value}" for name, value in facts.get("parameters", {}).items()]
-    lines += ["", "columns", *(f"  {line}" for line in facts["preparation"])] if facts.get("preparation") else []
-    if "columns" in facts:
-        names = list(facts["columns"]["used"])
-        lines.append(_wrap(f"  prepared: {', '.join(names)}", 100, "    "))
-    return "\n".join(lines)
 
 
 def _system(name: str) -> Entry:

@@ -12,9 +12,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
+from gnomon.errors import counted
+
 __all__ = [
     "FULL", "abandon_stdout", "announce", "dump", "first_process", "leave", "note", "number", "readable", "scores",
-    "show_warning", "strict", "table", "tolerate_any_terminal", "width", "write",
+    "show_warning", "strict", "table", "tolerate_any_terminal", "width", "write", "written",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,6 +36,11 @@ def note(text: str) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         pass
+
+
+def written(n: int, noun: str, out: str) -> None:
+    """A notice of how much is in the file that was asked for."""
+    note(f"{counted(n, noun)} {'is' if n == 1 else 'are'} in {out}")
 
 
 def announce(text: str) -> None:

@@ -60,7 +60,7 @@ def command(
             shown |= {"columns": [*header, *classes], "probabilities": shares}
         output.dump({"n": len(found), "out": out} if out else shown | ({"kept": first} if first else {}))
     elif out:
-        output.note(f"{len(found)} predictions are in {out}")
+        output.written(len(found), "prediction", out)
     else:
         write_table(None, table)
 

@@ -49,7 +49,7 @@ def command(
     if as_json:
         output.dump({"n": len(rows), "out": out})
     elif out is not None:
-        output.note(f"{len(rows)} recommendations are in {out}")
+        output.written(len(rows), "recommendation", out)
 
 
 def listed(ids: tuple[str, ...], found: Any) -> Any:

@@ -51,7 +51,7 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
     if as_json:
         output.dump({"n": n, "out": out} if out else {"samples": found})
     elif out is not None:
-        output.note(f"{n} samples are in {out}")
+        output.written(n, "sample", out)
     else:
         write_rows(None, found, header(found, features))
 

@@ -73,7 +73,7 @@ def command(
             lines.append("notice: the fit has seen these rows, so that ordinary ones are flagged more often")
     for line in lines:
         output.note(line)
-    tell(query, keep, table, out, as_json, rows=found.values if rate is None else None, noun="scores", facts=facts)
+    tell(query, keep, table, out, as_json, rows=found.values if rate is None else None, noun="score", facts=facts)
 
 
 def _limit(query: Query, rate: float, ordinary: str | None) -> tuple[float, str]:

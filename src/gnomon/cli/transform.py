@@ -35,7 +35,7 @@ def command(run: str, data: str, columns: str | None, keep: str | None, out: str
     query = ask(run, data, system, columns=columns)
     codes = system.transform(query.X)
     flat = codes.reshape(len(codes), -1)
-    tell(query, keep, as_columns(flat, _names(system, flat.shape[1])), out, as_json, rows=codes, noun="codes")
+    tell(query, keep, as_columns(flat, _names(system, flat.shape[1])), out, as_json, rows=codes, noun="code")
 
 
 def _names(system: Any, width: int) -> list[str]:

@@ -166,7 +166,8 @@ def _of_each_class(codes: NDArray[np.int64], test: float, order: NDArray[np.int6
     counts = np.bincount(codes)
     several = np.where(counts > 1, counts, 0)
     if not several.any():
-        raise UserValueError("no class occurs in two rows", "split", "these are no classes: split at random")
+        what = "each class has one row, of which none can be held out"
+        raise UserValueError(what, "split", "give more rows of each class, or split at random")
     size = held_out_size(int(several.sum()), test)
     quota = several * (size / several.sum())
     taken = np.minimum(np.floor(quota + 1e-9), np.maximum(several - 1, 0)).astype(np.int64)

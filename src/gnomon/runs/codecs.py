@@ -10,6 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from gnomon.runs.digests import digest
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["DAMAGE", "Placed", "decode", "encode", "pack", "unpack"]
+__all__ = ["DAMAGE", "Placed", "decode", "encode", "facts_of", "pack", "unpack"]
 
 DAMAGE = (
     ArithmeticError,
@@ -104,19 +105,41 @@ def unpack(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     UserValueError
         The file is no safetensors file, is cut off, has no facts, or holds other bytes than were written.
     """
+    with _opened(file) as opened:
+        metadata = opened.metadata() or {}
+        arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        facts = decode(json.loads(_verified(arrays, metadata["facts"])))
+        if not isinstance(facts, dict):
+            raise TypeError(f"its facts are {shown(facts)}")
+    return arrays, facts
+
+
+def facts_of(file: Path) -> dict[str, Any]:
+    """The facts alone, in the JSON values that stand there; whether bytes have changed is not looked at.
+
+    Raises
+    ------
+    UserValueError
+        The file is no safetensors file, is cut off or has no facts.
+    """
+    with _opened(file) as opened:
+        facts = json.loads((opened.metadata() or {})["facts"])
+        if not isinstance(facts, dict):
+            raise TypeError(f"its facts are {shown(facts)}")
+    return facts
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """A safetensors file; what goes wrong with it within the block is said in one line."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(file), framework="numpy") as opened:
-            metadata = opened.metadata() or {}
-            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        facts = decode(json.loads(_verified(arrays, metadata["facts"])))
-        if not isinstance(facts, dict):
-            raise TypeError(f"its facts are {shown(facts)}")
+            yield opened
     except (SafetensorError, OSError, *DAMAGE) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
         raise UserValueError(f"{file} cannot be read", reason, "the file is damaged: fit again") from None
-    return arrays, facts
 
 
 def _verified(arrays: Mapping[str, Any], text: str) -> str:

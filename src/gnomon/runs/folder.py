@@ -269,12 +269,30 @@ class RunFolder:
         if not (self.path / name).is_file():
             return None
         arrays, facts = unpack(self.path / name)
-        of = facts.pop(RUN, None)
+        self._check_origin(name, facts.pop(RUN, None))
+        return arrays, facts
+
+    def bound(self) -> bool:
+        """Whether what was learned says that it is of this config.json, by the facts alone; files of old runs do not.
+
+        Raises
+        ------
+        UserValueError
+            It is of another fit.
+        """
+        from gnomon.runs.codecs import facts_of
+
+        for name in (MODEL, CHECKPOINT):
+            if (self.path / name).is_file():
+                self._check_origin(name, facts_of(self.path / name).get(RUN))
+        return self.sealed
+
+    def _check_origin(self, name: str | Path, of: Any) -> None:
+        """Refuse a file of another fit; without a name of its fit, the run counts as one from before digests."""
         self.sealed = self.sealed and of is not None
         if of not in (None, identity(self.config)):
             what, remedy = f"{self.path / name} is of another fit than its {CONFIG}", "put back what gnomon wrote"
             raise UserValueError(what, RUN, f"{remedy}, or fit again")
-        return arrays, facts
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl."""

@@ -120,6 +120,9 @@ def _restore(
     if broken is not None:
         raise UserValueError(f"{run.path} holds numbers that are not finite", broken, "the file is damaged: fit again")
     check_facts(facts, str(run.path))
+    if facts["seed"] != run.config.get("seed", facts["seed"]):
+        what, remedy = f"{run.path} has arrays of another fit than its config.json", "put back what gnomon wrote"
+        raise UserValueError(what, "seed", f"{remedy}, or fit again")
     if "data" in run.config and "preparation" in run.config["data"]:
         Prepared.from_json(run.config["data"]["preparation"])
         if run.config["data"]["preparation"] != facts.get("preparation"):

@@ -120,7 +120,7 @@ def test_one_component_is_independent_columns():
 @pytest.mark.filterwarnings("ignore:.*distinct rows")
 @pytest.mark.parametrize("seed", range(20))
 def test_more_components_than_distinct_rows(seed):
-    for X in (np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0), np.zeros((20, 2)), np.array([[1.0, 0.0]])):
+    for X in (np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0), np.zeros((20, 2)), np.array([[1.0, 0.0]] * 3)):
         model = BernoulliMixture(n_components=3, random_state=seed).fit(X)
         assert model.weights_.sum() == pytest.approx(1)
         assert np.isfinite(model.log_prob(X)).all()
@@ -151,7 +151,7 @@ def test_sampling_leaves_the_model_alone_and_follows_its_seed():
 
 @pytest.mark.parametrize(
     ("rows", "k", "distinct"),
-    [(np.repeat([[0, 0], [1, 1]], 50, axis=0), 3, 2), (np.zeros((20, 2)), 2, 1), (np.array([[1, 0]]), 2, 1)],
+    [(np.repeat([[0, 0], [1, 1]], 50, axis=0), 3, 2), (np.zeros((20, 2)), 2, 1), (np.array([[1, 0]] * 2), 2, 1)],
 )
 def test_more_components_than_distinct_rows_is_told(rows, k, distinct):
     with pytest.warns(UserWarning, match=f"{k} components, {distinct} distinct rows"):

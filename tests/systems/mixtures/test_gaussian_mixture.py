@@ -221,7 +221,6 @@ DEGENERATE = {
     "2 distinct rows": (np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0), 3, "3 components, 2 distinct rows"),
     "1 distinct row": (np.zeros((20, 2)), 2, "2 components, 1 distinct rows"),
     "1 row": (np.array([[1.0, 2.0]]), 1, "floor used"),
-    "1 row, 2 components": (np.array([[1.0, 2.0]]), 2, "2 components, 1 distinct rows"),
     "a constant column": (CONSTANT, 2, "floor used"),
 }
 
@@ -241,6 +240,17 @@ def test_degenerate_data_give_a_finite_fit_and_a_notice(case, form):
         assert np.isfinite(mixture.log_prob(X)).all()
         np.testing.assert_allclose(mixture.predict_proba(X).sum(1), 1, atol=1e-12)
         assert np.isfinite(mixture.sample(5, random_state=0)).all()
+
+
+@pytest.mark.parametrize("mixture", [GaussianMixture, gnomon.BernoulliMixture])
+def test_more_components_than_rows_are_refused(mixture):
+    """As scikit-learn does; of as many, a notice at most."""
+    X = np.eye(4)[:, :3]
+    with pytest.raises(UserValueError, match=r"^n_components must be at most n_samples=4, got n_components=5"):
+        mixture(n_components=5).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert mixture(n_components=4, random_state=0).fit(X).means_.shape == (4, 3)
 
 
 def test_without_a_floor_a_singular_covariance_names_its_component():

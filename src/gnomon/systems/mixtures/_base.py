@@ -103,10 +103,14 @@ class Mixture(ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
     tasks: ClassVar[tuple[str, ...]] = ("density", "cluster")
-    n_components: Annotated[int, "[1, inf)", Doc("Components.")] = 10
+    n_components: Annotated[int, "[1, inf)", Doc("Components, at most the number of rows.")] = 10
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, y, sample_weight)
+        n, k = len(examples.X), self.n_components
+        if n < k:
+            what = f"n_components must be at most n_samples={n}, got n_components={k}"
+            raise UserValueError(what, "n_components", "use fewer")
         distinct = distinct_rows(examples.X[examples.weight > 0], self.n_components)
         if distinct < self.n_components and current_group().rank == 0:
             warnings.warn(self._too_few(distinct), UserWarning, stacklevel=3)
