@@ -96,9 +96,7 @@ def test_one_of_two_processes_is_killed(tmp_path: Path) -> None:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
     os.kill(workers[1], signal.SIGKILL)
-    began = time.monotonic()
     _, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 5  # the machine of the tests may be busy
     assert process.returncode == 1
     *progress, last = err.splitlines(keepends=True)
     assert all(line.startswith("rbm: step ") for line in progress)
