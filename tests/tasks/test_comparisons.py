@@ -349,3 +349,71 @@ def test_a_board_of_proportions_shows_their_interval():
     assert "95 % interval" in texts[0] and "0.6 to 0.98" in texts[0]
     assert "interval" not in texts[1]
     assert "95 % interval" in str(compare(["decision-tree"], "wine", folds=2)[0])
+
+
+# --- systems that fail, and how far it has come ----------------------------------------------------------------------
+
+
+def failing(error):
+    def fit(self, *given, **options):
+        raise error
+
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(UserValueError("no such rows", "X", "add rows"), "no such rows (X); add rows"), (KeyError("k"), "KeyError: 'k'")],
+)
+def test_a_system_that_fails_is_a_line_and_does_not_end_the_others(error, reason, monkeypatch, capsys):
+    systems = [gnomon.RandomForest(n_trees=2, random_state=0), quick(), gnomon.PPCA(random_state=0)]
+    expected = compare(systems[1:], "iris", folds=3)
+    monkeypatch.setattr(gnomon.RandomForest, "fit", failing(error))
+    with gnomon.context(verbose=True):
+        boards = compare(systems, "iris", folds=3)
+    assert [[line.title for line in one.lines] for one in boards] == [
+        [line.title for line in one.lines] for one in expected
+    ]
+    board = boards[0]
+    (failed,) = board.failed
+    assert (failed.title, failed.reason) == ("random-forest:n_trees=2", reason)
+    assert board.to_json()["failed"] == [{"name": "random-forest", "settings": "n_trees=2", "reason": reason}]
+    assert str(board).splitlines()[-1] == f"random-forest:n_trees=2 failed: {reason}"
+    said = capsys.readouterr().err
+    assert ("Traceback" in said) == isinstance(error, KeyError)
+    lines = [line for line in said.splitlines() if " of 9  " in line]
+    assert lines[0] == "3 of 9  random-forest:n_trees=2: failed"
+    assert [line.split(":")[0] for line in lines[1:4]] == [f"{3 + k} of 9  softmax-regression" for k in (1, 2, 3)]
+    assert "fold 2" in lines[3] and lines[1].endswith(" left") and lines[-1].startswith("9 of 9  ")
+    assert not lines[-1].endswith("left")
+
+
+def test_where_every_system_fails_the_first_error_is_raised(monkeypatch):
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", failing(UserValueError("the first")))
+    monkeypatch.setattr(gnomon.RandomForest, "fit", failing(UserValueError("the second")))
+    with pytest.raises(UserValueError, match="the first"):
+        compare([quick(), gnomon.RandomForest(random_state=0)], "iris")
+
+
+def test_a_system_that_fails_on_a_later_fold_leaves_nothing_behind(monkeypatch):
+    fit, calls = gnomon.SoftmaxRegression.fit, []
+
+    def third(self, *given, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            raise UserValueError("no more")
+        return fit(self, *given, **options)
+
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", third)
+    (board,) = compare([quick(), gnomon.RandomForest(n_trees=2, random_state=0)], "iris", folds=3)
+    assert [one.name for one in board.failed] == ["softmax-regression"]
+    assert "softmax-regression" not in {line.name for line in board.lines}
+
+
+def test_runs_that_are_there_do_not_shorten_the_time_that_is_left(tmp_path, capsys):
+    words = {"folds": 2, "out": tmp_path / "runs"}
+    compare([quick()], "iris", **words)
+    with gnomon.context(verbose=True):
+        compare([quick(), gnomon.RandomForest(n_trees=2, random_state=0)], "iris", **words)
+    lines = [line for line in capsys.readouterr().err.splitlines() if " of 4  " in line]
+    assert [line.endswith(" left") for line in lines] == [False, False, True, False]

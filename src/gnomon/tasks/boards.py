@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gnomon.evaluation.score import Score
 
-__all__ = ["Leaderboard", "Line"]
+__all__ = ["Failure", "Leaderboard", "Line"]
 
 HEADER = (
     "system", "score", "± examples", "± estimator", "± seeds", "kind", "seconds", "parameters", "against baseline",
@@ -75,6 +75,20 @@ class Line:
 
 
 @dataclass
+class Failure:
+    """A system that could not be fitted or scored, and why."""
+
+    name: str
+    settings: str
+    reason: str
+
+    @property
+    def title(self) -> str:
+        """Name and settings."""
+        return f"{self.name}:{self.settings}" if self.settings else self.name
+
+
+@dataclass
 class Leaderboard:
     """The systems of one task on one data space, best first."""
 
@@ -87,6 +101,8 @@ class Leaderboard:
     """What was done to the columns for each system, in words."""
     held_out: str = ""
     """How rows were held out, in words."""
+    failed: list[Failure] = field(default_factory=list)
+    """Systems that have no line, and why."""
 
     def rank(self) -> None:
         """Best first, each judged against the best one."""
@@ -102,7 +118,8 @@ class Leaderboard:
         """The board as a JSON object."""
         head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
         head |= {"held_out": self.held_out}
-        return {**head, "lines": [line.to_json() for line in self.lines], "preparations": self.preparations}
+        lines, failed = [line.to_json() for line in self.lines], [asdict(one) for one in self.failed]
+        return {**head, "lines": lines, "failed": failed, "preparations": self.preparations}
 
     def __str__(self) -> str:
         return _text(self)
@@ -124,7 +141,8 @@ def _text(board: Leaderboard) -> str:
 
     head = f"{board.task}: {board.data}, {board.data_space}; {board.metric} in {unit}, {best} is better"
     held = f"; {board.held_out}" if board.held_out else ""
-    return "\n".join([head + held, *(text(row) for row in rows)])
+    failed = [f"{one.title} failed: {one.reason}" for one in board.failed]
+    return "\n".join([head + held, *(text(row) for row in rows), *failed])
 
 
 def _cells(line: Line, proportion: list[str], others: list[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from gnomon.recipes.recipe import Recipe, resolve
 from gnomon.system.base import System
 
-__all__ = ["draws", "parameters_of", "settings_of"]
+__all__ = ["draws", "name_of", "parameters_of", "settings_of", "title_of"]
 
 
 def draws(system: System) -> bool:
@@ -29,6 +29,17 @@ def draws(system: System) -> bool:
     defaults = inspect.signature(cls).parameters
     given = {name: (getattr(system, name), value, defaults[name].default) for name, value in beside.items()}
     return all(now == value or now != default for now, value, default in given.values())
+
+
+def name_of(system: System) -> str:
+    """The name in the catalog, of a class that has none the class's own."""
+    return system.name or type(system).__name__
+
+
+def title_of(system: System) -> str:
+    """Name and settings, as ``SYSTEM:key=value`` has them."""
+    settings = settings_of(system)
+    return f"{name_of(system)}:{settings}" if settings else name_of(system)
 
 
 def settings_of(system: System) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress", "announced_as", "compilation_shown", "still_at_work"]
+__all__ = ["Progress", "announced_as", "compilation_shown", "count_ended", "still_at_work"]
 
 SILENT_SECONDS = 1.0
 BETWEEN_SECONDS = {True: 0.2, False: 10.0}
@@ -140,6 +140,22 @@ def announced_as(name: str) -> Iterator[None]:
         yield
     finally:
         _name.reset(token)
+
+
+def count_ended(text: str, done: int, total: int, seconds_left: float) -> None:
+    """One of several pieces of work has ended: say which, how many are done, and how long the others may take.
+
+    Parameters
+    ----------
+    text : str
+        What has ended.
+    done, total : int
+    seconds_left : float
+        0 where nothing is known of the others.
+    """
+    left = f"  about {duration(seconds_left)} left" if done < total and seconds_left else ""
+    sys.stderr.write(f"{done} of {total}  {text}{left}\n")
+    sys.stderr.flush()
 
 
 def still_at_work(done: int = 0, total: int = 0) -> None:
