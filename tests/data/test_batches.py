@@ -26,6 +26,7 @@ def table(X, **options):
     return Batches(Examples({"X": X}), Rows(**options), noise=Noise(0, "fit"))
 
 
+@pytest.mark.spec("DLN-89")
 def test_every_row_once_and_everything_goes_together():
     batches = make()
     assert (batches.n, batches.steps) == (N, 6)
@@ -53,6 +54,7 @@ def test_the_order_is_a_function_of_seed_and_epoch():
     assert not np.array_equal(make(noise=Noise(4, "fit")).step(4, 3).rows, order[30:40])
 
 
+@pytest.mark.spec("DLN-89")
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("batch_size", [None, 1, 3, 10, 1000])
@@ -70,6 +72,7 @@ def test_shards_are_a_partition_of_every_global_batch(size, shuffle, batch_size)
         assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.spec("DLN-89")
 def test_a_full_batch_is_the_data_itself():
     batch = table(X, shuffle=False).step(7, 0)
     assert batch.data["X"] is X

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
+from scipy.spatial import cKDTree
 from sklearn.metrics import mutual_info_score
 
 from gnomon.distributions.family import kl_divergence
@@ -274,6 +275,50 @@ def test_differential_entropy_from_samples():
         info.differential_entropy(np.zeros(10))
     with pytest.raises(UserValueError, match=r"k must be in \[1, 2\], fewer than the 3 rows, got 3"):
         info.differential_entropy([0.0, 1.0, 2.0], k=3)
+
+
+ROWS = np.random.default_rng(3).normal(size=(60, 2))
+MEASURES = {
+    "self_information": ("DLN-96", lambda **b: info.self_information([0.1, 0.6], **b)),
+    "entropy_of_counts": ("DLN-97", lambda **b: info.entropy_of_counts([3, 0, 1, 7], **b)),
+    "differential_entropy": ("DLN-97", lambda **b: info.differential_entropy(ROWS, **b)),
+    "largest_entropy": ("DLN-98", lambda **b: info.largest_entropy(4, **b)),
+    "joint_entropy": ("DLN-99", lambda **b: info.joint_entropy(TABLE, **b)),
+    "conditional_entropy": ("DLN-100", lambda **b: info.conditional_entropy(TABLE, given=1, **b)),
+    "mutual_information": ("DLN-101", lambda **b: info.mutual_information(TABLE, **b)),
+    "of labels": ("DLN-101", lambda **b: info.mutual_information(labels=([0, 1, 1, 2], [0, 0, 1, 1]), **b)),
+    "pmi": ("DLN-102", lambda **b: info.pmi(TABLE, **b)[0]),
+    "ppmi": ("DLN-102", lambda **b: info.ppmi(TABLE, **b)),
+    "cross_entropy": ("DLN-17", lambda **b: info.cross_entropy(P, Q, **b)),
+    "kl": ("DLN-103", lambda **b: info.kl(P, Q, direction="reverse", **b)),
+    "symmetric_kl": ("DLN-103", lambda **b: info.symmetric_kl(P, Q, **b)),
+    "js": ("DLN-103", lambda **b: info.js(P, Q, **b)),
+}
+
+
+@pytest.mark.parametrize(
+    "measure", [pytest.param(call, id=name, marks=pytest.mark.spec(row)) for name, (row, call) in MEASURES.items()]
+)
+def test_in_bits_everything_is_nats_over_log_2(measure):
+    assert np.abs(measure()).max() > 0.05
+    np.testing.assert_allclose(measure(base=2), np.array(measure()) / math.log(2), rtol=1e-13)
+
+
+@pytest.mark.spec("DLN-97")
+@pytest.mark.parametrize("k", [1, 2, 3, 10])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_neighbors_counted_do_not_move_the_mean_of_the_estimate(k, d):
+    """psi(k), not log k, and the ball of d dimensions: over 60 samples of 400 rows, uniform on a torus of volume
+    2^d, where the estimate has no bias. False alarm below 1e-5 each."""
+    random, found = np.random.default_rng(k), []
+    for _ in range(60):
+        rows = 2 * random.random((400, d))
+        far = cKDTree(rows, boxsize=2.0).query(rows, k + 1)[0][:, -1]
+        offset = info.differential_entropy(rows, k=k) - d * np.log(cKDTree(rows).query(rows, k + 1)[0][:, -1]).mean()
+        found.append(offset + d * np.log(far).mean())
+    error = np.std(found, ddof=1) / math.sqrt(60)
+    assert abs(np.mean(found) - d * math.log(2)) < 4.8 * error
+    assert error < 0.02
 
 
 @pytest.mark.parametrize("base", [1, 0, -2])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import beta, binom, binomtest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -49,6 +49,41 @@ def test_every_point_by_counting():
         answered = confidence >= t
         assert c == pytest.approx(answered.mean(), abs=1e-12)
         assert a == pytest.approx((y == predicted)[answered].mean(), abs=1e-12)
+
+
+@pytest.mark.spec("PRA-054", "PRA-055")
+def test_weighted_rows_by_counting():
+    """Unequal weights, 0 among them; the bound of weighted rows is that of Kish's number of them."""
+    y, predicted, confidence = columns(80)
+    weight = np.random.default_rng(1).uniform(0, 3, 80) * (np.arange(80) % 4 > 0)
+    curve = coverage_curve(y, predicted, confidence, sample_weight=weight)
+    right = y == predicted
+    for t in np.unique(confidence[weight > 0]):
+        w = weight * (confidence >= t)
+        point = curve.at(t, level=0.8)
+        assert point.coverage == pytest.approx(w.sum() / weight.sum(), abs=1e-12)
+        share = (w * right).sum() / w.sum()
+        assert point.accuracy == pytest.approx(share, abs=1e-12)
+        effective = w.sum() ** 2 / (w**2).sum()
+        bound = beta.ppf(0.2, effective * share, effective * (1 - share) + 1) if share else 0.0
+        assert point.lower == pytest.approx(bound, abs=1e-9)
+        assert point.answered == round(effective)
+    found = coverage_at_accuracy(y, predicted, confidence, 0.7, sample_weight=weight)
+    enough = [t for t, a in zip(curve.threshold, curve.accuracy, strict=True) if a >= 0.7]
+    assert found.threshold == min(enough)
+    assert fit_threshold(y, predicted, confidence, 0.7, sample_weight=weight) == found.threshold
+
+
+@pytest.mark.spec("PRA-055")
+def test_the_bound_of_a_small_sample():
+    """Three of four right: Clopper and Pearson's one-sided 95 % bound, which fails one sample in twenty at most."""
+    point = coverage_at_accuracy(*EXAMPLE, 0.7)
+    assert point.lower == pytest.approx(binomtest(3, 4).proportion_ci(0.9, method="exact").low, abs=1e-9)
+    for n, p in ((12, 0.8), (30, 0.95)):
+        right = np.arange(n + 1)
+        bounds = np.array([coverage_curve(np.ones(n), np.arange(n) < k, np.ones(n)).at(0.0).lower for k in right])
+        assert 0.8 < binom.pmf(right, n, p)[bounds <= p].sum() <= 1
+        assert binom.pmf(right, n, p)[bounds > p].sum() <= 0.05
 
 
 @pytest.mark.spec("PRA-055")
@@ -124,7 +159,10 @@ def test_the_threshold_is_fitted_on_rows_that_are_given(iris):
     model, X, y = iris
     careful = RejectOption(model).fit(X, y, accuracy=1.0)
     assert careful.evaluate(X, y)["selective_accuracy"].value == 1.0
-    assert careful.threshold == fit_threshold(y, model.predict(X), model.predict_proba(X).max(axis=1), 1.0)
+    columns_of = (y, model.predict(X), model.predict_proba(X).max(axis=1))
+    assert careful.threshold == fit_threshold(*columns_of, 1.0)
+    bounded = RejectOption(model).fit(X, y, accuracy=0.9, level=0.99).threshold
+    assert bounded == fit_threshold(*columns_of, 0.9, level=0.99) != fit_threshold(*columns_of, 0.9)
     silent = RejectOption(model, math.inf).evaluate(X, y)
     assert (silent["coverage"].value, silent["selective_accuracy"].value) == (0.0, 1.0)
     assert "convention" in silent["selective_accuracy"].note

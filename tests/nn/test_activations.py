@@ -127,7 +127,7 @@ def test_value_and_derivative_are_the_formulas(recipe, formula, slope_formula):
     np.testing.assert_allclose(slope(recipe, *x), slope_formula(x), rtol=2.2e-9, atol=1e-15)
 
 
-@pytest.mark.spec("DLN-63")
+@pytest.mark.spec("DLN-63", "PRA-060")
 @pytest.mark.parametrize("recipe", ELEMENTWISE, ids=repr)
 def test_derivative_agrees_with_finite_differences_away_from_kinks(recipe):
     x = np.array([-4.0, -2.1, -0.7, -0.1, 0.1, 0.6, 1.9, 3.5])
@@ -412,7 +412,7 @@ def test_a_maxout_layer_is_convex_in_its_input():
         assert (at(t * a + (1 - t) * b) <= t * at(a) + (1 - t) * at(b) + 1e-12).all()
 
 
-@pytest.mark.spec("DLN-15")
+@pytest.mark.spec("DLN-15", "PRA-060")
 def test_the_gradient_of_maxout_goes_to_the_first_of_the_largest():
     x = torch.tensor([[2.0, 2.0, 1.0, 0.0, 5.0, 5.0]], requires_grad=True)
     Maxout(3).build()(x).sum().backward()

@@ -85,6 +85,7 @@ def test_prediction_does_not_depend_on_the_other_rows() -> None:
     np.testing.assert_allclose(ours(x)[2:3].detach(), ours(x[2:3]).detach(), rtol=1e-12)
 
 
+@pytest.mark.spec("PRA-062")
 def test_one_row_has_no_spread() -> None:
     """Its output is the shift, the running variance stays, nothing is NaN, no gradient comes through."""
     for group in (Group(), Slow()):

@@ -49,6 +49,7 @@ def test_the_total_is_the_sum_of_scaled_means() -> None:
     assert norm == pytest.approx(abs(model.a.grad.item()), rel=1e-15)
 
 
+@pytest.mark.spec("DLN-79")
 def test_gradients_of_one_update_are_not_added_to_the_next() -> None:
     model, exchange = Line(), Exchange(Group())
     exchange.prepare(model, Squares())
@@ -82,6 +83,7 @@ def test_closed_form_and_autograd_take_the_same_way(penalty: float) -> None:
     assert np.allclose(one.history["error"], two.history["error"], rtol=1e-12)
 
 
+@pytest.mark.spec("DLN-79")
 def test_one_update_by_hand() -> None:
     X, weight = table()
     task, outcome = fit(Squares(), epochs=1, batch_size=None)

@@ -203,6 +203,7 @@ def test_adams_first_step_has_the_size_of_the_rate() -> None:
     np.testing.assert_allclose(step, -0.1 * gradient / (np.abs(gradient) + 1e-3), rtol=1e-12)
 
 
+@pytest.mark.spec("DLN-91", "DLN-92", "DLN-93", "DLN-94", "DLN-95", "PRA-061")
 @pytest.mark.parametrize("recipe", [Adagrad(), RMSprop(), Adadelta(decay=0.7), Adam(), AdamW(), SGD(momentum=0.9)])
 def test_the_defaults_are_torchs_formulas(recipe: Optimizer) -> None:
     """Against torch's own optimizer, made by hand; to the bit, but for Adam's, which gnomon takes in one kernel."""
@@ -223,7 +224,7 @@ def test_the_defaults_are_torchs_formulas(recipe: Optimizer) -> None:
         np.testing.assert_allclose(parameter.detach().numpy(), seen, rtol=apart, atol=apart)
 
 
-@pytest.mark.spec("LIN-22", "LIN-04")
+@pytest.mark.spec("LIN-22", "LIN-04", "DLN-71")
 @pytest.mark.parametrize(("decay", "w", "b"), [(0.0, 0.7666667, 0.3333333), (0.1, 1.29, 0.1333333)])
 def test_one_step_of_a_line(decay: float, w: float, b: float) -> None:
     """Three points, rate 0.1; without decay from 0, with decay from w = 1, which shrinks by 1 - 0.01; b never does."""
@@ -237,7 +238,7 @@ def test_one_step_of_a_line(decay: float, w: float, b: float) -> None:
     assert bias.item() == pytest.approx(b, abs=5e-8)
 
 
-@pytest.mark.spec("LIN-22")
+@pytest.mark.spec("LIN-22", "DLN-71")
 @pytest.mark.parametrize(
     "recipe", [SGD(weight_decay=0.5), Adam(weight_decay=0.5), AdamW(weight_decay=0.5), Adagrad(weight_decay=0.5),
                RMSprop(weight_decay=0.5), Adadelta(weight_decay=0.5)]

@@ -140,7 +140,7 @@ def test_one_over_t_reaches_the_optimum_and_a_constant_rate_does_not() -> None:
     assert 1 / 1.5 < ends["constant"] / (0.2 / 1.8) < 1.5
 
 
-@pytest.mark.spec("DLN-90", "PRA-063")
+@pytest.mark.spec("DLN-90", "DLN-79", "PRA-063")
 @pytest.mark.parametrize("per", ["epoch", "update"])
 def test_a_fit_moves_at_the_scheduled_rate(per: Any) -> None:
     """Ten updates of two epochs by hand, the schedule's t counted in epochs or in updates."""

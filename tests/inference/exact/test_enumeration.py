@@ -90,7 +90,7 @@ def test_torch_models():
     assert log_p.dtype == torch.float64
 
 
-@pytest.mark.spec("INF-30")
+@pytest.mark.spec("INF-30", "DLN-86")
 def test_refuses_above_the_limit_and_states_the_cost():
     model = ToyRBM(np.zeros((40, 30)), np.zeros(40), np.zeros(30))
     assert not enumerable(model)

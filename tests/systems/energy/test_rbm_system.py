@@ -6,6 +6,7 @@ from scipy.stats import chisquare
 
 import gnomon
 from gnomon.errors import Diverged, UserTypeError, UserValueError
+from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from oracles.binary import all_states
@@ -32,6 +33,7 @@ CENTIMETRES = np.array([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4], [6.3, 2.9, 5.6]] * 20)
 PIXELS = np.random.default_rng(0).integers(0, 256, size=(64, 784)).astype(np.uint8)
 
 
+@pytest.mark.spec("DLN-81")
 @pytest.mark.parametrize("X", [CENTIMETRES, PIXELS])
 def test_values_outside_the_unit_interval_are_refused_with_their_place(X):
     with pytest.raises(UserValueError, match=r"\(row 0, column 0\).*scale to \[0, 1\].*binarize"):
@@ -56,6 +58,7 @@ def test_grey_rows_train_but_have_no_probability():
         system.score(X)
 
 
+@pytest.mark.spec("DLN-81")
 def test_sampling_follows_its_seed_and_the_model():
     system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
     system.model_ = RBMModel.of(*TINY)
@@ -64,6 +67,55 @@ def test_sampling_follows_its_seed_and_the_model():
     assert chisquare(counts, 20_000 * np.exp(system.model_.log_prob(all_states(3)))).pvalue > 1e-4  # false alarm 1e-4
     np.testing.assert_array_equal(system.sample(5, steps=3, random_state=1), system.sample(5, steps=3, random_state=1))
     assert system.sample(0).shape == (0, 3)
+
+
+@pytest.mark.spec("DLN-81", "DLN-82")
+def test_the_verbs_of_a_machine_by_enumeration():
+    """Means, energies and likelihood by sums over all states; chains after 0, 1 and 2 sweeps, not in the limit alone.
+
+    Five chi-square tests at 1e-5: a false alarm in 20,000 seeds.
+    """
+    W, b, c = 3 * TINY[0], np.array([0.1, -2.0, 0.3]), np.array([0.0, -2.0])  # chains that mix slowly
+    V, H, n = all_states(3), all_states(2), 20_000
+    system = RBM(n_hidden=2, epochs=1, learning_rate=1e-30, random_state=0, dtype="float64").fit(V[[1, 1, 2, 6]])
+    system.model_.load(RBMModel.of(W, b, c).state())
+    joint = np.exp(V @ b[:, None] + H @ c + V @ W @ H.T)  # (8, 4)
+    given_v, given_h = joint / joint.sum(1, keepdims=True), joint / joint.sum(0)
+    np.testing.assert_allclose(system.transform(V), given_v @ H, atol=1e-12)
+    np.testing.assert_allclose(system.energy(V), -np.log(joint.sum(1)), atol=1e-12)
+    p = joint.sum(1) / joint.sum()
+    np.testing.assert_allclose(system.log_prob(V), np.log(p), atol=1e-12)
+    assert system.score(V[:5]) == pytest.approx(np.log(p[:5]).mean(), abs=1e-12)
+    hidden = given_v @ H
+    np.testing.assert_allclose(system.reconstruct(V), 1 / (1 + np.exp(-(hidden @ W.T + b))), atol=1e-12)
+    kernel = given_v @ given_h.T  # row v: the law of the next v
+    np.testing.assert_allclose(p[:, None] * kernel, (p[:, None] * kernel).T, atol=1e-15)  # detailed balance
+    np.testing.assert_allclose(block_kernel(system.model_, "visible").T, kernel, atol=1e-12)
+
+    def law_of(drawn):
+        return np.bincount((drawn @ [4, 2, 1]).astype(int), minlength=8)
+
+    for steps in (1, 2):
+        ends = system.gibbs(np.repeat(V[5:6], n, axis=0), steps, random_state=steps)
+        assert chisquare(law_of(ends), n * np.linalg.matrix_power(kernel, steps)[5]).pvalue > 1e-5
+    np.testing.assert_array_equal(system.gibbs(V, 0, random_state=0), V)
+    begins = np.prod(np.where(V == 1, [0.25, 0.5, 0.5], [0.75, 0.5, 0.5]), axis=1)  # the columns' means
+    for steps in (0, 1, 2):
+        drawn = system.sample(n, steps=steps, random_state=7 + steps)
+        assert chisquare(law_of(drawn), n * begins @ np.linalg.matrix_power(kernel, steps)).pvalue > 1e-5
+
+
+@pytest.mark.spec("DLN-87")
+@pytest.mark.parametrize("objective", [CD(), CD(k=3)])
+def test_contrastive_divergence_raises_the_exact_likelihood(objective):
+    """The step is against the loss's gradient; at W = 0 and biases at the data's log-odds the expected one is 0."""
+    X = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+    begun, fitted = (
+        RBM(n_hidden=3, objective=objective, epochs=epochs, learning_rate=rate, random_state=0, dtype="float64").fit(X)
+        for epochs, rate in ((1, 1e-30), (60, 0.1))
+    )
+    assert begun.score(X) == pytest.approx(-4 * np.log(2), abs=1e-3)
+    assert fitted.score(X) > -2  # the best is -log 2
 
 
 def test_a_learning_rate_that_freezes_the_chains_ends_the_fit():

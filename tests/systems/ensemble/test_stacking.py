@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.ensemble import StackingClassifier
+from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.linear_model import LinearRegression as PeerLine
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
@@ -96,16 +97,59 @@ def test_the_combiner_recovers_the_one_member_that_knows():
     np.testing.assert_allclose(alone.predict(points), direct.predict(points), atol=1e-6)
 
 
-@pytest.mark.spec("DLN-50")
-def test_it_is_as_good_as_the_peer():
-    from sklearn.linear_model import LogisticRegression
+PEER_FOLDS = PredefinedSplit(assign(200, 4, Noise(3, "fit").child("folds/0")))
 
-    train, test = np.arange(150) % 2 == 0, np.arange(150) % 2 == 1
-    ours = Stacking(members=MEMBERS, random_state=0).fit(X[train], Y[train]).score(X[test], Y[test])
-    peer = StackingClassifier(
-        [("a", DecisionTreeClassifier(random_state=0)), ("b", LogisticRegression(max_iter=1000))]
-    ).fit(X[train], Y[train]).score(X[test], Y[test])  # fmt: skip
-    assert abs(ours - peer) <= 0.06
+
+@pytest.mark.spec("DLN-50", "DLN-52")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_peers_regression_to_rounding(weighted):
+    """The same folds and linear members: out-of-fold features, refits and combiner, with weights of rows."""
+    points, y = (value[:200] for value in load_diabetes(return_X_y=True))
+    weight = np.random.default_rng(0).uniform(0.2, 3, size=200) if weighted else None
+    members = [("line", gnomon.make("linear-regression", standardize=False)),
+               ("ridge", gnomon.make("linear-regression", standardize=False, l2=0.002))]  # fmt: skip
+    ours = StackingRegression(members=members, folds=4, random_state=3).fit(points, y, sample_weight=weight)
+    # alpha = W l2, with the weight W of the rows that a fit sees: of the folds' fits too
+    peers = [("line", PeerLine()), ("ridge", _Ridge(0.002))]
+    theirs = StackingRegressor(peers, PeerLine(), cv=PEER_FOLDS).fit(points, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.transform(points), theirs.transform(points), rtol=1e-8)
+    np.testing.assert_allclose(ours.predict(points), theirs.predict(points), rtol=1e-6)
+
+
+class _Ridge(Ridge):
+    """Ridge whose penalty counts the rows, as ours does."""
+
+    def fit(self, X, y, sample_weight=None):
+        total = len(X) if sample_weight is None else np.sum(sample_weight)
+        peer = Ridge(self.alpha * total).fit(X, y, sample_weight)
+        self.coef_, self.intercept_ = peer.coef_, peer.intercept_
+        return self
+
+
+@pytest.mark.spec("DLN-50", "DLN-52")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_peers_classifier_to_the_solvers_precision(classes):
+    """Of two classes one column per member goes on, of more all of them."""
+    rows = np.isin(Y, range(classes))
+    points, y = X[rows] + np.random.default_rng(0).normal(size=(rows.sum(), 4)), Y[rows]
+    n, l2 = len(y), 0.05
+    options = {"l2": l2, "standardize": False, "tol": 1e-10}
+    members = [("logit", gnomon.make("logistic-regression", **options)), ("tree", gnomon.make("decision-tree",
+               max_depth=1, random_state=0))]  # fmt: skip
+    ours = Stacking(members=members, final=gnomon.make("logistic-regression", **options), folds=5, random_state=1)
+    ours.fit(points, y)
+    seed = ours.members_["0-tree"].model_.estimator.random_state
+    folds = PredefinedSplit(assign(n, 5, Noise(1, "fit").child("folds/0"), codes=y))
+    exact = {"tol": 1e-12, "max_iter": 10_000}
+    peers = [("logit", LogisticRegression(C=1 / (0.8 * n * l2), **exact)),
+             ("tree", DecisionTreeClassifier(max_depth=1, random_state=seed))]  # fmt: skip
+    # every fold leaves four fifths of the rows; the member of all rows is refitted with their own penalty
+    theirs = StackingClassifier(peers, LogisticRegression(C=1 / (n * l2), **exact), cv=folds).fit(points, y)
+    theirs.estimators_[0] = LogisticRegression(C=1 / (n * l2), **exact).fit(points, y)
+    z = theirs.transform(points)
+    assert ours.transform(points).shape == z.shape == (n, 2 if classes == 2 else 6)
+    np.testing.assert_allclose(ours.transform(points), z, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(points), theirs.predict_proba(points), atol=1e-5)
 
 
 @pytest.mark.spec("DLN-51")
@@ -138,6 +182,25 @@ def test_one_layer_of_layers_is_stacking():
     np.testing.assert_array_equal(plain.predict_proba(X), layered.predict_proba(X))
     deep = Stacking(members=MEMBERS, folds=3, layers=2, random_state=0).fit(X, Y)
     np.testing.assert_array_equal(deep.predict_layer(X, 0), plain.predict_proba(X))
+
+
+@pytest.mark.spec("DLN-51", "DLN-52")
+def test_the_second_layer_of_all_rows_is_fitted_to_what_the_first_says_out_of_fold():
+    """By hand: predictions of rows that a member has seen would leak their labels into the layer above."""
+    members = [("line", gnomon.make("logistic-regression", l2=0.3)),
+               ("tree", gnomon.make("decision-tree", random_state=7))]  # fmt: skip
+    deep = Stacking(members=members, folds=3, layers=2, average=True, random_state=5).fit(X, Y)
+    blank = [system for _, system in members]  # the tree knows every row that it has seen
+    inputs, new, answers = X, X, []
+    for layer in range(2):
+        folds = assign(150, 3, Noise(5, "fit").child(f"folds/{layer}"), codes=Y)
+        said = np.hstack([out_of_fold(system, inputs, Y, folds) for system in blank])
+        new = np.hstack([gnomon.make(s.name, **s.get_params()).fit(inputs, Y).predict_proba(new) for s in blank])
+        answers.append(gnomon.make("logistic-regression").fit(said, Y).predict_proba(new))
+        inputs = said
+        np.testing.assert_allclose(deep.predict_layer(X, layer), answers[-1], atol=1e-8)
+    np.testing.assert_allclose(deep.transform(X), new, atol=1e-8)
+    np.testing.assert_allclose(deep.predict_proba(X), np.mean(answers, axis=0), atol=1e-8)
 
 
 @pytest.mark.spec("DLN-50")

@@ -118,7 +118,7 @@ def test_full_batches_end_at_least_squares_below_the_critical_rate_and_diverge_a
         descent(learning_rate=1.5 * critical, epochs=3000).fit(x, y)
 
 
-@pytest.mark.spec("LIN-04")
+@pytest.mark.spec("LIN-04", "DLN-67", "DLN-79")
 def test_mini_batches_with_a_short_last_one_are_torchs_sgd():
     X, Y = rows(n=7, d=2, outputs=1)
     fitted = descent(batch_size=3, epochs=2, learning_rate=0.001).fit(X, Y[:, 0])
@@ -181,6 +181,20 @@ def test_lasso_with_orthogonal_columns_is_a_soft_threshold():
     fitted = descent(l1=0.3, epochs=4000, learning_rate=0.5, tol=1e-13).fit(X, target)
     np.testing.assert_allclose(fitted.coef_, np.sign(b) * np.maximum(np.abs(b) - 0.3, 0), atol=1e-10)
     assert (fitted.coef_ == 0).sum() == 2
+
+
+@pytest.mark.spec("DLN-72")
+def test_lasso_of_weighted_rows_and_columns_off_the_center_is_scikit_learns():
+    """The intercept is not shrunk: at the mean of a target far from 0 it is what the weights depend on."""
+    random = np.random.default_rng(4)
+    X = random.normal(size=(40, 3)) + [1.0, -0.5, 0.0]
+    target = X @ [1.0, 0.1, -0.7] + 5 + 0.1 * random.normal(size=40)
+    weight = random.uniform(0.2, 3, size=40)
+    fitted = descent(l1=0.2, epochs=20000, learning_rate=0.3, tol=1e-11).fit(X, target, sample_weight=weight)
+    peer = Lasso(alpha=0.2, tol=1e-12, max_iter=100000, random_state=0).fit(X, target, sample_weight=weight)
+    np.testing.assert_allclose(fitted.coef_, peer.coef_, atol=1e-8)
+    np.testing.assert_allclose(fitted.intercept_, peer.intercept_, atol=1e-8)
+    assert (peer.coef_ == 0).tolist() == [False, True, False] == (fitted.coef_ == 0).tolist()
 
 
 @pytest.mark.spec("DLN-72")

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression as Peer
 
 from gnomon.systems.linear.logistic_regression import LogisticRegression
@@ -38,7 +38,7 @@ def test_weights_count_rows():
     np.testing.assert_allclose(fitted.predict_proba([[0.0], [1.0]])[:, 1], [4 / 8, 6 / 7], atol=1e-7)
 
 
-@pytest.mark.spec("BAY-99", "PRA-058")
+@pytest.mark.spec("BAY-99", "PRA-058", "DLN-69")
 @pytest.mark.parametrize("l2", [0.0, 1e-3, 0.3])
 def test_the_gradient_is_zero_at_the_optimum(l2):
     X, y = overlapping()
@@ -51,6 +51,20 @@ def test_the_gradient_is_zero_at_the_optimum(l2):
     gradient = (weight * residual) @ Z / weight.sum() + l2 * w
     np.testing.assert_allclose(gradient, 0, atol=1e-9)
     assert (weight * residual).sum() == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.spec("DLN-69")
+def test_without_a_penalty_it_is_the_peer():
+    X, y = overlapping()
+    X = (X - X.mean(0)) / X.std(0)
+    names = np.array(["no", "yes"])
+    fitted = LogisticRegression(l2=0.0, tol=1e-10).fit(X, names[y])
+    peer = Peer(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(fitted.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(fitted.intercept_, peer.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(fitted.predict(X), names[peer.predict(X)])
+    own = np.where(y == 1, 1, -1) * fitted.decision_function(X)  # log P(y | x) = log s((2 y - 1) z)
+    np.testing.assert_allclose(fitted.predict_log_proba(X)[np.arange(len(y)), y], log_expit(own), atol=1e-12)
 
 
 @pytest.mark.spec("DLN-69")
@@ -96,6 +110,7 @@ def test_classes_that_a_plane_separates_are_told_of():
     assert np.isfinite(penalized.coef_).all()
 
 
+@pytest.mark.spec("DLN-68")
 @pytest.mark.parametrize("epochs", [200, 20_000])
 def test_softmax_regression_tells_of_separation_too(epochs):
     """B2-07: no penalty and a plane between the classes; rows of weight 0 do not count."""

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
 from gnomon.numeric.ops import softmax
 from gnomon.objectives.losses import CrossEntropyLoss
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression
@@ -95,6 +96,23 @@ def test_mean_over_rows_divides_the_gradient_by_n():
     cross_entropy(scores, torch.tensor([0, 1, 2, 0]), "mean").backward()
     expected = (softmax(SCORES.numpy(), 1) - np.eye(3)[[0, 1, 2, 0]]) / 4
     np.testing.assert_allclose(scores.grad, expected, atol=1e-12)
+
+
+@pytest.mark.spec("DLN-68", "DLN-79")
+def test_steps_of_weighted_batches_by_hand():
+    """W <- W - rate (X^T diag(w) (p - y) / sum of w + l2 W), b without the penalty; 8 rows and then 2, twice."""
+    random = np.random.default_rng(0)
+    X, y, weight = random.normal(size=(10, 3)), np.arange(10) % 3, random.uniform(0.5, 2, size=10)
+    fitted = converged(l2=0.3, epochs=2, batch_size=8, learning_rate=0.7).fit(X, y, sample_weight=weight)
+    W, b = np.zeros((3, 3)), np.zeros(3)
+    for epoch in range(2):
+        order = np.asarray(Noise(0, "fit").child("order").at(epoch).order(10))
+        for chosen in (order[:8], order[8:]):
+            w = weight[chosen, None] / weight[chosen].sum()
+            error = w * (softmax(X[chosen] @ W + b, 1) - np.eye(3)[y[chosen]])
+            W, b = W - 0.7 * (X[chosen].T @ error + 0.3 * W), b - 0.7 * error.sum(0)
+    np.testing.assert_allclose(fitted.coef_, W.T, atol=1e-12)
+    np.testing.assert_allclose(fitted.intercept_, b, atol=1e-12)
 
 
 @pytest.mark.spec("LIN-09", "DLN-68")

@@ -140,7 +140,7 @@ def test_without_hidden_layers_it_is_logistic_regression() -> None:
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
-@pytest.mark.spec("DLN-66", "DLN-80", "LIN-16")
+@pytest.mark.spec("DLN-66", "DLN-71", "DLN-72", "DLN-80", "LIN-16")
 @pytest.mark.parametrize("activation", [Tanh(), Sigmoid(), ReLU(), Softplus(), GELU()], ids=repr)
 def test_back_propagation_against_autograd_and_finite_differences(activation: Any) -> None:
     """Three layers with L1 and L2, of weights alone; differences of 1e-6 in double precision."""
@@ -179,7 +179,32 @@ def test_back_propagation_says_what_it_does_not_know() -> None:
             net.backward([], torch.zeros(1, 2))
 
 
-@pytest.mark.spec("DLN-66")
+@pytest.mark.spec("DLN-71", "DLN-72")
+def test_one_step_is_penalized_in_matrices_alone() -> None:
+    """W <- W - rate (g + l2 W + l1 sign W) with sign 0 = 0; slopes, biases and norms as without penalties."""
+    X, y = blobs(40)
+    options: dict[str, Any] = {"hidden": (4,), "activation": "prelu", "batch_norm": True, "optimizer": "sgd",
+                               "learning_rate": 0.5, "batch_size": None, "epochs": 1, "dtype": "float64"}  # fmt: skip
+    start: dict[str, np.ndarray] = {}
+
+    def begin(net: Any, *_: Any) -> None:
+        for k, w in enumerate(net.parameters()):
+            torch.nn.init.normal_(w, generator=torch.Generator().manual_seed(k))
+        net.matrices[0][0, 0] = 0.0
+        start.update({name: value.copy() for name, value in net.state().items()})
+
+    ends = []
+    for l1, l2 in ((0.0, 0.0), (0.3, 0.2)):
+        system = gnomon.MLP(l1=l1, l2=l2, **options)
+        system.initialize = lambda *a: torch.no_grad()(begin)(*a)  # type: ignore[method-assign]
+        ends.append(system.fit(X, y).model_.state())
+    assert start["layers.0.weight"][0, 0] == 0 and {"norms.0.gain", "units.0.weight", "layers.1.bias"} <= start.keys()
+    for name, plain in ends[0].items():
+        w = start[name] if name.startswith("layers") and name.endswith("weight") else 0.0
+        np.testing.assert_allclose(ends[1][name], plain - 0.5 * (0.2 * w + 0.3 * np.sign(w)), atol=1e-12, err_msg=name)
+
+
+@pytest.mark.spec("DLN-66", "DLN-71", "DLN-72")
 def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
     net, random = model(), np.random.default_rng(3)
     X, y, weight = random.normal(size=(5, 3)), random.integers(0, 2, size=5), random.uniform(0.5, 2, size=5)
@@ -195,7 +220,7 @@ def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
     assert l2.scale * l2.sum().item() / l2.weight == pytest.approx(0.25 * (weights**2).sum() / 2, rel=1e-12)
 
 
-@pytest.mark.spec("DLN-73", "NLP-16", "PRA-062")
+@pytest.mark.spec("DLN-73", "DLN-79", "NLP-16", "PRA-062")
 def test_dropout_is_on_in_training_and_off_in_prediction() -> None:
     net, X = model((40,), ReLU(), dropout=0.5), np.random.default_rng(0).normal(size=(3, 3))
     x, noise = torch.from_numpy(X), Noise(0, "fit")
@@ -327,6 +352,7 @@ def test_parameters_are_refused_in_one_line(options: dict[str, Any], error: type
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.spec("DLN-79")
 def test_a_fit_that_diverges_says_so() -> None:
     """HB-07: a rate of 1e6, and a missing cell."""
     random = np.random.default_rng(0)
