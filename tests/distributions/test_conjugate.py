@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,29 @@ def test_one_row_at_a_time_in_any_order_gives_the_batch(case):
             assert np.allclose(vars(now)[name], vars(batch)[name], rtol=1e-12)
 
 
+@pytest.mark.spec("BAY-27", "BAY-31")
+@pytest.mark.parametrize(
+    ("prior", "offset"),
+    [(algebra.NormalMean(1e6, 1.0, 1e-2), 1e6), (algebra.NormalMean(0.0, 1e12, 1.0), 1e8)],
+    ids=["far prior", "wide prior"],
+)
+def test_the_evidence_of_rows_far_from_zero(prior, offset):
+    """Squares of the rows themselves would leave no digit of it: log N(rows; m, noise I + variance 11')."""
+    rows = offset + np.array([0.125, 0.25, 0.5])
+    weight = np.array([1.0, 2.0, 1.0])
+    apart = [Fraction(x) - Fraction(prior.mean) for x in np.repeat(rows, [1, 2, 1])]
+    v, variance, n = Fraction(prior.noise_variance), Fraction(prior.variance), 4
+    square = sum(x * x for x in apart) / v - variance * sum(apart) ** 2 / (v * (v + n * variance))
+    exact = -0.5 * (n * math.log(2 * math.pi * v) + math.log1p(n * variance / v) + float(square))
+    assert math.isclose(prior.log_evidence(rows, weight), exact, rel_tol=1e-12)
+    now, total = prior, 0.0
+    for x in np.repeat(rows, [1, 2, 1]):
+        total += float(now.log_predictive([x])[0])
+        now = now.update([x])
+    assert math.isclose(prior.log_evidence(rows, weight), total, rel_tol=1e-9)
+    assert prior.log_evidence(rows, 0 * weight) == 0
+
+
 PAIRS = [
     *((case.pair, case.rows) for case in CASES[:-1]),
     (algebra.NormalMeanPrecision(0.5, 2, 1.5, 1), [1.0, 2.0, 4.0]),
@@ -139,6 +163,21 @@ PAIRS = [
     (algebra.MultivariateNormalPrecision(3, np.eye(2), np.zeros(2)), [[1.0, 0], [0, 1], [1, 1]]),
     (algebra.MultivariateNormalMeanPrecision(np.zeros(2), 1.5, 3, np.eye(2)), [[1.0, 0], [0, 1], [2, 1]]),
 ]
+
+
+@pytest.mark.parametrize(("pair", "rows"), [*PAIRS, (CASES[-1].pair, CASES[-1].rows)], ids=lambda p: type(p).__name__)
+@pytest.mark.spec("BAY-27")
+def test_hundreds_of_single_updates_do_not_drift(pair, rows):
+    """In any order: the batch's posterior, and its evidence as the product of the predictives."""
+    many = np.asarray(rows, float)[np.random.default_rng(0).integers(0, len(rows), 300)]
+    now, total = pair, 0.0
+    for x in many:
+        total += float(now.log_predictive([x])[0])
+        now = now.update([x])
+    batch = pair.update(many[::-1])
+    assert math.isclose(total, pair.log_evidence(many), rel_tol=1e-11)
+    for name, value in vars(batch).items():
+        assert np.allclose(vars(now)[name], value, rtol=1e-12, atol=1e-12), name
 
 
 @pytest.mark.parametrize(("pair", "rows"), PAIRS, ids=lambda p: type(p).__name__)
@@ -309,8 +348,11 @@ def test_seven_of_ten():
     assert math.isclose(after.mode, 2 / 3)
     assert math.isclose(prior.log_evidence_of_counts(7, 3), prior.log_evidence(rows) + math.log(120))
     assert algebra.BernoulliBeta(1.0, 3.0).mode == 0 and algebra.BernoulliBeta(0.5, 0.5).mode == 0.5
-    with pytest.raises(UserValueError, match=r"2 is neither 0 nor 1 \(row 1\)|row 1"):
+    with pytest.raises(UserValueError, match=r"got 2\.0, which is neither 0 nor 1.*row 1"):
         prior.update([0, 2])
+    for bad in ((-1, 3), (2, 1.5)):
+        with pytest.raises(UserValueError, match="not a whole number"):
+            prior.log_evidence_of_counts(*bad)
 
 
 @pytest.mark.spec("BAY-36")
@@ -341,6 +383,14 @@ def test_counts_of_three_days():
     assert abs(prior.log_evidence([3, 1, 2]) + 5.050100) < 1e-6
     assert np.allclose(np.exp(after.log_predictive(np.arange(9))), stats.nbinom.pmf(np.arange(9), 8, 4 / 5))
     assert prior.observe([6], [3.0]) == after
+    several = prior.observe([3, 1, 2], [0.5, 2.0, 0.25])  # scipy's rates are those of one unit
+    grid = np.linspace(0.5, 6, 9)
+    joint = sum(stats.poisson.logpmf(x, grid * t) for x, t in zip([3, 1, 2], [0.5, 2.0, 0.25], strict=True))
+    apart = joint + stats.gamma(2, scale=1).logpdf(grid) - several.distribution().log_prob(grid)
+    assert np.ptp(apart) < 1e-12
+    assert prior.observe([3, 1, 2], 0.5).rate == 2.5
+    with pytest.raises(UserValueError, match="exposure must have one value for each of the 3 counts"):
+        prior.observe([3, 1, 2], [1.0, 2.0])
     with pytest.raises(UserValueError, match="not a whole number"):
         prior.update([1.5])
     with pytest.raises(UserValueError, match="not above 0"):

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from gnomon.errors import UserValueError
+from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -20,6 +21,9 @@ from gnomon.nn.convolution import (
     receptive_field,
     same_padding,
 )
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.pooling import GlobalPool
+from gnomon.nn.units import Max
 from gnomon.numeric.convolution import convolve, correlate2d
 
 random = np.random.default_rng(0)
@@ -204,7 +208,7 @@ def test_padding(mode):
     np.testing.assert_array_equal(pad(torch.from_numpy(x), pairs, mode).numpy(), expected)
 
 
-@pytest.mark.spec("DLN-110", "DLN-111")
+@pytest.mark.spec("DLN-110", "DLN-111", "DLN-112")
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_same_padding_keeps_the_size(k, d):
@@ -294,12 +298,34 @@ def test_figures_of_the_rows():
     assert (found.size, found.jump) == (195, 32)
 
 
+@pytest.mark.spec("DLN-113")
 @pytest.mark.parametrize(
-    "layer", [nn.Linear(2, 2), nn.AdaptiveAvgPool2d(1), nn.ConvTranspose2d(1, 1, 2), nn.Conv1d(1, 1, 3, padding="same")]
-)
+    "layer",
+    [
+        nn.Linear(2, 2), nn.AdaptiveAvgPool2d(1), nn.ConvTranspose2d(1, 1, 2), nn.Conv1d(1, 1, 3, padding="same"),
+        GlobalPool(), nn.GroupNorm(1, 2), nn.InstanceNorm2d(2), nn.Softmax(2), nn.Upsample(scale_factor=2),
+        nn.LPPool2d(2, 2),
+    ],
+)  # fmt: skip
 def test_layers_without_a_window_have_no_receptive_field(layer):
+    """None is passed over in silence: behind global pooling or a norm over places the field is the whole input."""
     with pytest.raises(UserValueError, match="receptive_field"):
         receptive_field([layer])
+
+
+@pytest.mark.spec("DLN-113")
+def test_layers_of_single_pixels_are_passed_over():
+    single = [
+        nn.GELU(),
+        nn.PReLU(),
+        nn.BatchNorm2d(3),
+        nn.Dropout2d(),
+        Dropout(0.5),
+        BatchNorm(3),
+        nn.Identity(),
+        Max(2),
+    ]
+    assert receptive_field([*single, Window(3), *single]) == receptive_field([Window(3)])
 
 
 def reference(layer, x):
@@ -317,23 +343,34 @@ def reference(layer, x):
 
 
 @pytest.mark.spec("BAY-06")
-@pytest.mark.parametrize(("stride", "dilation", "groups"), [(1, 1, 1), (2, 1, 2), (1, 3, 1), (3, 2, 2)])
-def test_channels_last_in_one_axis(stride, dilation, groups):
-    layer = filled(Conv1d(4, 6, 3, stride=stride, dilation=dilation, groups=groups))
+@pytest.mark.parametrize(
+    ("stride", "dilation", "groups", "kernel", "padding", "zeros"),
+    [
+        (1, 1, 1, 3, 0, (0, 0)),
+        (2, 1, 2, 3, 2, (2, 2)),
+        (1, 3, 1, 3, "same", (3, 3)),
+        (1, 1, 1, 4, "same", (1, 2)),  # an even kernel: the odd zero on the right
+        (3, 2, 2, 2, "causal", (2, 0)),
+    ],
+)
+def test_channels_last_in_one_axis(stride, dilation, groups, kernel, padding, zeros):
+    layer = filled(Conv1d(4, 6, kernel, stride=stride, dilation=dilation, groups=groups, padding=padding))
     x = torch.from_numpy(random.normal(size=(2, 11, 4)))
     y = layer(x)
     assert y.shape == (2, layer.output_length(11), 6)
+    assert padding != "same" or y.shape[1] == 11
+    given, x = x, torch.from_numpy(np.pad(x, [(0, 0), zeros, (0, 0)]))
     torch.testing.assert_close(y, reference(layer, x))
     weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
     for n, place, o in itertools.product(range(2), range(y.shape[1]), range(6)):
         first = o * groups // 6 * (4 // groups)
         total = bias[o] + sum(
             x[n, place * stride + k * dilation, first + c].item() * weight[k, c, o]
-            for k in range(3)
+            for k in range(kernel)
             for c in range(4 // groups)
         )
         assert y[n, place, o].item() == pytest.approx(total, abs=1e-12)
-    assert torch.autograd.gradcheck(layer, (x[:1].clone().requires_grad_(),))
+    assert torch.autograd.gradcheck(layer, (given[:1].clone().requires_grad_(),))
 
 
 @pytest.mark.spec("BAY-06")
@@ -375,17 +412,28 @@ def test_channels_last_in_the_plane(kernel, stride, padding, groups):
     assert torch.autograd.gradcheck(layer, (x[:1].clone().requires_grad_(),))
 
 
+GROUPS = pytest.mark.spec("DLN-108", "DLN-117")
+
+
+@pytest.mark.spec("DLN-108")
+@pytest.mark.parametrize("kernel", [(6, 1), (1, 5)])
+def test_a_layer_of_which_nothing_is_left_raises(kernel):
+    with pytest.raises(RuntimeError, match="greater than actual input size"):
+        convolution(1, 1, kernel)(torch.zeros(1, 1, 5, 4))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: convolution(4, 6, 3, groups=4), "groups must divide the 6 outputs, got 4"),
-        (lambda: convolution(3, 6, 3, groups=2), "groups must divide the 3 inputs, got 2"),
+        pytest.param(lambda: convolution(4, 6, 3, groups=4), "groups must divide the 6 outputs, got 4", marks=GROUPS),
+        pytest.param(lambda: convolution(3, 6, 3, groups=2), "groups must divide the 3 inputs, got 2", marks=GROUPS),
         (lambda: convolution(1, 1, 3, axes=4), "axes must be 1, 2 or 3, got 4"),
         (lambda: output_size(3, 5), "a window of 5 does not fit into 3"),
         (lambda: output_size(3, 1, 0), "s must be at least 1, got 0"),
-        (
+        pytest.param(
             lambda: pad(torch.zeros(1, 1, 3), 3, "reflect"),
             r"reflect padding of 3 values must be 0 to 2, got \(3, 3\) \(axis 0\)",
+            marks=pytest.mark.spec("DLN-110"),
         ),
         (lambda: pad(torch.zeros(1, 1, 3), 1, "symmetric"), "reflect.*got 'symmetric'"),
         (

@@ -185,9 +185,13 @@ def test_the_derivative_may_be_taken_of_either_function():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (
-            lambda: correlate2d(np.ones((2, 2)), np.ones((3, 1))),
-            r"the kernel must fit into the array, got 3x1 and 2x2 \(g\); give a smaller kernel or mode='full'",
+        *(
+            pytest.param(
+                lambda call=call: call(np.ones((2, 2)), np.ones((3, 1))),
+                r"the kernel must fit into the array, got 3x1 and 2x2 \(g\); give a smaller kernel or mode='full'",
+                marks=pytest.mark.spec("DLN-107", "BAY-05"),
+            )
+            for call in (correlate2d, convolve2d)
         ),
         (
             lambda: convolve([1, 2], [1, 2, 3], mode="valid"),

@@ -15,7 +15,10 @@ from torch import nn
 from torch.nn import functional
 
 from gnomon.errors import UserValueError, counted
+from gnomon.nn.batch_norm import BatchNorm
+from gnomon.nn.dropout import Dropout
 from gnomon.nn.layers import quiet
+from gnomon.nn.units import AbsoluteValue, Max, StepUnit
 
 __all__ = [
     "Conv1d", "Conv2d", "ReceptiveField", "Window", "convolution", "output_size", "pad", "receptive_field",
@@ -227,7 +230,7 @@ def receptive_field(layers: Iterable[Window | nn.Module], axis: int = 0) -> Rece
     Parameters
     ----------
     layers : iterable of Window or torch module
-        Convolutions and poolings in order; modules that work on single pixels (activations, norms at prediction,
+        Convolutions and poolings in order; modules that work on single pixels (activations, batch norms at prediction,
         dropout) are passed over, ``nn.Sequential`` is entered.
     axis : int, default 0
         0 for rows, 1 for columns.
@@ -235,8 +238,8 @@ def receptive_field(layers: Iterable[Window | nn.Module], axis: int = 0) -> Rece
     Raises
     ------
     UserValueError
-        A layer whose window does not depend on its settings alone: linear, global or adaptive pooling, transposed
-        convolution.
+        A layer whose window does not depend on its settings alone, or is not known: linear, global or adaptive pooling
+        (behind one the field is the whole input), layer norm, attention, transposed convolution, a module of one's own.
 
     Notes
     -----
@@ -257,7 +260,17 @@ def receptive_field(layers: Iterable[Window | nn.Module], axis: int = 0) -> Rece
 
 
 _POOLINGS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
-_WHOLE = (nn.Linear, nn.Flatten, nn.modules.pooling._AdaptiveAvgPoolNd, nn.modules.pooling._AdaptiveMaxPoolNd)
+_SINGLE: Any = (
+    nn.Identity, nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm, AbsoluteValue, Max, StepUnit, Dropout,
+    BatchNorm,
+)  # fmt: skip
+_MANY = (nn.MultiheadAttention, nn.Softmax, nn.LogSoftmax, nn.Softmin)
+"""Among torch's activations those that may mix places."""
+
+
+def _of_single_pixels(layer: nn.Module) -> bool:
+    activation = type(layer).__module__ == nn.modules.activation.__name__ and not isinstance(layer, _MANY)
+    return activation or isinstance(layer, _SINGLE)
 
 
 def _windows(layers: Iterable[Window | nn.Module], axis: int) -> Iterable[Window]:
@@ -271,9 +284,11 @@ def _windows(layers: Iterable[Window | nn.Module], axis: int) -> Iterable[Window
                 raise UserValueError(f"padding must be a number here, got {layer.padding!r}", "receptive_field")
             values = (layer.kernel_size, layer.stride, layer.padding, getattr(layer, "dilation", 1))
             yield Window(*(value[axis] if isinstance(value, tuple) else value for value in values))
-        elif isinstance(layer, (*_WHOLE, nn.modules.conv._ConvTransposeNd)):
+        elif not _of_single_pixels(layer):
             name = type(layer).__name__
-            raise UserValueError(f"{name} has no window", "receptive_field", "end the chain before it")
+            raise UserValueError(
+                f"{name} has no window", "receptive_field", "end the chain before it, or leave out what reads one pixel"
+            )
 
 
 class _LastConv(nn.Module):

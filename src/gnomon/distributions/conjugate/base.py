@@ -66,7 +66,7 @@ class Pair(ABC):
             Rows that the likelihood cannot give.
         """
         rows = self._rows(x)
-        return self._moved(rows, _weights(weight, len(rows)))
+        return self._moved(rows, weights_of(weight, len(rows)))
 
     def remove(self, x: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """The distribution before these rows were added.
@@ -77,12 +77,12 @@ class Pair(ABC):
             Rows that were never added: parameters would leave their range.
         """
         rows = self._rows(x)
-        return self._moved(rows, -_weights(weight, len(rows)))
+        return self._moved(rows, -weights_of(weight, len(rows)))
 
     def log_evidence(self, x: ArrayLike, weight: ArrayLike | None = None) -> float:
         """Log probability (density) in nats of the rows in their order, the parameter averaged out."""
         rows = self._rows(x)
-        weights = _weights(weight, len(rows))
+        weights = weights_of(weight, len(rows))
         return self._moved(rows, weights).log_normalizer - self.log_normalizer + self._log_base(rows, weights)
 
     def log_predictive(self, x: ArrayLike) -> Floats:
@@ -181,7 +181,8 @@ def allowed(values: Floats, test: Callable[[Floats], Any], words: str) -> Floats
     return values
 
 
-def _weights(weight: ArrayLike | None, n: int) -> Floats:
+def weights_of(weight: ArrayLike | None, n: int) -> Floats:
+    """How often each row counts: one number each, at least 0."""
     if weight is None:
         return np.ones(n)
     values = floats(weight, "weight")

@@ -23,6 +23,11 @@ from gnomon.numeric.given import check_fields, floats
 __all__ = ["BernoulliBeta", "CategoricalDirichlet", "PoissonGamma", "UniformPareto"]
 
 
+def _counted(x: ArrayLike) -> Floats:
+    """Counts, one per row."""
+    return allowed(finite(x, 1), lambda v: (v >= 0) & (v == np.floor(v)), "not a whole number of at least 0")
+
+
 @dataclass(frozen=True)
 class BernoulliBeta(Pair):
     """Probability of a 1 among zeros and ones, with a beta distribution.
@@ -79,7 +84,14 @@ class BernoulliBeta(Pair):
         return Categorical(np.log([self.zeros, self.ones]))
 
     def log_evidence_of_counts(self, ones: int, zeros: int) -> float:
-        """Log probability of the counts whatever their order: the binomial coefficient is in it."""
+        """Log probability of the counts whatever their order: the binomial coefficient is in it.
+
+        Raises
+        ------
+        UserValueError
+            Counts that are negative or no whole numbers.
+        """
+        _counted([ones, zeros])
         ways = special.gammaln(ones + zeros + 1) - special.gammaln(ones + 1) - special.gammaln(zeros + 1)
         after = replace(self, ones=self.ones + ones, zeros=self.zeros + zeros)
         return float(ways + after.log_normalizer - self.log_normalizer)
@@ -139,7 +151,7 @@ class CategoricalDirichlet(Pair):
         UserValueError
             Counts that are negative or no whole numbers.
         """
-        n = allowed(finite(counts, 1), lambda v: (v >= 0) & (v == np.floor(v)), "not a whole number of at least 0")
+        n = _counted(counts)
         ways = special.gammaln(n.sum() + 1) - special.gammaln(n + 1).sum()
         return float(ways + self.add(n).log_normalizer - self.log_normalizer)
 
@@ -172,7 +184,7 @@ class PoissonGamma(Pair):
         positive(concentration=self.concentration, rate=self.rate)
 
     def _rows(self, x: ArrayLike) -> Floats:
-        return allowed(finite(x, 1), lambda v: (v >= 0) & (v == np.floor(v)), "not a whole number of at least 0")
+        return _counted(x)
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
         return self._added(float((weight * x).sum()), float(weight.sum()))
@@ -183,8 +195,16 @@ class PoissonGamma(Pair):
         return replace(self, concentration=a, rate=b)
 
     def observe(self, x: ArrayLike, exposure: ArrayLike) -> Self:
-        """The posterior after counts, each over an exposure (time, area) of its own > 0."""
+        """The posterior after counts, each over an exposure (time, area) of its own > 0.
+
+        Raises
+        ------
+        UserValueError
+            Counts that are none, exposures that are not above 0, or not one per count (or one for all).
+        """
         counts, units = self._rows(x), allowed(finite(exposure, 1), lambda v: v > 0, "not above 0")
+        if len(units) not in (1, len(counts)):
+            raise UserValueError.must("exposure", f"have one value for each of the {len(counts)} counts", units)
         return self._added(float(counts.sum()), float(np.broadcast_to(units, counts.shape).sum()))
 
     def _log_base(self, x: Floats, weight: Floats) -> float:

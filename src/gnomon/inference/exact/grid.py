@@ -17,6 +17,7 @@ __all__ = ["GridPosterior", "grid_posterior"]
 Floats = NDArray[np.float64]
 
 _EDGE = 1e-3
+"""Mass beyond an end that is told: the density there, kept up for one standard deviation."""
 
 
 class GridPosterior:
@@ -107,7 +108,8 @@ def grid_posterior(
     Warns
     -----
     UserWarning
-        A continuous parameter of one dimension with more than 0.1 % of the mass in an end point: the grid misses some.
+        A continuous parameter of one dimension whose posterior density at an end is not small: kept up for one more
+        standard deviation it would hold over 0.1 %. The grid misses some of the mass, unless the parameter ends there.
 
     Raises
     ------
@@ -141,15 +143,17 @@ def grid_posterior(
         raise UserValueError(what, "log_likelihood", "cover the likely values, with a proper prior")
     posterior = GridPosterior(grid, joint - evidence, evidence)
     if weights is not None and grid.ndim == 1:
-        _warn_of_edges(posterior)
+        _warn_of_edges(posterior, np.broadcast_to(np.asarray(weights, np.float64), joint.shape))
     return posterior
 
 
-def _warn_of_edges(found: GridPosterior) -> None:
+def _warn_of_edges(found: GridPosterior, weights: Floats) -> None:
+    """By the density, which a finer grid leaves as it is; the mass of the last point it makes small."""
+    spread = float(np.sqrt(found.expect(lambda t: (t - found.mean) ** 2)))
     for end in (int(found.points.argmin()), int(found.points.argmax())):
-        mass = float(np.exp(found.log_mass[end]))
-        if mass > _EDGE:
+        if weights[end] > 0 and found.mass[end] / weights[end] * spread > _EDGE:
             warnings.warn(
-                f"{100 * mass:.2g} % of the posterior lies at the end {found.points[end]:g} of the grid: widen it",
+                f"the posterior is not small at the end {found.points[end]:g} of the grid: widen it, unless the "
+                "parameter ends there",
                 UserWarning, stacklevel=3,
             )  # fmt: skip
