@@ -15,7 +15,7 @@ from scipy import integrate, special, stats
 
 from gnomon.contracts import Distribution, supports
 from gnomon.distributions import bounded, counts, positive, real
-from gnomon.distributions.family import kl_divergence
+from gnomon.distributions.family import cross_entropy, kl_divergence
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise, recording
 
@@ -331,6 +331,22 @@ def test_divergences_are_quadratures(p, q):
     numeric = math.fsum(integrate.quad(term, a, b, epsabs=1e-13)[0] for a, b in itertools.pairwise(edges))
     assert abs(numeric - float(kl_divergence(p, q))) < 1e-6
     assert abs(float(kl_divergence(p, p))) < 1e-12
+
+
+@pytest.mark.parametrize(("p", "q"), PAIRS, ids=lambda x: type(x).__name__)
+@pytest.mark.spec("DLN-17")
+def test_cross_entropies_are_quadratures(p, q):
+    """Minus the mean of log q under p, and of log p itself, the entropy, which is less."""
+    edges = p.icdf(np.array([1e-13, 1e-6, 0.01, 0.3, 0.7, 0.99, 1 - 1e-6, 1 - 1e-13]))
+    for other in (q, p):
+        numeric = -math.fsum(
+            integrate.quad(lambda x, g=other: math.exp(p.log_prob(x)) * float(g.log_prob(x)), a, b, epsabs=1e-13)[0]
+            for a, b in itertools.pairwise(edges)
+        )
+        assert abs(numeric - float(cross_entropy(p, other))) < 1e-6
+    assert cross_entropy(p, p) < cross_entropy(p, q)
+    with pytest.raises(UserError, match="no closed form"):
+        cross_entropy(real.StudentT(3.0), real.Normal(0, 1))
 
 
 @pytest.mark.spec("BAY-41")

@@ -18,6 +18,7 @@ from gnomon.evaluation.costs import (
     total_cost,
 )  # fmt: skip
 from gnomon.evaluation.decisions import accuracy
+from oracles.errors import stderr_by_differences
 
 SPAM = [[0, 10], [1, 0]]
 
@@ -64,6 +65,11 @@ def test_the_plugin_estimate_is_called_one():
     score = plugin_bayes_error(proba, cells % 3)
     assert abs(score.value - bayes_error(joint)) < 4.5 * score.stderr
     assert score.kind == "estimate" and not score.higher_is_better
+    floor = 1 - proba.max(1)
+    assert score.stderr == pytest.approx(floor.std(ddof=1) / math.sqrt(20_000), rel=1e-9)
+    weight = random.random(20_000)
+    weighted = plugin_bayes_error(proba, sample_weight=weight)
+    assert weighted.value == pytest.approx(np.average(floor, weights=weight), rel=1e-12)
     real = 1 - accuracy(cells % 3, proba.argmax(1)).value
     assert f"{real:.6g}" in score.note
 
@@ -106,14 +112,19 @@ def test_unit_costs_count_errors_with_the_error_of_a_sum():
     assert score.stderr == pytest.approx(math.sqrt(50) * (y != predicted).std(ddof=1), rel=1e-12)
     costs = random.random((3, 3))
     expected = sum(w * costs[i, j] for i, j, w in zip(y, predicted, weight, strict=True))
-    assert total_cost(y, predicted, costs, sample_weight=weight).value == pytest.approx(expected, rel=1e-12)
+    score = total_cost(y, predicted, costs, sample_weight=weight)
+    assert score.value == pytest.approx(expected, rel=1e-12)
+    mean = lambda w: w @ costs[y, predicted] / w.sum()  # noqa: E731
+    assert score.stderr == pytest.approx(weight.sum() * stderr_by_differences(mean, weight), rel=1e-6)
 
 
 @pytest.mark.spec("PRA-049")
 def test_the_threshold_of_ten_to_one():
     assert optimal_threshold(SPAM) == pytest.approx(10 / 11, abs=1e-15)
     assert optimal_threshold([[0, 1], [1, 0]]) == 0.5
-    assert optimal_threshold([[1, 4], [5, 2]]) == pytest.approx(3 / 6)
+    assert optimal_threshold([[1, 4], [7, 2]]) == pytest.approx(3 / 8)  # right answers cost something too
+    p = np.linspace(0, 1, 1001)
+    assert np.array_equal(decide(np.stack([1 - p, p], axis=1), [[1, 4], [7, 2]]) == 1, p > 3 / 8)
 
 
 @pytest.mark.spec("PRA-049")

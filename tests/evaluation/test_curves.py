@@ -77,6 +77,19 @@ def test_thresholds_by_trying_all():
         assert tried[t][1] >= asked and tried[t][0] == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.spec("PRA-051")
+def test_a_threshold_counts_weights_and_goes_to_the_higher_of_equal_ones():
+    y, score, _ = columns(n=200, ties=True)
+    whole = np.repeat([0, 1, 2, 3], 50)
+    for asked in ({"precision": 0.5}, {"recall": 0.5}):
+        found = threshold_for(y, score, sample_weight=whole, **asked)
+        assert found == threshold_for(np.repeat(y, whole), np.repeat(score, whole), **asked)
+    named = np.where(y, "ill", "well")
+    assert threshold_for(named, score, positive="ill", recall=0.5) == threshold_for(y, score, recall=0.5)
+    assert threshold_for([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0], recall=0.0) == 4.0
+    assert threshold_for([0, 1, 0], [3.0, 2.0, 1.0], precision=0.3) == 2.0  # recall 1 at 2 and at 1
+
+
 @pytest.mark.spec("PRA-053")
 def test_areas_of_the_example():
     step, straight = average_precision(Y, SCORE), auprc(Y, SCORE, method="trapezoid")

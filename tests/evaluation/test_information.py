@@ -65,8 +65,13 @@ def test_cross_entropy_is_entropy_and_divergence():
     assert np.allclose(info.cross_entropy(p, q), info.entropy(p) + info.kl(p, q), rtol=1e-12)
     assert info.cross_entropy([0.5, 0.5], [1.0, 0.0]) == math.inf
     assert info.cross_entropy([1.0, 0.0], [1.0, 0.0]) == 0
-    with pytest.raises(UserValueError, match="sum to"):
-        info.cross_entropy(P, [0.9, 0.2])
+    for wrong in ((P, [0.9, 0.2]), ([0.9, 0.2], P)):
+        with pytest.raises(UserValueError, match="sum to"):
+            info.cross_entropy(*wrong)
+    assert (info.cross_entropy(p, q) > info.cross_entropy(p, p)).all()  # least at q = p
+    table = -(p * np.log2(q)).sum(1)
+    np.testing.assert_allclose(info.cross_entropy(p, q, base=2), table, rtol=1e-12)
+    np.testing.assert_allclose(info.cross_entropy(p.T, q.T, axis=0, base=2), table, rtol=1e-12)
 
 
 @pytest.mark.spec("DLN-98")

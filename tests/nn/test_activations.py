@@ -35,6 +35,7 @@ from gnomon.nn.activations import (
     derivative,
 )  # fmt: skip
 from gnomon.recipes.recipe import resolve, shorts
+from gnomon.training.optimizers import SGD, AdamW
 
 ELEMENTWISE = [
     Identity(), Sigmoid(), LogSigmoid(), Tanh(), ReLU(), LeakyReLU(), LeakyReLU(1.7), LeakyReLU(-0.5), PReLU(),
@@ -107,12 +108,17 @@ FORMULAS = {
     "gelu": (GELU(), lambda x: x * scipy.special.ndtr(x),
              lambda x: scipy.special.ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
     "softplus": (Softplus(), lambda x: np.logaddexp(0, x), scipy.special.expit),
+    "softplus of beta": (Softplus(2.5), lambda x: np.logaddexp(0, 2.5 * x) / 2.5,
+                         lambda x: scipy.special.expit(2.5 * x)),
+    "selu": (SELU(), lambda x: SELU.scale * np.where(x > 0, x, SELU.alpha * np.expm1(np.minimum(x, 0))),
+             lambda x: SELU.scale * np.where(x > 0, 1, SELU.alpha * np.exp(np.minimum(x, 0)))),
 }  # fmt: skip
 
 ROWS = {
     "sigmoid": ("DLN-01", "LIN-19", "NLP-13"), "log-sigmoid": ("DLN-13",), "tanh": ("DLN-02", "LIN-20"),
     "relu": ("DLN-04", "LIN-18"), "leaky": ("DLN-06",), "prelu": ("DLN-05",), "abs": ("DLN-07",), "elu": ("DLN-08",),
-    "celu": ("DLN-09",), "gelu": ("DLN-11",), "softplus": ("DLN-12",),
+    "celu": ("DLN-09",), "gelu": ("DLN-11",), "softplus": ("DLN-12",), "softplus of beta": ("DLN-12",),
+    "selu": ("DLN-10",),
 }  # fmt: skip
 
 
@@ -383,6 +389,19 @@ def test_the_channel_of_a_prelu_is_axis_1():
         module.weight.copy_(torch.tensor([0.0, 1.0]))
         images = module(-torch.ones(1, 2, 4, 4))
     assert images[0, 0].abs().sum() == 0 and (images[0, 1] == -1).all()
+
+
+@pytest.mark.spec("DLN-05")
+@pytest.mark.parametrize("recipe", [SGD(weight_decay=0.5), AdamW(weight_decay=0.5)], ids=repr)
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_weight_decay_leaves_the_slope_of_a_prelu_alone(recipe, per_channel):
+    """With gradients of 0 the weights of a layer shrink and the slopes stay."""
+    weight, unit = torch.nn.Parameter(torch.ones(3, 3)), PReLU(per_channel=per_channel).build(3)
+    for parameter in (weight, unit.weight):
+        parameter.grad = torch.zeros_like(parameter)
+    recipe.build([weight, unit.weight], 0.1).step()
+    assert bool((weight < 1).all())
+    assert unit.weight.tolist() == [0.25] * (3 if per_channel else 1)
 
 
 @pytest.mark.spec("DLN-15", "PRA-060")

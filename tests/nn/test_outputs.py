@@ -43,6 +43,7 @@ def test_scipys_functions_along_each_axis(kind, axis):
     np.testing.assert_allclose(np.asarray(softmax(kind(x), axis)).sum(axis), 1, rtol=1e-14)
 
 
+@pytest.mark.spec("DLN-03", "DLN-14")
 @pytest.mark.parametrize("function", [softmax, softmin, log_softmax])
 def test_the_axis_is_never_guessed(function):
     with pytest.raises(TypeError, match="axis"):
@@ -94,9 +95,28 @@ def test_temperature_between_arg_max_and_uniform(temperature, limit):
     np.testing.assert_allclose(softmax(THREE, 0, temperature=temperature), expected, atol=1e-8)
 
 
-def test_a_temperature_of_zero_is_refused():
+@pytest.mark.spec("DLN-03", "DLN-14")
+@pytest.mark.parametrize("kind", KINDS)
+def test_mask_and_temperature_of_all_three(kind):
+    """The mask is of places, whatever the sign of the scores; a row of scores that are -inf is masked."""
+    x = np.random.default_rng(4).normal(size=(2, 3, 4))
+    mask = np.array([True, False, True, True])
+    kept = scipy.special.log_softmax(x[..., mask] / 0.7, -1)
+    for function, sign in ((softmax, 1), (softmin, -1)):
+        found = np.asarray(function(kind(sign * x), -1, mask=kind(mask), temperature=0.7))
+        np.testing.assert_allclose(found[..., mask], np.exp(kept), rtol=1e-12)
+        assert not found[..., 1].any()
+    found = np.asarray(log_softmax(kind(x), -1, mask=kind(mask), temperature=0.7))
+    np.testing.assert_allclose(found[..., mask], kept, rtol=1e-12)
+    assert np.isneginf(found[..., 1]).all()
+    assert np.asarray(softmax(kind(np.full((2, 3), -np.inf)), 1)).tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.spec("DLN-03")
+@pytest.mark.parametrize("function", [softmax, softmin, log_softmax])
+def test_a_temperature_of_zero_is_refused(function):
     with pytest.raises(UserValueError, match="temperature must be positive, got 0"):
-        softmax(THREE, 0, temperature=0)
+        function(THREE, 0, temperature=0)
 
 
 @pytest.mark.spec("DLN-03")

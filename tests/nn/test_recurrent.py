@@ -200,6 +200,33 @@ def test_gru_of_the_deep_learning_book():
     assert torch.allclose(GRU.from_torch(theirs)(x)[0], theirs(x)[0])
 
 
+@pytest.mark.spec("PRA-024")
+def test_gru_of_the_deep_learning_book_and_its_printed_variant_place_by_place():
+    """Three inputs, four units, full matrices and biases; NumPy's loop over places."""
+    gates = {
+        name: tuple(inputs(*shape, seed=10 * k + i) for i, shape in enumerate(((4, 3), (4, 4), (4,))))
+        for k, name in enumerate(("reset", "update", "candidate"))
+    }
+    layer, printed, x = GRU.from_gates(**gates), DelayedGRU(3, 4, dtype=F64), inputs(2, 6, 3)
+    printed.load_state_dict({
+        name: torch.cat([parts[i] for parts in gates.values()])
+        for i, name in enumerate(("weight_x", "weight_h", "bias"))
+    })  # fmt: skip
+    (wr, ur, br), (wu, uu, bu), (wc, uc, bc) = ([part.numpy() for part in gate] for gate in gates.values())
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
+    h, late = np.zeros((2, 4)), np.zeros((2, 4))
+    before_x, before_h = np.zeros((2, 3)), late  # of which the gates of the first place are made
+    for t in range(6):
+        here = x[:, t].numpy()
+        r, u = sigmoid(here @ wr.T + h @ ur.T + br), sigmoid(here @ wu.T + h @ uu.T + bu)
+        h = u * h + (1 - u) * np.tanh(here @ wc.T + (r * h) @ uc.T + bc)
+        np.testing.assert_allclose(layer(x)[0][:, t].detach(), h, rtol=1e-10)
+        r, u = sigmoid(before_x @ wr.T + before_h @ ur.T + br), sigmoid(before_x @ wu.T + before_h @ uu.T + bu)
+        late = u * late + (1 - u) * sigmoid(here @ wc.T + (r * late) @ uc.T + bc)
+        np.testing.assert_allclose(printed(x)[0][:, t].detach(), late, rtol=1e-10)
+        before_x, before_h = here, late
+
+
 def test_bidirectional_is_torchs():
     theirs, lengths, x = torchs(torch.nn.GRU, 3, 4, bidirectional=True), torch.tensor([5, 2]), inputs(2, 5, 3)
     layer = Bidirectional(GRU(3, 4, dtype=F64), GRU(3, 4, dtype=F64))

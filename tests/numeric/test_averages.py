@@ -60,6 +60,7 @@ def test_the_streams_arrays_are_neither_kept_nor_changed():
     assert first.tolist() == [0.5, 0.5] and average.value.tolist() == [0.75, 0.75]
 
 
+@pytest.mark.spec("DLN-30")
 def test_reset_and_state():
     average = run(0.9, STREAM[:20])
     other = ExponentialAverage(0.9)

@@ -74,6 +74,7 @@ def test_the_difference_may_be_taken_of_either():
         np.testing.assert_allclose(convolve(convolve(f, g), d), one, atol=1e-13)
 
 
+@pytest.mark.spec("DLN-34")
 def test_same_has_the_size_of_the_first_so_it_does_not_commute():
     f, g = np.arange(1.0, 6.0), np.array([1.0, 2.0])
     assert convolve(f, g, mode="same").shape == (5,)

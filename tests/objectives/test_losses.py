@@ -64,7 +64,8 @@ NUMBERS = [
     pytest.param(SmoothL1(2.0), double(0), double(3), 2.0, marks=pytest.mark.spec("DLN-22"), id="smooth outside 2"),
     pytest.param(ProbabilityCrossEntropy(), double([0.1, 0.9]), double([0.5, 0.5]), 1.203973,
                  marks=pytest.mark.spec("DLN-19"), id="soft target"),
-    pytest.param(SquaredError(), double(1.5, 2.0), double(1.0, 4.0), (0.25 + 4) / 4, id="squared"),
+    pytest.param(SquaredError(), double(1.5, 2.0), double(1.0, 4.0), (0.25 + 4) / 4,
+                 marks=pytest.mark.spec("DLN-28"), id="squared"),
 ]  # fmt: skip
 
 
@@ -94,13 +95,19 @@ PARITY = {
     "cross-entropy of soft targets": (CrossEntropyLoss(), SCORES, SOFT, functional.cross_entropy, ("NLP-06",)),
     "cross-entropy, padding ignored": (
         CrossEntropyLoss(ignore_index=1), SCORES, CLASSES,
-        lambda *a, **k: functional.cross_entropy(*a, ignore_index=1, **k), ("NLP-06",)),
+        lambda *a, **k: functional.cross_entropy(*a, ignore_index=1, **k), ("NLP-06", "DLN-18")),
     "cross-entropy, padding of -1": (
         CrossEntropyLoss(ignore_index=-1), SCORES, CLASSES.where(CLASSES > 0, -1),
         lambda *a, **k: functional.cross_entropy(*a, ignore_index=-1, **k), ("NLP-06",)),
     "cross-entropy with class weights": (
         CrossEntropyLoss(CLASS_WEIGHT), SCORES, CLASSES,
-        lambda *a, **k: functional.cross_entropy(*a, weight=double(*CLASS_WEIGHT), **k), ("DLN-23",)),
+        lambda *a, **k: functional.cross_entropy(*a, weight=double(*CLASS_WEIGHT), **k), ("DLN-23", "DLN-18")),
+    "cross-entropy with smoothing, padding ignored": (
+        CrossEntropyLoss(ignore_index=1, smoothing=0.3), SCORES, CLASSES,
+        lambda *a, **k: functional.cross_entropy(*a, ignore_index=1, label_smoothing=0.3, **k), ("DLN-18",)),
+    "cross-entropy with class weights, padding ignored": (
+        CrossEntropyLoss(CLASS_WEIGHT, 3), SCORES, CLASSES,
+        lambda *a, **k: functional.cross_entropy(*a, weight=double(*CLASS_WEIGHT), ignore_index=3, **k), ("DLN-18",)),
     "cross-entropy with smoothing": (
         CrossEntropyLoss(smoothing=0.2), SCORES, CLASSES,
         lambda *a, **k: functional.cross_entropy(*a, label_smoothing=0.2, **k), ("DLN-18",)),
@@ -119,7 +126,7 @@ PARITY = {
         BinaryCrossEntropy(), SCORES[:, 0], SOFT[:, 0], functional.binary_cross_entropy_with_logits, ("DLN-20",)),
     "smooth l1": (SmoothL1(0.7), SCORES, REALS, partial(functional.smooth_l1_loss, beta=0.7), ("DLN-22",)),
     "huber": (Huber(0.7), SCORES, REALS, partial(functional.huber_loss, delta=0.7), ("DLN-22",)),
-    "squared": (SquaredError(half=False), SCORES, REALS, functional.mse_loss, ()),
+    "squared": (SquaredError(half=False), SCORES, REALS, functional.mse_loss, ("DLN-28",)),
     "absolute": (AbsoluteError(), SCORES, REALS, functional.l1_loss, ()),
 }  # fmt: skip
 
@@ -316,6 +323,7 @@ REFUSED = [
     (NegativeLogLikelihood((1.0, 2.0)), LOG_P, CLASSES, r"must be 4 finite numbers .*, got \(1", "DLN-23"),
     (NegativeLogLikelihood((1.0, 2.0, -1.0, 1.0)), LOG_P, CLASSES, "class_weight must be 4", "DLN-23"),
     (CrossEntropyLoss(CLASS_WEIGHT), SCORES, SOFT, "class weights do not go with soft targets", "NLP-06"),
+    (CrossEntropyLoss(CLASS_WEIGHT, smoothing=0.1), SCORES, CLASSES, "with soft targets or smoothing", "DLN-18"),
     (CrossEntropyLoss(), SCORES, 2 * SOFT, r"target must (sum to 1 in every row, got 2|be in \[0, 1\])", "NLP-06"),
     (BinaryCrossEntropy(), SCORES[:, 0], LABELS[:, 0] + 0.5, r"label must be in \[0, 1\], got 1.5", "DLN-20"),
     (BinaryCrossEntropy(), SCORES, -LABELS, r"label must be in \[0, 1\], got -1 \(row \d, column \d\)", "DLN-21"),

@@ -19,7 +19,7 @@ from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import affordable, outcomes
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["Family", "kl_divergence", "normal", "uniform"]
+__all__ = ["Family", "cross_entropy", "kl_divergence", "normal", "uniform"]
 
 Floats = NDArray[np.float64]
 
@@ -337,6 +337,30 @@ def _check_address(noise: Any, shape: Any, draw: Any) -> None:
     if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < 1 << 31:
         raise UserValueError.must("draw", "be an integer in [0, 2**31)", draw)
     affordable(math.prod(int(n) for n in axes(shape)), "shape", "draw fewer at once")
+
+
+def cross_entropy(p: Any, q: Any) -> Any:
+    r"""H(p, q) = -E_p[log q] = H(p) + KL(p || q) in nats in closed form, shape of the broadcast batches.
+
+    Of tables of probabilities: `gnomon.evaluation.information.cross_entropy`.
+
+    Parameters
+    ----------
+    p, q : Family
+        A pair of which `kl_divergence` knows the divergence, p with an entropy in closed form.
+
+    Raises
+    ------
+    UserTypeError
+        No closed form of the entropy or of the divergence.
+
+    Examples
+    --------
+    >>> from gnomon.distributions.real import Normal
+    >>> round(float(cross_entropy(Normal(0, 1), Normal(1, 2))), 7)
+    1.8620857
+    """
+    return p.entropy() + kl_divergence(p, q)
 
 
 def kl_divergence(p: Any, q: Any) -> Any:

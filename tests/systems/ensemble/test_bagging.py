@@ -44,6 +44,10 @@ def test_without_replacement_no_row_comes_twice():
     for i in range(50):
         rows = bootstrap(9, 6, Noise(0, "rows").at(i), replace=False)
         assert len(set(rows.tolist())) == 6
+    drawn = np.concatenate([bootstrap(9, 6, Noise(0, "rows").at(i), replace=False) for i in range(3000)])
+    low, high = binom.ppf([5e-8, 1 - 5e-8], 3000, 6 / 9)  # nine rows: false alarm 1e-6
+    counts = np.bincount(drawn, minlength=9)
+    assert len(counts) == 9 and (low <= counts).all() and (counts <= high).all()
 
 
 @pytest.mark.spec("DLN-41", "DLN-42")
@@ -73,6 +77,34 @@ def test_members_and_out_of_bag_by_a_loop(weighted):
     right = fitted.classes_[said.argmax(1)] == y
     assert fitted.out_of_bag_score_ == pytest.approx(right[asked > 0].mean())
     assert len({tuple(fitted.drawn(i, sample_weight=weight)) for i in range(7)}) == 7
+
+
+@pytest.mark.spec("DLN-41", "DLN-42", "DLN-43")
+def test_numbers_out_of_bag_by_a_loop_with_columns_drawn_twice():
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:150], y[:150]
+    fitted = BaggingRegression(
+        n_members=5, max_samples=0.7, max_features=0.6, bootstrap_features=True, random_state=2
+    ).fit(X, y)
+    assert fitted.columns_.shape == (5, 6)
+    assert any(len(set(row)) < 6 for row in fitted.columns_.tolist())
+    assert len({tuple(row) for row in fitted.columns_.tolist()}) == 5
+    total, said, asked = np.zeros(150), np.zeros(150), np.zeros(150, int)
+    for i, (part, columns) in enumerate(zip(fitted.members_, fitted.columns_, strict=True)):
+        rows = fitted.drawn(i)
+        again = gnomon.make("regression-tree", random_state=part.random_state).fit(X[rows][:, columns], y[rows])
+        p, out = again.predict(X[:, columns]), np.setdiff1d(np.arange(150), rows)
+        total += p
+        said[out] += p[out]
+        asked[out] += 1
+    np.testing.assert_allclose(fitted.predict(X), total / 5, rtol=1e-12)
+    np.testing.assert_array_equal(fitted.out_of_bag_count_, asked)
+    known = asked > 0
+    assert 0 < (~known).sum() < 150
+    np.testing.assert_allclose(fitted.out_of_bag_[known], said[known] / asked[known], rtol=1e-12)
+    assert np.isnan(fitted.out_of_bag_[~known]).all()
+    wrong = ((y - fitted.out_of_bag_)[known] ** 2).sum()
+    assert fitted.out_of_bag_score_ == pytest.approx(1 - wrong / ((y[known] - y[known].mean()) ** 2).sum())
 
 
 @pytest.mark.spec("DLN-42")

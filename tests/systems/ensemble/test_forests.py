@@ -84,6 +84,22 @@ def test_out_of_bag_score_of_a_forest():
     assert fitted.out_of_bag_score_ == pytest.approx((votes.argmax(1) == y).mean())
 
 
+@pytest.mark.spec("DLN-42")
+@pytest.mark.parametrize("system", [RandomForestRegression, ExtraTreesRegression])
+def test_out_of_bag_score_of_a_forest_of_numbers(system):
+    X, y = load_diabetes(return_X_y=True)
+    fitted = system(n_trees=40, bootstrap=True, out_of_bag=True, random_state=0).fit(X, y)
+    forest = fitted.model_.estimator
+    said, asked = np.zeros(len(X)), np.zeros(len(X))
+    for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        out = np.setdiff1d(np.arange(len(X)), rows)
+        said[out] += fitted.model_.numbers(tree.predict(X[out]))
+        asked[out] += 1
+    assert asked.all()
+    expected = 1 - ((y - said / asked) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    assert fitted.out_of_bag_score_ == pytest.approx(expected, rel=1e-9)
+
+
 def test_threads_change_nothing():
     X, y = load_breast_cancer(return_X_y=True)
     found = []

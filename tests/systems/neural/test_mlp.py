@@ -173,6 +173,21 @@ def test_back_propagation_against_autograd_and_finite_differences(activation: An
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(found[name][place].item(), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.spec("DLN-15")
+def test_a_maxout_layer_has_its_pieces_times_as_many_weights() -> None:
+    """Of k affine maps of the inputs for each unit, the largest; the k of a unit lie side by side."""
+    net, random = MLPModel(3, 2, (4, 5), Maxout(3), 0.0, False, DOUBLE), np.random.default_rng(0)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.tensor(random.normal(size=tuple(parameter.shape))))
+    assert [tuple(w.shape) for w in net.matrices] == [(12, 3), (15, 4), (2, 5)]
+    X, weights = random.normal(size=(6, 3)), net.state()
+    h = X
+    for k, found in enumerate(net.hidden(torch.from_numpy(X))):
+        h = (h @ weights[f"layers.{k}.weight"].T + weights[f"layers.{k}.bias"]).reshape(6, -1, 3).max(2)
+        np.testing.assert_allclose(found.detach(), h, rtol=1e-12)
+
+
 def test_back_propagation_says_what_it_does_not_know() -> None:
     for net in (model(norm=True), MLPModel(3, 2, (4,), Maxout(), 0.0, False, DOUBLE)):
         with pytest.raises(UserTypeError, match="automatic differentiation"):

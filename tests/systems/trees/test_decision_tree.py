@@ -64,14 +64,16 @@ def test_the_root_is_the_best_of_all_splits(criterion, impurity, seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_root_of_a_regression_is_the_best_of_all_splits(seed):
     random = np.random.default_rng(seed)
-    X, y, w = random.normal(size=(25, 2)), random.normal(size=25), np.ones(25)
-    fitted = RegressionTree(max_depth=1, min_rows_leaf=1, random_state=0).fit(X, y)
+    X, y, w = random.normal(size=(25, 2)), 100 * random.normal(size=25), random.uniform(0.5, 2, 25)
+    fitted = RegressionTree(max_depth=1, min_rows_leaf=1, random_state=0).fit(X, y, sample_weight=w)
     column, threshold, cost = best_split(X, y, w, squares)
     tree = fitted.model_.estimator.tree_
     assert (tree.feature[0], tree.threshold[0]) == (column, pytest.approx(threshold, abs=1e-6))
-    assert np.mean((y - fitted.predict(X)) ** 2) == pytest.approx(cost)
+    assert np.average((y - fitted.predict(X)) ** 2, weights=w) == pytest.approx(cost)
+    assert fitted.impurity_decrease_[column] == pytest.approx(squares(y, w) - cost)
     left = X[:, column] <= threshold
-    np.testing.assert_allclose(np.unique(fitted.predict(X)), np.sort([y[left].mean(), y[~left].mean()]))
+    means = [np.average(y[s], weights=w[s]) for s in (left, ~left)]
+    np.testing.assert_allclose(np.unique(fitted.predict(X)), np.sort(means))
 
 
 @pytest.mark.spec("DLN-39")
