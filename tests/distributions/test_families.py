@@ -349,7 +349,7 @@ def test_cross_entropies_are_quadratures(p, q):
         cross_entropy(real.StudentT(3.0), real.Normal(0, 1))
 
 
-@pytest.mark.spec("BAY-41")
+@pytest.mark.spec("BAY-41", "DLN-103")
 def test_the_divergence_of_two_normals():
     assert math.isclose(kl_divergence(real.Normal(0, 1), real.Normal(1, 2)), 0.4431471805599453)
     assert math.isclose(kl_divergence(real.Normal(1, 2), real.Normal(0, 1)), 1.3068528194400547)

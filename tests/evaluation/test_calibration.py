@@ -60,12 +60,14 @@ def test_the_error_of_the_error_by_differences():
 
 
 @pytest.mark.spec("PRA-082")
-def test_labels_drawn_from_the_stated_probabilities():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_drawn_from_the_stated_probabilities(weighted):
     """The error of 40 samples of 5,000 rows has its chance level as mean, within 25 % (over 6 standard errors)."""
     found = []
     for seed in range(40):
         logits, y = calibrated(5000, seed=seed)
-        found.append(reliability(y, softmax(logits, axis=1)))
+        weight = np.random.default_rng(seed).exponential(size=5000) if weighted else None
+        found.append(reliability(y, softmax(logits, axis=1), sample_weight=weight))
     errors, chance = (
         np.array(list(values)) for values in ((m.score().value for m in found), (m.chance for m in found))
     )
@@ -82,6 +84,10 @@ def test_chunks_add_up():
     parts = reliability(y[:120], proba[:120]).merge(reliability(y[120:], proba[120:]))
     whole = reliability(y, proba)
     assert parts.sums == pytest.approx(whole.sums, rel=1e-12) and parts.n == whole.n == 300
+    named = np.array(["c", "a", "b"])  # labels by column, in any order
+    assert np.array_equal(reliability(named[y], proba, classes=named).sums, whole.sums)
+    column = reliability(named[y], proba[:, 1], positive="a")
+    assert np.array_equal(column.sums, reliability((y == 1).astype(int), proba[:, 1]).sums)
     with pytest.raises(UserError, match="same bins"):
         Reliability(5).merge(Reliability(6))
 

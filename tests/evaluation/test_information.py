@@ -11,6 +11,7 @@ from scipy import integrate, special, stats
 from scipy.spatial import cKDTree
 from sklearn.metrics import mutual_info_score
 
+from gnomon.distributions.bounded import Uniform
 from gnomon.distributions.family import kl_divergence
 from gnomon.distributions.real import Normal
 from gnomon.errors import UserTypeError, UserValueError
@@ -272,6 +273,8 @@ def test_differential_entropy_from_samples():
         (rng.multivariate_normal([0, 0], [[2, 1], [1, 1]], 20_000), math.log(2 * math.pi * math.e)),
     ):
         assert abs(info.differential_entropy(draws) - exact) < 0.04
+    assert math.isclose(Normal(1.0, 3.0).entropy(), 0.5 * math.log(2 * math.pi * math.e * 9))
+    assert math.isclose(Uniform(2.0, 2.5).entropy(), math.log(0.5))  # below 0
     draws = rng.normal(size=20_000)
     assert abs(info.differential_entropy(draws) - stats.differential_entropy(draws)) < 0.04
     whole, _ = integrate.quad(lambda x: special.entr(stats.norm.pdf(x)), -12, 12)

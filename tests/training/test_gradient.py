@@ -130,6 +130,7 @@ def test_tolerance_ends_the_fit() -> None:
     assert np.allclose([task.model.a.item(), task.model.b.item()], best, atol=1e-5)
 
 
+@pytest.mark.spec("PRA-061")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
 @pytest.mark.parametrize(
     "make", [Squares, lambda: Squares(0.3, closed=True), Duel], ids=["autograd", "closed", "phases"]

@@ -142,9 +142,15 @@ def test_one_over_t_reaches_the_optimum_and_a_constant_rate_does_not() -> None:
 
 @pytest.mark.spec("DLN-90", "DLN-79", "PRA-063")
 @pytest.mark.parametrize("per", ["epoch", "update"])
-def test_a_fit_moves_at_the_scheduled_rate(per: Any) -> None:
-    """Ten updates of two epochs by hand, the schedule's t counted in epochs or in updates."""
-    schedule = Exponential(gamma=0.5, per=per)
+@pytest.mark.parametrize("kind", ["exponential", "linear"])
+def test_a_fit_moves_at_the_scheduled_rate(kind: str, per: Any) -> None:
+    """Ten updates of two epochs by hand, the schedule's t and its end counted in epochs or in updates."""
+    schedule: Schedule = Exponential(gamma=0.5, per=per) if kind == "exponential" else Linear(floor=0.2, per=per)
+    whole = 2 if per == "epoch" else 10
+
+    def rate_at(t: int) -> float:
+        return 0.1 * (0.5**t if kind == "exponential" else 1 - 0.8 * t / whole)
+
     task = problem(Squares())
     outcome = run_procedure(Gradient(SGD(), 0.1, Budget(epochs=2), schedule=schedule), task)
     other = problem(Squares())
@@ -153,15 +159,14 @@ def test_a_fit_moves_at_the_scheduled_rate(per: Any) -> None:
         epoch, place = divmod(update, 5)
         batch = other.batches.step(epoch, place)
         loss = other.objective(model, batch, noise=None, phase="fit", group=other.group).terms["error"]
-        rate = 0.1 * 0.5 ** (epoch if per == "epoch" else update)
+        rate = rate_at(epoch if per == "epoch" else update)
         a, b = torch.autograd.grad(loss.sum / loss.weight, [model.a, model.b])
         with torch.no_grad():
             model.a -= rate * a
             model.b -= rate * b
     assert task.model.a.item() == pytest.approx(model.a.item(), rel=1e-12)
     assert task.model.b.item() == pytest.approx(model.b.item(), rel=1e-12)
-    last = 9 if per == "update" else 1
-    assert outcome.history["learning_rate"][-1] == pytest.approx(0.1 * 0.5**last, rel=1e-12)
+    assert outcome.history["learning_rate"][-1] == pytest.approx(rate_at(whole - 1), rel=1e-12)
 
 
 def test_a_plateau_without_validation_rows_watches_the_training_loss() -> None:

@@ -46,6 +46,33 @@ def test_out_of_fold_predictions_are_the_peers():
 
 
 @pytest.mark.spec("DLN-52")
+def test_groups_weights_and_a_class_that_one_fold_alone_has():
+    """Folds are any codes: whole groups here. By hand, fold by fold; a class unknown to a fit has probability 0."""
+    random = np.random.default_rng(0)
+    group = np.arange(60) % 4 * 10  # no row of a group helps to predict another of it
+    points, weight = random.normal(size=(60, 2)), random.uniform(0.5, 2, size=60)
+    y = np.where(
+        group == 20, np.array(["a", "b", "c"])[np.arange(60) // 4 % 3], np.array(["a", "c"])[random.integers(0, 2, 60)]
+    )
+    system = gnomon.make("logistic-regression")
+    found = out_of_fold(system, points, y, group, sample_weight=weight)
+    for code in (0, 10, 20, 30):
+        inside = group == code
+        fitted = gnomon.make("logistic-regression").fit(points[~inside], y[~inside], sample_weight=weight[~inside])
+        places = [["a", "b", "c"].index(label) for label in fitted.classes_]
+        expected = np.zeros((inside.sum(), 3))
+        expected[:, places] = fitted.predict_proba(points[inside])
+        np.testing.assert_allclose(found[inside], expected, atol=1e-12)
+    assert (found[group == 20, 1] == 0).all() and (found[group != 20, 1] > 0).all()
+    target = points @ [1.0, 2.0] + random.normal(size=60)
+    lines = out_of_fold(gnomon.make("linear-regression"), points, target, group, sample_weight=weight)
+    for code in (0, 10, 20, 30):
+        inside = group == code
+        peer = PeerLine().fit(points[~inside], target[~inside], sample_weight=weight[~inside])
+        np.testing.assert_allclose(lines[inside, 0], peer.predict(points[inside]), atol=1e-10)
+
+
+@pytest.mark.spec("DLN-52")
 def test_random_labels_give_chance_out_of_fold():
     random = np.random.default_rng(0)
     points, labels = random.normal(size=(400, 5)), random.integers(0, 2, 400)

@@ -153,6 +153,23 @@ def test_gamma_by_default_is_that_of_the_weighted_variance():
     np.testing.assert_array_equal(X[heavy.support_], heavy.support_vectors_)  # rows as they were given
 
 
+@pytest.mark.spec("DLN-104", "DLN-106")
+def test_labels_of_any_kind_a_tilted_kernel_and_a_fit_that_was_cut_short():
+    """y = -1 is the first class by name; the price of rows with weights is C times them; the sigmoid is not PSD."""
+    X, y = cloud()
+    names, weight = np.array(["yes", "no"])[(y < 0).astype(int)], np.linspace(0.2, 3, len(y))
+    for kernel, peer in (("linear", {"kernel": "linear"}), (Sigmoid(gamma=0.4, offset=-0.3), {"kernel": "sigmoid",
+                         "gamma": 0.4, "coef0": -0.3})):  # fmt: skip
+        fitted = SVM(kernel=kernel, C=0.7, tol=1e-9).fit(X, names, sample_weight=weight)
+        theirs = SVC(C=0.7, tol=1e-9, random_state=0, **peer).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(fitted.decision_function(X), theirs.decision_function(X), atol=1e-6)
+        np.testing.assert_array_equal(fitted.predict(X) == "yes", fitted.decision_function(X) > 0)
+        np.testing.assert_array_equal(fitted.support_, theirs.support_)
+        assert (multipliers(fitted, len(y)) <= 0.7 * weight + 1e-9).all()
+    with pytest.warns(UserWarning, match=r"stopped before it converged.*max_iter=3"):
+        SVM(kernel=Sigmoid(), max_iter=3).fit(X, y)
+
+
 def test_more_classes_are_voted_on():
     random = np.random.default_rng(3)
     y = random.integers(0, 4, 80)
