@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from gnomon.recipes.fields import Doc, Fields
 
-__all__ = ["AddsTrees", "DrawsColumns", "Grown", "SplitsBestFirst"]
+__all__ = ["AddsTrees", "DrawsColumns", "Grown", "SplitsBestFirst", "StopsEarly"]
 
 
 class Grown(Fields):
@@ -50,3 +50,14 @@ class AddsTrees(Grown):
 
     n_trees: Annotated[int, "[1, inf)", Doc("Steps at most; each adds a tree, or one for each class.")] = 100
     learning_rate: Annotated[float, "(0, inf)", Doc("Factor of every tree.")] = 0.1
+
+
+class StopsEarly(AddsTrees):
+    """Steps that end when rows held out from the fit have nothing from them."""
+
+    patience: Annotated[
+        int | None,
+        "[1, inf)",
+        Doc("End after so many steps without a better loss on rows held out from the fit; None takes all steps."),
+    ] = None
+    held_out: Annotated[float, "(0, 1)", Doc("Fraction of the rows held out where `patience` is given.")] = 0.1

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import special
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingRegressor, HistGradientBoostingRegressor
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from gnomon.errors import UserValueError
 from gnomon.systems.ensemble.adaboost import AdaBoost
@@ -204,7 +207,66 @@ def test_a_classifier_fits_the_residuals_of_the_cross_entropy():
     np.testing.assert_allclose(fitted.decision_function(X), start + np.where(left, *step), atol=1e-9)
 
 
-@pytest.mark.spec("DLN-49")
+def newton(X, codes, w, n_trees, rate, depth):
+    """Probabilities after each step: trees on the residuals 1[y = c] - p_c, every leaf one Newton step."""
+    K, Y = codes.max() + 1, np.eye(codes.max() + 1)[codes]
+    share, trees = w @ Y / w.sum(), 1 if K == 2 else K
+    F = np.tile(np.log(share[1:] / share[:1]) if K == 2 else np.log(share), (len(X), 1))
+    for _ in range(n_trees):
+        p = special.expit(F) if K == 2 else special.softmax(F, 1)
+        step = np.zeros_like(F)
+        for c in range(trees):
+            r = Y[:, c + (K == 2)] - p[:, c]
+            leaf = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(X, r, w).apply(X)
+            for one in np.unique(leaf):
+                i = leaf == one
+                step[i, c] = (w[i] @ r[i]) / (w[i] @ (p[i, c] * (1 - p[i, c])))
+        F = F + rate * step * (1 if K == 2 else (K - 1) / K)
+        last = special.expit(F) if K == 2 else special.softmax(F, 1)
+        yield np.hstack([1 - last, last]) if K == 2 else last
+
+
+@pytest.mark.spec("DLN-48")
+@pytest.mark.parametrize("k", [2, 3])
+def test_every_step_of_a_classifier_by_the_recursion(k):
+    """Two columns, K classes, weighted rows; the losses are mean cross-entropies (of two classes it was twice that)."""
+    random = np.random.default_rng(k)
+    X, w = random.normal(size=(90, 2)).astype(np.float32), random.uniform(0.5, 2, 90)
+    codes = np.digitize(X[:, 0] + 0.3 * X[:, 1] + 0.5 * random.normal(size=90), np.linspace(-0.6, 0.6, k - 1))
+    fitted = GradientBoosting(n_trees=6, learning_rate=0.3, max_depth=2, random_state=0).fit(X, codes, sample_weight=w)
+    expected = list(newton(X, codes, w, 6, 0.3, 2))
+    np.testing.assert_allclose(fitted.predict_proba(X), expected[-1], atol=1e-6)
+    losses = [-np.average(np.log(p[np.arange(90), codes]), weights=w) for p in expected]
+    np.testing.assert_allclose(fitted.training_losses_, losses, rtol=1e-6)
+    for p, said in zip(expected, fitted.staged_predict(X), strict=True):
+        np.testing.assert_array_equal(said, p.argmax(1))
+
+
+@pytest.mark.spec("DLN-48")
+@pytest.mark.parametrize("target", ["number", "class"])
+def test_gradient_boosting_stops_when_rows_held_out_gain_nothing(target):
+    """A step must be better than one of the last three, on a fifth of the rows; the steps that were taken stay."""
+    X, y = load_diabetes(return_X_y=True)
+    system = GradientBoostingRegression if target == "number" else GradientBoosting
+    y = y if target == "number" else (y > 140).astype(int)
+    fitted = system(n_trees=200, learning_rate=0.4, patience=3, held_out=0.2, random_state=0).fit(X, y)
+    assert 5 < fitted.n_trees_ == len(fitted.training_losses_) < 200
+    seed, classes = fitted.model_.estimator.random_state, None if target == "number" else y
+    train, _, own, _ = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=classes)
+    rest = system(n_trees=fitted.n_trees_, learning_rate=0.4, random_state=0)
+    peer = rest.make_estimator(X.shape[1]).set_params(random_state=seed).fit(train, own)
+    verb = "predict" if target == "number" else "predict_proba"
+    np.testing.assert_allclose(getattr(fitted, verb)(X), getattr(peer, verb)(X), rtol=1e-9)
+    assert system(n_trees=9, random_state=0).fit(X, y).n_trees_ == 9
+    _, held, _, answer = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=classes)
+    if target == "number":
+        losses = [((p - answer) ** 2).mean() for p in fitted.staged_predict(held)]
+    else:
+        losses = [log_loss(answer, p) for p in peer.staged_predict_proba(held)]
+    better = [t < 3 or loss < max(losses[t - 3 : t]) for t, loss in enumerate(losses)]
+    assert all(better[:-1]) and not better[-1]
+
+
 @pytest.mark.parametrize("l2", [0.0, 2.0])
 def test_second_order_split_and_leaves_by_enumeration(l2):
     random = np.random.default_rng(0)
@@ -226,7 +288,6 @@ def test_second_order_split_and_leaves_by_enumeration(l2):
     assert fitted.model_.estimator._predictors[0][0].nodes["gain"][0] == pytest.approx(2 * gain, rel=1e-4)
 
 
-@pytest.mark.spec("DLN-49")
 def test_without_a_penalty_and_with_a_bin_per_value_it_is_exact_greedy_boosting():
     random = np.random.default_rng(1)
     X, y = random.integers(0, 40, size=(150, 3)).astype(float), random.normal(size=150)
@@ -235,9 +296,12 @@ def test_without_a_penalty_and_with_a_bin_per_value_it_is_exact_greedy_boosting(
     )
     exact = GradientBoostingRegression(n_trees=5, learning_rate=0.5, max_depth=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(fast.predict(X), exact.predict(X), atol=1e-5)
+    np.testing.assert_allclose(fast.feature_importances_, exact.feature_importances_, atol=1e-6)
+    assert np.unique(fast.feature_importances_).size == 3 and fast.feature_importances_.sum() == pytest.approx(1)
+    flat = HistogramBoostingRegression(n_trees=2, random_state=0).fit(X, np.ones(150))
+    assert not flat.feature_importances_.any()
 
 
-@pytest.mark.spec("DLN-49")
 def test_missing_values_stopping_and_parity():
     X = np.column_stack([np.r_[np.zeros(30), np.full(30, np.nan)], np.ones(60)])
     y = np.r_[np.zeros(30), np.ones(30)].astype(int)

@@ -13,7 +13,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
 from gnomon.system.library import LibraryClassifier, LibraryRegressor
 from gnomon.system.tree_model import Importances
-from gnomon.system.trees import AddsTrees
+from gnomon.system.trees import StopsEarly
 
 __all__ = ["GradientBoosting", "GradientBoostingRegression"]
 
@@ -22,11 +22,19 @@ TREES: tuple[str, ...] = (
     "sklearn.tree._classes.DecisionTreeRegressor", "sklearn.tree._tree.Tree", f"{LOSS}.link.Interval",
 )  # fmt: skip
 
+BETTER = 1e-7
+"""By how much a loss must be lower to be better than another, as in histogram boosting."""
 
-class _Boosted(Importances, AddsTrees, ComparesInSingle):
+
+class _Boosted(Importances, StopsEarly, ComparesInSingle):
     """What both show."""
 
     max_depth: int | None = 3
+    patience: Annotated[
+        int | None,
+        "[1, inf)",
+        Doc("End at a step whose loss on held-out rows is below none of so many before it; None takes all steps."),
+    ] = None
     row_share: Annotated[
         float,
         "(0, 1]",
@@ -36,12 +44,18 @@ class _Boosted(Importances, AddsTrees, ComparesInSingle):
     def _growth(self) -> dict[str, Any]:
         return {
             **self._limits(), "n_estimators": self.n_trees, "learning_rate": self.learning_rate,
-            "subsample": self.row_share,
+            "subsample": self.row_share, "n_iter_no_change": self.patience, "validation_fraction": self.held_out,
+            "tol": BETTER,
         }  # fmt: skip
 
     @property
+    def n_trees_(self) -> int:
+        """Steps taken."""
+        return int(self.model_.estimator.n_estimators_)
+
+    @property
     def training_losses_(self) -> Array:
-        """Loss on the training rows (in the sample, with `row_share`) after each tree, shape (n_trees,)."""
+        """Loss on the training rows (in the sample, with `row_share`) after each step, shape (n_trees_,)."""
         return self.model_.impurity(self.model_.estimator.train_score_)
 
 
@@ -55,7 +69,10 @@ class GradientBoosting(_Boosted, LibraryClassifier):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    training_losses_ : array of shape (n_trees,)
+    n_trees_ : int
+        Steps taken.
+    training_losses_ : array of shape (n_trees_,)
+        Mean cross-entropy on the training rows (those in the sample, with `row_share`) after each step.
     feature_importances_ : array of shape (n_features,)
         Decrease of the residuals' squared error by column over all trees, summing to 1.
 
@@ -88,6 +105,13 @@ class GradientBoosting(_Boosted, LibraryClassifier):
         rows = self._rows(X)
         return self.model_.ask_estimator("decision_function", rows)
 
+    @property
+    def training_losses_(self) -> Array:
+        """Mean cross-entropy on the training rows (in the sample, with `row_share`) after each step."""
+        losses = super().training_losses_
+        # of two classes the library states the deviance, twice the cross-entropy
+        return losses / 2 if self.model_.estimator.n_classes_ == 2 else losses
+
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """The prediction after each step, each of shape (n,)."""
         rows = self._rows(X)
@@ -104,7 +128,10 @@ class GradientBoostingRegression(_Boosted, LibraryRegressor):
 
     Attributes
     ----------
-    training_losses_ : array of shape (n_trees,)
+    n_trees_ : int
+        Steps taken.
+    training_losses_ : array of shape (n_trees_,)
+        Mean squared error on the training rows (those in the sample, with `row_share`) after each step.
     feature_importances_ : array of shape (n_features,)
         Decrease of the residuals' squared error by column over all trees, summing to 1.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from gnomon.contracts import Array
@@ -13,7 +14,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.fields import HasDtype
 from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
 from gnomon.system.tree_model import BinnedModel
-from gnomon.system.trees import AddsTrees, SplitsBestFirst
+from gnomon.system.trees import SplitsBestFirst, StopsEarly
 
 __all__ = ["HistogramBoosting", "HistogramBoostingRegression"]
 
@@ -24,7 +25,7 @@ BINNED: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
+class _Binned(StopsEarly, SplitsBestFirst, HasDtype, Library):
     """Growth of the trees in scikit-learn's words, and what a fit shows."""
 
     model_class: ClassVar[type] = BinnedModel
@@ -33,12 +34,6 @@ class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
     min_rows_leaf: int = 20
     l2: Annotated[float, "[0, inf)", Doc("The penalty :math:`\\lambda` on the leaves' values.")] = 0.0
     max_bins: Annotated[int, "[2, 255]", Doc("Bins of a column, besides the one for missing values.")] = 255
-    patience: Annotated[
-        int | None,
-        "[1, inf)",
-        Doc("End after so many steps without a better loss on rows held out from the fit; None takes all steps."),
-    ] = None
-    held_out: Annotated[float, "(0, 1)", Doc("Fraction of the rows held out where `patience` is given.")] = 0.1
 
     def _growth(self) -> dict[str, Any]:
         stop = self.patience is not None
@@ -54,6 +49,16 @@ class _Binned(AddsTrees, SplitsBestFirst, HasDtype, Library):
     def n_trees_(self) -> int:
         """Steps taken."""
         return int(self.model_.estimator.n_iter_)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Gain by column over all splits of all trees; sums to 1, or all 0 if nothing was split."""
+        total = np.zeros(self.model_.estimator.n_features_in_)
+        for step in self.model_.estimator._predictors:
+            for tree in step:
+                split = tree.nodes[tree.nodes["is_leaf"] == 0]
+                np.add.at(total, split["feature_idx"], split["gain"])
+        return total / total.sum() if total.any() else total
 
 
 class HistogramBoosting(_Binned, LibraryClassifier):
@@ -75,6 +80,8 @@ class HistogramBoosting(_Binned, LibraryClassifier):
     classes_ : array of shape (n_classes,)
     n_trees_ : int
         Steps taken.
+    feature_importances_ : array of shape (n_features,)
+        Gain by column over all trees, summing to 1.
 
     Notes
     -----
@@ -119,6 +126,8 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
     ----------
     n_trees_ : int
         Steps taken.
+    feature_importances_ : array of shape (n_features,)
+        Gain by column over all trees, summing to 1.
 
     Notes
     -----
