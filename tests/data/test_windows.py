@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from gnomon.data.batches import Batches
 from gnomon.data.examples import Examples, Ragged
@@ -44,6 +45,10 @@ def test_windows_in_random_order():
     for n in (36, 38, 40):  # of every length any start, though one window more would begin at the first token alone
         other = Batches(text(n), Windows(2, 5), noise=Noise(0, "fit"))
         assert {min(batch.data["X"].min() for batch in other.epoch(e)) % 5 for e in range(40)} == set(range(5))
+    # every start alike: chi-square at level 1e-4, fixed seed
+    short = Batches(text(11), Windows(1, 5), noise=Noise(2, "fit"))
+    drawn = np.bincount([short.step(e, 0).data["X"].min() % 5 for e in range(1000)], minlength=5)
+    assert ((drawn - 200) ** 2 / 200).sum() < chi2.isf(1e-4, 4)
     again = Batches(text(35), Windows(2, 5), noise=Noise(0, "fit"))
     assert np.array_equal(batches.step(3, 1).data["X"], again.step(3, 1).data["X"])
     # the last partial batch is dropped: 6 windows in batches of 4

@@ -115,7 +115,7 @@ FORMULAS = {
 }  # fmt: skip
 
 ROWS = {
-    "sigmoid": ("DLN-01", "LIN-19", "NLP-13"), "log-sigmoid": ("DLN-13",), "tanh": ("DLN-02", "LIN-20"),
+    "sigmoid": ("DLN-01", "LIN-19", "NLP-13"), "log-sigmoid": ("DLN-13", "NLP-13"), "tanh": ("DLN-02", "LIN-20"),
     "relu": ("DLN-04", "LIN-18"), "leaky": ("DLN-06",), "prelu": ("DLN-05",), "abs": ("DLN-07",), "elu": ("DLN-08",),
     "celu": ("DLN-09",), "gelu": ("DLN-11",), "softplus": ("DLN-12",), "softplus of beta": ("DLN-12",),
     "selu": ("DLN-10",),
@@ -164,7 +164,7 @@ def test_the_output_of_other_units_does_not(recipe):
 ROWS = {
     Sigmoid: ("DLN-01", "LIN-19", "NLP-13"), Tanh: ("DLN-02", "LIN-20"), ReLU: ("DLN-04",), PReLU: ("DLN-05",),
     LeakyReLU: ("DLN-06",), Abs: ("DLN-07",), ELU: ("DLN-08",), CELU: ("DLN-09",), SELU: ("DLN-10",), GELU: ("DLN-11",),
-    Softplus: ("DLN-12",), LogSigmoid: ("DLN-13",),
+    Softplus: ("DLN-12",), LogSigmoid: ("DLN-13", "NLP-13"),
 }  # fmt: skip
 
 

@@ -135,6 +135,7 @@ def test_gradients_vanish_stay_or_explode():
     norms = log_gradient_norms(layer, x, lambda h: h @ v)
     assert norms.tolist() == pytest.approx([v.norm().log().item()] * 30)  # orthogonal: constant
     assert spectral_radius(layer.weight_h) == pytest.approx(1.0)
+    assert spectral_radius(torch.tensor([[0.0, 8.0], [0.5, 0.0]])) == pytest.approx(2.0)  # the largest stretch is 8
     # the linear form against the (t-1)-th power of the transpose; then the factors of saturation, by autograd
     layer.weight_h.data.copy_(random(4, 4, seed=4))
     norms = log_gradient_norms(layer, x[:, :6], lambda h: h @ v)

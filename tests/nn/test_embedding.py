@@ -28,7 +28,7 @@ def test_embedding_is_the_dense_product_and_torchs_bag():
         assert torch.allclose(layer.bag(ids, mode=mode), theirs(ids))
     layer.bag(ids).sum().backward()
     gradient = layer.weight.grad
-    assert gradient[[1, 4, 5]].ne(0).all() and (gradient[[0, 2, 3]] == 0).all()  # present words; never the padding
+    assert gradient[:, 0].tolist() == [0, 1, 0, 0, 2, 1]  # as often as a word is there; never the padding
     kept = torch.tensor([[True, True, False, False], [True] * 4, [False] * 4])
     assert torch.allclose(layer.bag(ids, kept)[0], layer.weight[1] + layer.weight[4])
     # from vectors by word: rows missing in the table, frozen or not

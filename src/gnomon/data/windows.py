@@ -23,7 +23,8 @@ class Windows:
     An epoch begins at a random token s < window, so that windows begin elsewhere in every epoch, and cuts the S tokens
     into (S - s - 1) // window windows (each needs one token more for what comes after its last). A batch gives ``X``,
     the tokens (rows, window), ``y``, the token after each, the weight of each of these, and ``begins``: True, since no
-    state carries over. Windows that fill no batch are left out of the epoch.
+    state carries over. Windows that fill no batch are left out of the epoch, which has as many batches as every start
+    leaves room for.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.stats import chi2
 
 from gnomon.inference.decoding import ancestral as module
@@ -60,6 +61,7 @@ def test_any_model_of_the_contract_is_drawn_from_until_its_end(monkeypatch: Any)
     assert np.array_equal(part, drawn[200:240, : part.shape[1]])
 
 
+@pytest.mark.spec("DLN-182", "NLP-21")
 def test_every_token_is_drawn_anew_and_states_stay_with_their_sequences() -> None:
     drawn = ancestral(Cycle(), [[5]] * 2000, Noise(1, "sample"), max_length=40, vocabulary_size=50, end=0)
     lengths = (drawn >= 0).sum(1)

@@ -40,6 +40,7 @@ def test_what_has_no_meaning_is_refused(option):
         filtered(np.zeros((1, 2)), **option)
 
 
+@pytest.mark.spec("DLN-182", "NLP-21")
 def test_sequences_are_drawn_from_the_filtered_distribution():
     # chi-square at level 1e-4, fixed seed
     model, options = random_model(5, 3), {"temperature": 0.7, "top_k": 4}

@@ -88,6 +88,7 @@ def test_the_widest_beam_tries_everything(seed, alpha):
     assert toy.tokens == (B, B) and np.exp(toy.log_prob) == pytest.approx(0.36) and not toy.finished
 
 
+@pytest.mark.spec("DLN-233", "NLP-35")
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 40])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_batch_of_prompts_is_searched_as_each_alone_by_the_plainest_search(seed, width):
@@ -128,6 +129,7 @@ def test_every_prompt_may_have_a_greatest_length_of_its_own():
     assert beam_search(model, prompts, 3, max_length=np.zeros(4, int), end=END) == [[]] * 4
 
 
+@pytest.mark.spec("DLN-233", "NLP-35")
 def test_the_search_stops_when_nothing_can_overtake():
     sure = Told(lambda history: (0.01, 0.01, 0.01, 0.97))
     beam_search(sure, [[START]], 3, max_length=1000, end=END, alpha=0.0)
@@ -141,6 +143,7 @@ def test_the_search_stops_when_nothing_can_overtake():
     assert len(found.tokens) == 30 and found.finished
 
 
+@pytest.mark.spec("DLN-232", "DLN-233", "NLP-34", "NLP-35")
 def test_what_has_no_mass_and_what_is_no_width():
     dead = Told(lambda history: (0.0, 0.0, 1.0, 0.0) if len(history) < 3 else (0.0,) * 4)
     assert greedy(dead, [[START]], max_length=9, end=END)[0].tolist() == [[C, C]]

@@ -53,6 +53,7 @@ def test_score_by_hand_and_of_unknown_ids():
     assert model.score([0], [0]) == pytest.approx([0.9])
 
 
+@pytest.mark.spec("DLN-242", "PRA-191")
 @pytest.mark.parametrize("exclude", [True, False])
 def test_best_items_are_those_of_sorting(exclude, monkeypatch):
     monkeypatch.setattr("gnomon.systems.recommend._model.CELLS", 30)  # several pieces
@@ -80,6 +81,7 @@ def test_best_items_are_those_of_sorting(exclude, monkeypatch):
     assert system.recommend([99], level.index(2) + 1).items[0].tolist() == level[: level.index(4)]  # at the cut too
 
 
+@pytest.mark.spec("PRA-191")
 def test_similar_items_are_those_of_cosines():
     X, y, _ = random_ratings(4)
     system = MatrixFactorization(n_factors=3, learner="als", random_state=0).fit(X, y)
@@ -194,24 +196,28 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
 @pytest.mark.parametrize("biases", [True, False])
 def test_each_half_is_a_ridge_regression(penalty, biases):
     X, y, weight = random_ratings(7)
-    model, _, info, _ = stepped(ALS(l2=0.3, penalty=penalty), X, y, weight, biases=biases)
+    model, before, info, _ = stepped(ALS(l2=0.3, penalty=penalty), X, y, weight, biases=biases)
     mean = np.average(y, weights=weight) if biases else 0.0
     parts = [getattr(model, name) for name in PARTS]
     loss = objective(parts, mean, X, y, weight, 0.3, penalty)
     if not biases:
         assert not model.user_bias.any()
     assert info.record["loss"] == pytest.approx(loss / weight.sum(), rel=1e-12)
-    for item in range(6):  # the items were solved last: users are as they were then
-        mine = X[:, 1] == item
-        Z, t = model.user_factors[X[mine, 0]], y[mine] - mean - model.user_bias[X[mine, 0]]
-        if biases:
-            Z = np.c_[Z, np.ones(len(Z))]
-        ridge = 0.3 * (weight[mine].sum() if penalty == "rating" else 1.0)
-        root = np.sqrt(weight[mine])
-        A = np.r_[root[:, None] * Z, np.sqrt(ridge) * np.eye(Z.shape[1])]
-        wanted = np.linalg.lstsq(A, np.r_[root * t, np.zeros(Z.shape[1])], rcond=None)[0]
-        found = np.r_[model.item_factors[item], model.item_bias[item] if biases else []]
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
+    users, items = (model.user_bias, model.user_factors), (model.item_bias, model.item_factors)
+    # users given the items that there were before, then items given these users
+    for side, own, other in ((0, users, (before[1], before[3])), (1, items, users)):
+        for row in range(len(own[0])):
+            mine = X[:, side] == row
+            there = X[mine, 1 - side]
+            Z, t = other[1][there], y[mine] - mean - other[0][there]
+            if biases:
+                Z = np.c_[Z, np.ones(len(Z))]
+            ridge = 0.3 * (weight[mine].sum() if penalty == "rating" else 1.0)
+            root = np.sqrt(weight[mine])
+            A = np.r_[root[:, None] * Z, np.sqrt(ridge) * np.eye(Z.shape[1])]
+            wanted = np.linalg.lstsq(A, np.r_[root * t, np.zeros(Z.shape[1])], rcond=None)[0]
+            found = np.r_[own[1][row], own[0][row] if biases else []]
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
 
 
 def test_a_fit_makes_as_many_steps_as_it_was_told():

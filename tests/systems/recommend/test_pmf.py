@@ -117,6 +117,22 @@ def test_draws_have_the_posterior_of_a_grid():
     assert system.log_prob(X[:1], [0.9])[0] == pytest.approx(np.log(density))
 
 
+@pytest.mark.spec("PRA-194")
+def test_densities_and_deviations_are_those_of_the_draws():
+    """Each draw has factors and a noise of its own, about the mean of the ratings."""
+    X, y, _ = random_ratings(9, users=6, items=5)
+    system = PMF(n_factors=2, dtype="float64", inference=Gibbs(draws=6, burn_in=2), random_state=0).fit(X, y)
+    A, B, noise = system.sample_posterior()
+    expected = y.mean() + np.einsum("duk,dik->dui", A, B)[:, X[:, 0], X[:, 1]]
+    assert noise.max() > 1.2 * noise.min()
+    density = stats.norm.pdf(y, expected, np.sqrt(noise)[:, None]).mean(0)
+    np.testing.assert_allclose(system.log_prob(X, y), np.log(density), rtol=1e-10)
+    mean, deviation = system.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, expected.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(deviation, np.sqrt(expected.var(0) + noise.mean()), rtol=1e-10)
+
+
+@pytest.mark.spec("PRA-194")
 def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
     """Given the errors of a sweep its distribution function is uniform; false alarm 1e-4, fixed seed."""
     X, y, _ = random_ratings(6, users=6, items=5)
@@ -134,6 +150,7 @@ def test_the_precision_of_the_noise_is_drawn_from_its_gamma_posterior():
     assert stats.kstest(shares, "uniform").pvalue > 1e-4
 
 
+@pytest.mark.spec("PRA-194")
 @pytest.mark.parametrize("of_users", [True, False])
 def test_factors_under_learned_priors_are_drawn_from_the_predictive_of_their_side(of_users):
     """Where ratings say nothing, a new row is Student t about the old ones (Murphy 2007); alarm 1e-4."""

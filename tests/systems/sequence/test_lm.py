@@ -14,6 +14,7 @@ from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples, Ragged
 from gnomon.data.layouts import Lanes
 from gnomon.errors import UserValueError
+from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.nn.recurrent import GRU, RNN
 from gnomon.numeric.noise import Noise
 from gnomon.systems.sequence._lm import NextTokenLoss, bordered
@@ -87,7 +88,13 @@ def test_the_chain_rule_step_by_step_causality_and_padding(layer):
     text = [CYCLE, "a", "b c"]
     mean = fitted.log_prob(text).sum() / (4 + 1 + 2 + 3)
     assert fitted.perplexity(text) == pytest.approx(np.exp(-mean))
-    assert set(fitted.sample(30, random_state=0, max_length=3)) and fitted.generate("a", 3, temperature=0.5, top_k=2)
+    ids, options = fitted.vocabulary_.encode(["a"]).tolist(), {"temperature": 0.5, "top_k": 3}
+    drawn = ancestral(
+        fitted.model_, [[BOS, *ids]] * 20, Noise(7, "sample"), max_length=4, vocabulary_size=7, end=EOS, **options
+    )  # fmt: skip
+    wanted = [" ".join(["a", *fitted.vocabulary_.decode([i for i in row if i > 2 or i == 0])]) for row in drawn]
+    assert fitted.generate("a", 20, random_state=7, max_length=4, **options) == wanted
+    assert wanted != fitted.generate("a", 20, random_state=7, max_length=4)
 
 
 @pytest.mark.parametrize("layer", [RNN, GRU])
@@ -120,6 +127,7 @@ def test_gradients_of_the_truncated_loss_are_those_of_finite_differences(layer):
             assert gradient[k].item() == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-6)
 
 
+@pytest.mark.spec("DLN-184")
 @pytest.mark.parametrize("layer", [RNN, GRU])
 def test_states_carried_over_are_one_long_pass(layer):
     made = model(layer)
@@ -178,8 +186,6 @@ def test_inputs_are_the_true_tokens_whatever_the_model_would_say():
 
 @pytest.mark.spec("DLN-182")
 def test_generation_warms_up_on_the_prefix_and_feeds_back_what_it_says():
-    from gnomon.inference.decoding.ancestral import ancestral
-
     made = model()
     prefix = [BOS, 3, 4, 3]
     options = {"max_length": 6, "vocabulary_size": 5, "end": EOS}
@@ -239,6 +245,26 @@ def test_the_widest_beam_and_enumeration_agree_on_a_recurrent_model(n):
     scores = {t: total / len(t) ** 0.75 for t, total in sequences.items() if t[-1] == EOS}
     assert [one.tokens for one in found] == sorted(scores, key=scores.get, reverse=True)[: len(found)]
     assert found[0].log_prob == pytest.approx(made.log_prob(Ragged.of([found[0].tokens[:-1]]))[0])
+
+
+@pytest.mark.spec("DLN-184")
+@pytest.mark.parametrize("sampling", ["sequential", "random"])
+def test_the_state_is_reset_as_the_sampler_asks(sampling):
+    """Windows of one token begin nowhere else than at the first; a rate of nothing leaves the loss of one model."""
+    text = ["a b c d", "d c", "b a d c a"]
+    fitted = gnomon.RNNLM(
+        n_hidden=4, n_embedding=3, window=1, batch_size=1, epochs=2, learning_rate=1e-30, optimizer="sgd", unknown=0.0,
+        dropout=0.0, sampling=sampling, early_stopping="off", dtype="float64", random_state=0,
+    ).fit(text, validation=text)  # fmt: skip
+    made, ids = fitted.model_, torch.from_numpy(bordered(fitted._encoded(text), 7).values)
+    whole = made.scores(ids[None, :-1])[0][0]
+    alone = made.scores(ids[:-1, None])[0][:, 0]
+    assert not torch.allclose(whole, alone, atol=1e-3)
+    kept = ids[1:] != BOS
+    target = (ids[1:] - (ids[1:] > BOS).to(ids.dtype))[kept]
+    loss = torch.nn.functional.cross_entropy((whole if sampling == "sequential" else alone)[kept], target).item()
+    assert fitted.history_["cross_entropy"] == pytest.approx([loss] * 2, rel=1e-12)
+    assert fitted.history_["validation_cross_entropy"] == pytest.approx([loss] * 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("sampling", ["sequential", "random"])

@@ -92,6 +92,7 @@ def test_the_context_is_the_last_valid_state_whatever_the_padding(kind):
     assert not torch.allclose(turned.context, alone[0].context, atol=1e-3)
 
 
+@pytest.mark.spec("DLN-231", "NLP-32", "PRA-175", "PRA-180")
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_steps_and_the_whole_give_one_probability(kind):
     made, targets = model(kind), Ragged.of([[3, 0, 4, 4], [], [3]])
@@ -231,6 +232,7 @@ def test_first_values_are_drawn_apart():
         RecurrentLanguageModel(5, 3, GRU(3, 4, dtype=F64), dtype=F64).initialize(Noise(1, "initial"))
 
 
+@pytest.mark.spec("PRA-180")
 def test_an_alignment_is_what_each_step_looked_at():
     made, targets = model(), Ragged.of([[3, 4], [], [4, 4, 3]])
     for i, found in enumerate(made.align(SOURCES, targets)):
@@ -243,6 +245,7 @@ def test_an_alignment_is_what_each_step_looked_at():
         np.testing.assert_allclose(found, np.array(wanted), rtol=1e-10)
 
 
+@pytest.mark.spec("NLP-32", "PRA-175")
 def test_scores_and_searches_of_a_fit_are_those_of_its_model():
     pairs = [("ab", "ba"), ("abc", "cba"), ("c", "c"), ("bcab", "bacb")] * 3
     fitted = gnomon.Seq2Seq(n_hidden=8, n_embedding=4, epochs=1, dtype="float64", random_state=0).fit(pairs)
@@ -372,6 +375,7 @@ def test_a_reversed_copy_aligns_from_the_end_and_longer_ones_suffer_less_with_at
         fits["none"].alignment(short[:1])
 
 
+@pytest.mark.spec("NLP-32", "PRA-175")
 @pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
 def test_a_translation_does_not_depend_on_what_else_is_translated(method):
     """Its greatest length is twice its own source's and 10, which a decoder that never ends reaches."""

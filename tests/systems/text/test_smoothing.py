@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from gnomon.errors import UserError
 from gnomon.systems.text.ngram import MLE, Additive, Dirichlet, Interpolated, Katz, KneserNey, NGramModel, Threshold
 from oracles.corpora import lines, zipf
-from oracles.ngram import Slow
+from oracles.ngram import Slow, mixture_weights
 
 A, B, C = 3, 4, 5
 SMOOTHINGS = [
@@ -147,16 +148,50 @@ def test_kneser_ney_estimates_its_discounts_from_counts_of_counts() -> None:
         np.testing.assert_allclose(model.parameters["discounts"][order - 1], expected, rtol=1e-12)
 
 
+def absolute(n: Counter[int]) -> list[float]:
+    return [n[1] / (n[1] + 2 * n[2])] * 6 if n[1] and n[2] else [0.5] * 6
+
+
+def good_turing(n: Counter[int]) -> list[float]:
+    """r - d_r r for counts up to 5; the absolute discount where counts of counts do not determine d_r in (0, 1]."""
+    if not all(n[r] for r in range(1, 7)) or 6 * n[6] >= n[1]:
+        return absolute(n)
+    above = 6 * n[6] / n[1]
+    kept = [((r + 1) * n[r + 1] / n[r] / r - above) / (1 - above) for r in range(1, 6)]
+    return [r * (1 - d) for r, d in enumerate(kept, 1)] + [0.0] if all(0 < d <= 1 for d in kept) else absolute(n)
+
+
+def and_often(first: int, second: int, text: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The text, and seven sentences of two tokens of which the first is found nowhere else."""
+    ids, offsets = text
+    return np.append(ids, [first, second] * 7), np.append(offsets, offsets[-1] + 2 * np.arange(1, 8))
+
+
 @pytest.mark.spec("PRA-150")
+@quiet
 @pytest.mark.parametrize("start", ["pad", "lower_order"])
-def test_katz_is_its_definition(start: Any) -> None:
-    text = zipf(9, 9, 300, 40)
-    model = NGramModel(3, 9, Katz(0.6), start).fit(text)
+@pytest.mark.parametrize(
+    ("smoothing", "estimate", "text"),
+    [
+        (Katz(0.6), lambda n: [0.6] * 6, zipf(9, 9, 300, 40)), (Katz(), absolute, zipf(9, 9, 300, 40)),
+        (Katz("good-turing"), good_turing, and_often(60, A, zipf(31, 60, 2500, 200))),
+    ],
+    ids=["fixed", "absolute", "good-turing"],
+)  # fmt: skip
+def test_katz_is_its_definition(smoothing: Any, estimate: Any, text: Any, start: Any) -> None:
+    """Discounts from the counts of counts of each order; a context whose counts are all above 5 has no discount."""
+    size = int(text[0].max()) + 1
+    model = NGramModel(3, size, smoothing, start).fit(text)
     slow = slow_of(text, model)
-    for context in likely_contexts(model)[::3]:
-        row = model.next_distribution([context])[0]
-        for w in slow.outcomes:
-            assert row[w] == pytest.approx(slow.katz(w, context, [0.6] * 3), rel=1e-11), (context, w)
+    taken = [estimate(slow.counts_of_counts(order)) for order in (1, 2, 3)]
+    np.testing.assert_allclose(model.parameters["discounts"], taken, rtol=1e-12)
+    if estimate is good_turing:
+        assert [row[5] for row in taken][1:] == [0, 0]  # order 1 has too few: absolute ones
+        assert len(slow.followers((60,))) == 1
+        np.testing.assert_allclose(model.next_distribution([[60]])[0, A], 7 / 8)
+    for context in likely_contexts(model)[:: max(3, size * size // 300)]:
+        row, expected = model.next_distribution([context])[0], slow.katz(context, taken)
+        np.testing.assert_allclose(row[list(expected)], list(expected.values()), rtol=1e-11, err_msg=str(context))
 
 
 @pytest.mark.spec("PRA-150")
@@ -258,7 +293,7 @@ def test_interpolation_is_its_definition_and_one_hot_weights_are_that_order(star
         for context in likely_contexts(model)[::3]:
             row = model.next_distribution([context])[0]
             for w in slow.outcomes:
-                assert row[w] == pytest.approx(slow.mixed(w, context, list(weights)), rel=1e-12)
+                assert row[w] == pytest.approx(slow.mixed(w, context, [[one] for one in weights]), rel=1e-12)
     single = NGramModel(3, 9, Interpolated((1.0, 0.0, 0.0)), start).fit(text)
     unigram = NGramModel(1, 9, MLE(), "lower_order" if start == "lower_order" else "pad").fit(text)
     np.testing.assert_allclose(single.next_distribution([[A, B]]), unigram.next_distribution([[]]), rtol=1e-14)
@@ -317,6 +352,28 @@ def test_leaving_one_out_scores_each_token_by_the_counts_of_all_others() -> None
     assert model.parameters["log_likelihood"][0] == pytest.approx(np.mean(values), rel=1e-12)
 
 
+@pytest.mark.spec("PRA-149")
+@pytest.mark.parametrize("start", ["pad", "lower_order"])
+@pytest.mark.parametrize("validated", [True, False])
+def test_weights_by_order_and_bucket_are_those_of_expectation_maximization(validated: bool, start: Any) -> None:
+    """Three steps token by token, on held-out text or leaving each token out; then the mixture with these weights."""
+    text, held_out = zipf(25, 11, 260, 30), zipf(26, 11, 120, 12)
+    buckets, n = 6, 3
+    recipe = Interpolated(buckets=buckets, max_iter=3, tol=0.0)
+    model = NGramModel(n, 11, recipe, start).fit(text, held_out if validated else None)
+    slow = slow_of(text, model)
+    tokens = slow.shares(lines(held_out if validated else text), without=0 if validated else 1)
+    weights, history = mixture_weights(tokens, 1 / model.outcomes.sum(), n, buckets, 3)
+    np.testing.assert_allclose(model.parameters["weights"], weights, rtol=1e-9)
+    np.testing.assert_allclose(model.parameters["log_likelihood"], history, rtol=1e-12)
+    assert np.ptp(model.parameters["weights"], axis=1).min() > 0.1 * (start == "pad")
+    for context in likely_contexts(model)[::3]:
+        row = model.next_distribution([context])[0]
+        for w in slow.outcomes:
+            assert row[w] == pytest.approx(slow.mixed(w, context, weights), rel=1e-9), (context, w)
+
+
+@pytest.mark.spec("PRA-149")
 def test_buckets_tell_contexts_of_unlike_counts_apart() -> None:
     rng = np.random.default_rng(20)
     ids, offsets = zipf(20, 300, 5000, 250)
