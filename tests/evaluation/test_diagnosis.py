@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import gnomon
 from gnomon.errors import UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
-from gnomon.evaluation.diagnosis.gap import middle, tail
+from gnomon.evaluation.diagnosis.gap import limit, middle, tail
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.score import Score
@@ -239,6 +240,51 @@ def test_right_probabilities_pass_and_overconfident_ones_do_not():
     y, p = told(0, sharp=0.2)
     (found,) = answers.calibration(Answers(share(1, 2), y=y, predicted=p.argmax(1), proba=p, classes=np.arange(3)))
     assert "underconfident" in found.what
+
+
+def certain(counts, stated):
+    """Rows of two classes in groups that state one probability each, of which so many come true."""
+    p = np.repeat(stated, [n for _, n in counts])
+    y = np.concatenate([np.arange(n) >= hits for hits, n in counts]).astype(int)
+    proba = np.stack([p, 1 - p], axis=1)
+    return answers.calibration(Answers(share(1, 2), y=y, predicted=0 * y, proba=proba, classes=np.arange(2)))[0]
+
+
+@pytest.mark.parametrize(("n", "stated"), [(10, 0.9), (12, 0.7), (15, 0.95), (25, 0.8), (25, 0.99), (60, 0.9)])
+def test_right_probabilities_of_few_rows_pass(n, stated):
+    """The chance of a warning, summed over how many come true: 10 rows of 0.9 all come true in 35 of 100 cases."""
+    found = [certain([(hits, n)], [stated]) for hits in range(n + 1)]
+    law = stats.binom.pmf(np.arange(n + 1), n, stated)
+    assert sum(law[hits] for hits in range(n + 1) if found[hits].level != "ok") < 3e-4
+    assert found[n].level == "ok" and "overconfident" in found[0].what
+    seen = (found[-1].evidence.split(" ± ")[i].split(" ")[0].rstrip("%") for i in (1, 2))
+    even = np.sqrt(stated * (1 - stated) / n)  # of rows that agree: the error that right probabilities would have
+    assert [float(x) for x in seen] == pytest.approx([np.sqrt(1 - 2 / np.pi) * even, 100 * even], rel=0.06)
+
+
+def test_right_probabilities_of_few_rows_in_two_groups_pass():
+    """The same over the hits of both: their mean is right where one group is too sure and the other too modest."""
+    chance = 0.0
+    for a, b in np.ndindex(13, 13):
+        p = stats.binom.pmf(a, 12, 0.6) * stats.binom.pmf(b, 12, 0.85)
+        chance += p * (certain([(a, 12), (b, 12)], [0.6, 0.85]).level != "ok")
+    assert chance < 3e-4
+    assert "too high in places" in certain([(8, 40), (40, 40)], [0.55, 0.65]).what
+
+
+def test_errors_of_few_rows_need_more_of_them():
+    """Four standard errors of ten rows come by chance in 3 of 1,000 cases: Student's quantile is the limit."""
+    for freedom in (5, 9, 40):
+        assert limit(freedom) == pytest.approx(stats.t.isf(stats.norm.sf(4), freedom), rel=1e-9)
+    z = normal((10,))
+    z = (z - z.mean()) / z.std(ddof=1) / 10**0.5  # mean 0 with the standard error 0.1
+    unit = {"unit": "squared units of y", "name": "squared_error", "higher_is_better": False}
+    train = Score.from_pointwise(0.05 * normal((1000,)) + 0.01, **unit)
+    for t, level in ((6.8, "ok"), (7.2, "warning")):
+        found = Answers(share(1, 2), y=z + 0.1 * t, predicted=np.zeros(10))
+        assert answers.bias(found)[0].level == level
+        held = Score.from_pointwise(0.01 + z / 10 + 0.01 * t, **unit)
+        assert answers.gap(Answers(held, train))[0].level == level
 
 
 def test_the_worst_class_is_named():

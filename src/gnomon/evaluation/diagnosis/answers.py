@@ -11,7 +11,17 @@ import numpy as np
 
 from gnomon.evaluation.calibration import Reliability, reliability
 from gnomon.evaluation.confusion import ConfusionMatrix
-from gnomon.evaluation.diagnosis.gap import REMEDY, SIGNIFICANT, fall_of, floor, impossible, middle, tail, trimmed
+from gnomon.evaluation.diagnosis.gap import (
+    REMEDY,
+    SIGNIFICANT,
+    fall_of,
+    floor,
+    impossible,
+    limit,
+    middle,
+    tail,
+    trimmed,
+)
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
@@ -96,7 +106,7 @@ def use(found: Answers) -> list[Finding] | str:
     )
     if gain <= 0:
         inner, spread = _inner_gain(held, base, sign)
-        if inner > SIGNIFICANT * spread:
+        if inner > limit(0.6 * held.n - 1) * spread:
             words, remedy = (
                 "better than a constant answer but for a few rows",
                 "look at the rows with the largest error",
@@ -124,17 +134,17 @@ def calibration(found: Answers) -> list[Finding] | str:
     if len(found.proba) < LEAST or not np.isin(found.y, found.classes).all():
         return "too few held-out rows, or classes that the fit has not seen"
     meter = reliability(found.y, found.proba, classes=found.classes)
-    score = meter.score()
+    value, spread = _unevenness(meter)
     stated, right, error = _sureness(meter)
     evidence = (
-        f"calibration error {score.value:.3f} ± {score.stderr:.2g} (right probabilities would show about "
+        f"calibration error {value:.3f} ± {spread:.2g} (right probabilities would show about "
         f"{meter.chance:.2g}), {stated:.1%} sure and {right:.1%} right: {stated - right:+.1%} ± {error:.1%}"
     )
     if abs(stated - right) > max(CALIBRATION, SIGNIFICANT * error):
         words = "overconfident" if stated > right else "underconfident"
         remedy = "gnomon.evaluation.TemperatureScaler on held-out rows"
         return [Finding("warning", f"the probabilities are {words}", evidence, remedy)]
-    if not score.value - meter.chance > max(CALIBRATION, SIGNIFICANT * score.stderr):
+    if not value - meter.chance > max(CALIBRATION, limit(meter.n - 1) * spread):
         return [Finding("ok", "the probabilities are calibrated within chance", evidence)]
     gaps = meter.weight * np.nan_to_num(meter.stated - meter.observed)
     worst = int(np.abs(gaps).argmax())
@@ -144,12 +154,26 @@ def calibration(found: Answers) -> list[Finding] | str:
 
 
 def _sureness(meter: Reliability) -> tuple[float, float, float]:
-    """Mean stated probability, share that came true, and the standard error of their difference."""
+    """Mean stated probability, share that came true, and the standard error of their difference.
+
+    The larger of the error by the rows and of the one that right probabilities would have, sum of w^2 p (1 - p): of few
+    rows that all come true the first is 0.
+    """
     weight, stated, came = (float(row.sum()) for row in meter.sums[:3])
     gap = (came - stated) / weight
-    square, cross, variance = (float(row.sum()) for row in meter.sums[3:6])
-    error = math.sqrt(max(variance - 2 * gap * cross + gap * gap * square, 0.0) * meter.n / (meter.n - 1)) / weight
-    return stated / weight, came / weight, error
+    square, cross, variance, right = (float(row.sum()) for row in meter.sums[3:])
+    seen = max(variance - 2 * gap * cross + gap * gap * square, 0.0) * meter.n / (meter.n - 1)
+    return stated / weight, came / weight, math.sqrt(max(seen, right)) / weight
+
+
+def _unevenness(meter: Reliability) -> tuple[float, float]:
+    """Calibration error, and the larger of its error by the rows and of that of right probabilities.
+
+    Of a bin's difference, which is normal with variance v then, the absolute value has the variance (1 - 2 / pi) v.
+    """
+    score = meter.score()
+    right = (1 - 2 / math.pi) * float(meter.sums[6].sum())
+    return score.value, max(score.stderr, math.sqrt(right) / float(meter.sums[0].sum()))
 
 
 def classes(found: Answers) -> list[Finding] | str:
@@ -184,7 +208,7 @@ def bias(found: Answers) -> list[Finding] | str:
         return f"{len(residual)} held-out rows, {LEAST} are needed"
     mean, error = float(residual.mean()), float(residual.std(ddof=1)) / math.sqrt(len(residual))
     evidence = f"the truth is {mean:+.3g} ± {error:.2g} off the prediction on average"
-    if abs(mean) > SIGNIFICANT * error:
+    if abs(mean) > limit(len(residual) - 1) * error:
         side = "low" if mean > 0 else "high"
         return [Finding("warning", f"predictions are too {side}", evidence, "was the training data another?")]
     return [Finding("ok", "predictions are right on average", evidence)]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
-__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "middle", "tail", "trimmed"]
+__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "limit", "middle", "tail", "trimmed"]
 
 SIGNIFICANT = 4.0
-"""Standard errors that a finding needs: 6e-5 by chance, were the errors normal."""
+"""Standard errors that a finding needs where they are known: 6e-5 by chance, were what they belong to normal."""
 SHARE_GAP, NATS_GAP, ERROR_FACTOR = 0.05, 0.1, 1.5
 """What a gap must exceed besides: in accuracy; in nats per row, and as a share of the score; as a ratio of errors."""
 CUT = 0.2
@@ -28,6 +28,19 @@ REMEDY = "a smaller model, a penalty, early stopping, or more data"
 Floats = NDArray[np.float64]
 
 
+def limit(freedom: float) -> float:
+    """Standard errors that a finding needs when they are estimated: Student's quantile at the chance of SIGNIFICANT.
+
+    Examples
+    --------
+    >>> round(limit(9), 2), round(limit(1e6), 2)
+    (7.0, 4.0)
+    """
+    from scipy.special import ndtr, stdtrit
+
+    return -float(stdtrit(max(freedom, 1.0), ndtr(-SIGNIFICANT)))
+
+
 class Fall(NamedTuple):
     """By how much a quantity is worse on held-out rows, and the standard error of that.
 
@@ -37,16 +50,19 @@ class Fall(NamedTuple):
         The quantity on either.
     size, error : float
         How much worse held-out rows fare; negative where they fare better.
+    freedom : float
+        Degrees of freedom of the error.
     """
 
     train: float
     held: float
     size: float
     error: float
+    freedom: float
 
     def beyond_chance(self, least: float) -> bool:
         """Whether it exceeds both its error and what is worth a word."""
-        return self.size > SIGNIFICANT * self.error and self.size > least
+        return self.size > limit(self.freedom) * self.error and self.size > least
 
     def words(self) -> str:
         """The fall with the error that it is judged by."""
@@ -57,7 +73,7 @@ def fall_of(train: Score, held: Score) -> Fall:
     """The fall of the mean; training and held-out rows are other rows, so nothing is paired."""
     sign = 1 if held.higher_is_better else -1
     difference, error = replace(train, pointwise=None).difference(replace(held, pointwise=None))
-    return Fall(train.value, held.value, sign * difference, error)
+    return Fall(train.value, held.value, sign * difference, error, min(train.n, held.n) - 1)
 
 
 def middle(train: Score, held: Score) -> Fall | None:
@@ -66,7 +82,8 @@ def middle(train: Score, held: Score) -> Fall | None:
     if held.trials > 0 or values[0] is None or values[1] is None:
         return None
     (a, u), (b, v) = (trimmed(x) for x in values if x is not None)
-    return Fall(a, b, (1 if held.higher_is_better else -1) * (a - b), math.hypot(u, v))
+    left = min(len(x) - 2 * math.floor(CUT * len(x)) for x in values if x is not None)
+    return Fall(a, b, (1 if held.higher_is_better else -1) * (a - b), math.hypot(u, v), left - 1)
 
 
 class Far(NamedTuple):
