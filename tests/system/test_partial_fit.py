@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import chisquare
 
 import gnomon
 from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.numeric.noise import recording
+from gnomon.objectives.contrastive import PCD
 from gnomon.training.optimizers import SGD
 from gnomon.training.schedules import Constant, Cosine
 
@@ -38,6 +41,58 @@ def test_chunks_that_are_the_whole_data_are_the_epochs_of_a_fit(make, optimizer)
         stream.partial_fit(X, BASE)
     assert same(state_of(whole), state_of(stream))
     assert stream.n_steps_ == 6 and stream.history_["epoch"] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.spec("DLN-87")
+def test_a_machine_of_binary_units_streams_too():
+    """Chunks of all rows are the epochs of an exact fit; chunks by contrastive divergence find the pair."""
+    rows = (X > 0)[:, [0, 0, 1]].astype(float)
+    weight = np.linspace(0.5, 2, len(rows))
+    given = {"n_hidden": 3, "learning_rate": 0.3, "batch_size": None, "random_state": 0, "dtype": "float64"}
+    whole = gnomon.RBM(objective="exact", epochs=5, **given).fit(rows, sample_weight=weight)
+    stream = gnomon.RBM(objective="exact", **given)
+    for _ in range(5):
+        stream.partial_fit(rows, sample_weight=weight)
+    assert same(state_of(whole), state_of(stream)) and stream.n_steps_ == 5
+    np.testing.assert_allclose(stream.log_prob(rows), whole.log_prob(rows), atol=1e-12)
+    cd = gnomon.RBM(objective="cd", **{**given, "batch_size": 10})
+    for _ in range(30):
+        cd.partial_fit(rows[:70]).partial_fit(rows[70:])
+    assert cd.score(rows) > -1.7 and cd.n_steps_ == 30 * 12  # independent columns have -2.08, the law -1.39
+    sparse = gnomon.RBM(objective="cd", **{**given, "batch_size": 10})
+    dense = gnomon.RBM(objective="cd", **{**given, "batch_size": 10})
+    for part in (slice(0, 70), slice(70, 120)):
+        sparse.partial_fit(csr_matrix(rows[part]))
+        dense.partial_fit(rows[part])
+    assert same(state_of(sparse), state_of(dense), 1e-9)
+    with pytest.raises(UserValueError, match=r"row 2, column 1"):
+        cd.partial_fit(np.array([[0.0, 1, 0], [1, 0, 0], [1, 7, 0]]))
+
+
+@pytest.mark.spec("DLN-87")
+def test_persistent_chains_go_on_from_chunk_to_chunk():
+    """At weights that stand still, chains that mix in some ten sweeps reach the model's law over 40 chunks of one.
+
+    4,000 chains; the law of the hidden units by enumeration, by chi-square (false alarm 1e-5). Chains that begin anew
+    with every chunk stay at coins, far from it.
+    """
+    from gnomon.systems.energy.rbm import RBMModel
+
+    W, b, c = np.array([[3.0, -3], [1.5, 1.5], [-3, 6]]), np.array([0.1, -2, 0.3]), np.array([0.0, -2.0])
+    rows, hidden = np.tile([[0.0, 1, 0], [1, 0, 1]], (5, 1)), np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    system = gnomon.RBM(n_hidden=2, objective=PCD(n_chains=4000), learning_rate=1e-300, batch_size=None, random_state=0,
+                        dtype="float64").partial_fit(rows)  # fmt: skip
+    system.model_.load(RBMModel.of(W, b, c).state())
+    for _ in range(40):
+        system.partial_fit(rows)
+    chains = system._stream[3].chains["hidden"].numpy()
+    p = np.exp(hidden @ c + np.log1p(np.exp(hidden @ W.T + b)).sum(1))
+    counts = np.bincount((chains @ [2, 1]).astype(int), minlength=4)
+    assert chisquare(counts, 4000 * p / p.sum()).pvalue > 1e-5
+    before = chains.copy()
+    with pytest.raises(UserValueError):
+        system.partial_fit(rows + 1)
+    np.testing.assert_array_equal(system._stream[3].chains["hidden"].numpy(), before)
 
 
 def test_a_regression_streams_too():

@@ -32,7 +32,7 @@ class _Online(System):
     """What both share: one pass of gradient steps over each chunk."""
 
     _stream: Any = None
-    """Model, optimizers and their recipe of the last chunk; not saved."""
+    """Model, optimizers, their recipe and the objective of the last chunk; not saved."""
 
     def _take_in(self, X: Any, chunk: Callable[[Any], Examples]) -> Self:
         """One pass over the examples that `chunk` makes of the rows once they are checked; of no rows, nothing."""
@@ -84,19 +84,30 @@ class _Online(System):
         procedure.compares = False
         state = procedure.start(problem)
         recipe = self.recipe("optimizer")
-        if self._stream is not None and self._stream[0] is self.model_ and self._stream[2] == recipe:
-            state.adopt(self._stream[1])  # the learning rate may have been changed since
+        if self._stream is not None and self._stream[0] is self.model_:
+            if self._stream[2] == recipe:
+                state.adopt(self._stream[1])  # the learning rate may have been changed since
+            _go_on(problem.objective, self._stream[3])
         with limited(current_context().threads, torch_alone=self.numpy_products):
             for _ in range(problem.batches.steps):
                 state, info = procedure.step(state)
                 if info.monitored is not None and not math.isfinite(info.monitored):
                     raise diverged("gradient_norm", info.monitored, self.n_steps_ + state.update)
         self.finish(self.model_)
-        stream = (self.model_, state.optimizers, recipe)
+        stream = (self.model_, state.optimizers, recipe, problem.objective)
         records = [*self.outcome_.records, {**info.record, "epoch": len(self.outcome_.records) + 1}]
         self._set_fitted(self.model_, FitResult(self.n_steps_ + state.update, records))
         self._stream = stream
         return self
+
+
+def _go_on(objective: Any, before: Any) -> None:
+    """Take over persistent chains and parameters from the objective of the chunk before, where it has the same."""
+    if type(objective) is not type(before):
+        return
+    found, wanted = before.state(), objective.state()
+    if {name: value.shape for name, value in found.items()} == {name: v.shape for name, v in wanted.items()}:
+        objective.load(found)
 
 
 class OnlineModel(_Online):
@@ -119,7 +130,8 @@ class OnlineModel(_Online):
 
         Notes
         -----
-        As of `OnlineClassifier.partial_fit`.
+        As of `OnlineClassifier.partial_fit`. Persistent chains of an energy model go on from chunk to chunk while their
+        number stays the same.
         """
         return self._take_in(X, lambda rows: Examples({"X": rows}, row_weights(sample_weight, len(rows), rows.dtype)))
 

@@ -29,8 +29,8 @@ from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype
+from gnomon.system.partial_fit import OnlineModel
 from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 from gnomon.training.gradient import Budget, Gradient
@@ -116,7 +116,7 @@ class _Steps(Gradient):
         return state, info
 
 
-class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, System):
+class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, OnlineModel):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
@@ -134,9 +134,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     Notes
     -----
     The fit takes values in [0, 1], read as probabilities of a 1; the likelihood is that of binary rows. Visible biases
-    start at the log-odds of the columns' means. A sparse table is made dense a batch at a time, all at once where
-    ``batch_size`` is None; the verbs take it part by part. Cost per update O(batch d m k). Sources: Smolensky (1986);
-    Hinton (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the likelihood.
+    start at the log-odds of the columns' means (of a stream, those of its first chunk). A sparse table is made dense a
+    batch at a time, all at once where ``batch_size`` is None; the verbs take it part by part. Cost per update
+    O(batch d m k). Sources: Smolensky (1986); Hinton (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the
+    likelihood.
 
     Examples
     --------
