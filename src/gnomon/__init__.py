@@ -32,6 +32,7 @@ _WHERE = {
     "make": "gnomon.catalog:make",
     "fit": "gnomon.tasks.fitting:fit",
     "resume": "gnomon.tasks.fitting:resume",
+    "search": "gnomon.search.verb:search",
     "sample_chain": "gnomon.tasks.chains:sample_chain",
     "testing": "gnomon.testing",
 } | {entry.class_name: entry.where for entry in catalog.ENTRIES}

@@ -38,6 +38,7 @@ VERBS = {
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
+    "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
     "clusters": "How many clusters there are: gnomon clusters SYSTEM DATA [--most 10].",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",

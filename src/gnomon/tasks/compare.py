@@ -27,7 +27,7 @@ from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
 from gnomon.tasks.rooms import Room
 from gnomon.tasks.settings import name_of
 
-__all__ = ["compare"]
+__all__ = ["compare", "data_of", "goal_of"]
 
 
 def compare(
@@ -118,12 +118,12 @@ def compare(
         raise UserValueError("no system to compare", "systems", "name at least one")
     made = [make(given, random_state=0) if isinstance(given, str) else given for given in systems]
     recipe = recipe_of(prepare)
-    whole, spec = _data(data, y, task_of(made[0]), split, target=target, columns=columns, prepare=recipe)
+    whole, spec = data_of(data, y, made[0], split, target=target, columns=columns, prepare=recipe)
     held: dict[str, Any] = {"split": split or USUAL, "split_seed": split_seed, "holdout": holdout}
     if folds is not None:
         held |= {"folds": folds, "holdout": 1 / folds}
     room = Room(whole, replace(spec, **held), recipe)
-    goals = [_goal(system, task).suited(whole) for system in made]
+    goals = [goal_of(system, task).suited(whole) for system in made]
     for system in made:
         refuse_numbers_as_classes(whole, system)
     fits = Fits(room, seeds, None if out is None else KeptRuns(Path(out)))
@@ -143,11 +143,12 @@ def compare(
     return [contest.finish() for contest in contests.values()]
 
 
-def _data(
-    data: Any, y: Any, goal: Task, split: str | None, *, target: str | int | None, columns: Sequence[str] | None,
+def data_of(
+    data: Any, y: Any, system: System, split: str | None, *, target: str | int | None, columns: Sequence[str] | None,
     prepare: Preparation,
 ) -> tuple[Dataset, DataSpec]:  # fmt: skip
-    """The data set, with the column of the split set apart, and what runs keep of it."""
+    """The data set of a comparison or a search, with the column of the split set apart, and what runs keep of it."""
+    goal = task_of(system)
     if isinstance(data, Dataset) or is_data(data):
         whole = data if isinstance(data, Dataset) else dataset_of(data, y, target=target, columns=columns)
         whole = by_column(whole, split) if split is not None and "=" in split else whole
@@ -165,7 +166,7 @@ def _data(
     return whole, spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=prepare)
 
 
-def _goal(system: System, name: str | None) -> Task:
+def goal_of(system: System, name: str | None) -> Task:
     """What the system is compared at."""
     first = task_of(system)
     if name is None:

@@ -50,7 +50,8 @@ class Contest:
         begun = time.perf_counter()
         with _blamed(goal):
             made = [self._baseline(system, fold) for fold in self.room.folds]
-            scores = self._joined([self._scores(model, system, fold) for fold, (_, model) in enumerate(made)])
+            found = [self.room.scores(goal, model, system, fold) for fold, (_, model) in enumerate(made)]
+        scores = self._joined(found)
         self.metric = self._metric(metric, scores)
         self.base = scores[self.metric]
         self.board = Leaderboard(goal.name, self.room.whole.name, self.base.data_space, self.metric)
@@ -98,7 +99,7 @@ class Contest:
             found = []
             for fold in self.room.folds:
                 one, time_taken, path = self.fits.fitted(chosen, fold, seed if len(seeded) > 1 else None)
-                found.append(self._scores(one, one, fold))
+                found.append(self.room.scores(self.goal, one, one, fold))
                 seconds, run = seconds + time_taken, run or path
                 if seed == 0:
                     first.append(one)
@@ -118,12 +119,6 @@ class Contest:
         for fold, fitted in zip(self.room.folds, first, strict=True):
             self.fitted[fold].append(fitted)
         self._append(line)
-
-    def _scores(self, model: Any, system: System, fold: int) -> dict[str, Score]:
-        """Scores of a fitted model on the rows that the system takes."""
-        train, test = self.room.parts(system, fold)
-        known = (train.X, self.goal.answers(train.data, train.y))
-        return self.goal.scores(model, test.X, self.goal.answers(test.data, test.y), known)
 
     def _joined(self, found: list[dict[str, Score]]) -> dict[str, Score]:
         """Scores over the rows of all folds; those that every fold has."""
@@ -153,7 +148,7 @@ class Contest:
     def _rivals(self, fold: int) -> list[tuple[str, Any, dict[str, Score]]]:
         train = self.room.parts(self.prototype, fold)[0]
         found = self.goal.rivals(self.fitted[fold], train.X, train.y) if self.systems else []
-        return [(title, model, self._scores(model, self.prototype, fold)) for title, model in found]
+        return [(title, model, self.room.scores(self.goal, model, self.prototype, fold)) for title, model in found]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
+from gnomon.evaluation.score import Score
 from gnomon.runs.config import DataSpec
 from gnomon.system.base import System
 from gnomon.tasks.base import Task
@@ -82,6 +83,12 @@ class Room:
             train, test = (Half(half, *first.examples(half, system)) for half in ready)
             self._parts[key] = train, test
         return self._parts[key]
+
+    def scores(self, goal: Task, model: Any, system: System, fold: int) -> dict[str, Score]:
+        """Scores of a fitted model on the held-out rows in the form that the system takes."""
+        train, test = self.parts(system, fold)
+        known = (train.X, goal.answers(train.data, train.y))
+        return goal.scores(model, test.X, goal.answers(test.data, test.y), known)
 
     def halves(self, first: Task, fold: int) -> tuple[Dataset, Dataset]:
         """Training and held-out rows as they were read."""

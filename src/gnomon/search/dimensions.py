@@ -1,0 +1,245 @@
+"""Ranges of one hyper-parameter: whole numbers, real numbers, choices; drawn from, laid out as a grid, narrowed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from gnomon.errors import UserTypeError, UserValueError
+
+if TYPE_CHECKING:
+    from optuna.trial import Trial
+
+    from gnomon.contracts import Array
+
+__all__ = ["Choice", "Dimension", "Real", "Whole"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values.
+
+    Parameters
+    ----------
+    values : sequence
+        At least one: texts, numbers, truth values or None.
+
+    Examples
+    --------
+    >>> Choice(("relu", "tanh")).grid(5)
+    ['relu', 'tanh']
+    """
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise UserValueError("a choice needs at least one value, got none", "space")
+        if len(set(map(repr, self.values))) < len(self.values):
+            raise UserValueError(f"a value stands twice in {', '.join(map(str, self.values))}", "space")
+
+    @property
+    def size(self) -> float:
+        """How many values there are."""
+        return len(self.values)
+
+    def draw(self, random: np.random.Generator, n: int) -> list[Any]:
+        """Values drawn with equal probabilities."""
+        return [self.values[i] for i in random.integers(len(self.values), size=n)]
+
+    def grid(self, n: int) -> list[Any]:
+        """All values, whatever `n` is."""
+        return list(self.values)
+
+    def suggest(self, trial: Trial, name: str) -> Any:
+        """The value that a trial of Optuna takes: stored by its text, since a store holds no tuples."""
+        return self.read(trial.suggest_categorical(name, list(map(_label, self.values))))
+
+    def stored(self, value: Any) -> str:
+        """The value as a trial of Optuna keeps it."""
+        return _label(value)
+
+    def read(self, stored: Any) -> Any:
+        """The value from what a trial keeps."""
+        return next(value for value in self.values if _label(value) == stored)
+
+    def __str__(self) -> str:
+        return ",".join(map(_label, self.values))
+
+
+def _label(value: Any) -> str:
+    """A value as the command line takes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return "x".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+@dataclass(frozen=True)
+class Real:
+    r"""A number in an interval, uniform or with a uniform logarithm.
+
+    With ``log=True`` the density is :math:`p(x) = 1 / (x \log(b / a))` on [a, b].
+
+    Parameters
+    ----------
+    low, high : float
+        With ``log=True`` both positive.
+    log : bool, default False
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        Bounds that are no finite numbers, are not in order, or are not positive where their logarithm is taken.
+
+    Notes
+    -----
+    Source: Goodfellow, Bengio and Courville (2016), section 11.4.4, for the logarithmic scale.
+
+    Examples
+    --------
+    >>> rate = Real(1e-5, 1e-1, log=True)
+    >>> round(rate.cdf(0.01), 4), [f"{x:.0e}" for x in rate.grid(5)]
+    (0.75, ['1e-05', '1e-04', '1e-03', '1e-02', '1e-01'])
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self)
+
+    @property
+    def size(self) -> float:
+        """Infinite, unless the bounds are equal."""
+        return 1 if self.low == self.high else math.inf
+
+    @property
+    def _law(self) -> Any:
+        if self.log:
+            return stats.loguniform(self.low, self.high)
+        return stats.uniform(self.low, self.high - self.low)
+
+    def draw(self, random: np.random.Generator, n: int) -> list[float]:
+        """Numbers drawn at random."""
+        if self.low == self.high:
+            return [self.low] * n
+        found: list[float] = np.clip(self._law.rvs(n, random_state=random), self.low, self.high).tolist()
+        return found
+
+    def pdf(self, x: Any) -> Array:
+        """Density at x; 0 outside the interval."""
+        return np.asarray(self._law.pdf(x))
+
+    def cdf(self, x: Any) -> Array:
+        """Probability of at most x."""
+        return np.asarray(self._law.cdf(x))
+
+    def grid(self, n: int) -> list[float]:
+        """`n` numbers from end to end, at equal distances (of their logarithms)."""
+        return _spaced(self, n).tolist()
+
+    def suggest(self, trial: Trial, name: str) -> float:
+        """The number that a trial of Optuna takes, in a few digits."""
+        return self.read(trial.suggest_float(name, self.low, self.high, log=self.log))
+
+    def stored(self, value: Any) -> float:
+        """The value as a trial of Optuna keeps it."""
+        return float(value)
+
+    def read(self, stored: Any) -> float:
+        """The value from what a trial keeps: to four significant digits, which people can read and type."""
+        return min(max(float(f"{stored:.4g}"), self.low), self.high)
+
+    def __str__(self) -> str:
+        return f"{self.low:g}..{self.high:g}{':log' * self.log}"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number in an interval, its ends included, uniform or with a uniform logarithm, rounded.
+
+    Parameters
+    ----------
+    low, high : int
+        With ``log=True`` both positive.
+    log : bool, default False
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        As `Real`, and bounds that are no whole numbers.
+
+    Examples
+    --------
+    >>> Whole(16, 256, log=True).grid(5), Whole(1, 3).grid(10)
+    ([16, 32, 64, 128, 256], [1, 2, 3])
+    """
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self)
+        for value in (self.low, self.high):
+            if value != int(value):
+                raise UserValueError(f"the bounds of whole numbers must be whole, got {value}", "space")
+
+    @property
+    def size(self) -> float:
+        """How many numbers there are."""
+        return self.high - self.low + 1
+
+    def draw(self, random: np.random.Generator, n: int) -> list[int]:
+        """Numbers drawn at random; with `log` a real one in [low - 1/2, high + 1/2] is rounded: ends are not rare."""
+        if not self.log:
+            return random.integers(self.low, self.high, size=n, endpoint=True).tolist()
+        drawn = stats.loguniform(self.low - 0.5, self.high + 0.5).rvs(n, random_state=random)
+        return np.clip(np.rint(drawn), self.low, self.high).astype(int).tolist()
+
+    def grid(self, n: int) -> list[int]:
+        """At most `n` different numbers from end to end, at about equal distances (of their logarithms)."""
+        return np.unique(np.rint(_spaced(self, n)).astype(int)).tolist()
+
+    def suggest(self, trial: Trial, name: str) -> int:
+        """The number that a trial of Optuna takes."""
+        return trial.suggest_int(name, self.low, self.high, log=self.log)
+
+    def stored(self, value: Any) -> int:
+        """The value as a trial of Optuna keeps it."""
+        return int(value)
+
+    def read(self, stored: Any) -> int:
+        """The value from what a trial keeps."""
+        return int(stored)
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}{':log' * self.log}"
+
+
+Dimension = Choice | Real | Whole
+
+
+def _check_bounds(range_: Real | Whole) -> None:
+    for name, value in (("low", range_.low), ("high", range_.high)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise UserTypeError.must(name, "be a number", value, "space")
+        if not math.isfinite(value):
+            raise UserValueError(f"{name} must be finite, got {value}", "space")
+    if range_.low > range_.high:
+        raise UserValueError(f"low must be at most high, got {range_.low} and {range_.high}", "space", "exchange them")
+    if range_.log and range_.low <= 0:
+        raise UserValueError(f"low must be positive where the logarithm is uniform, got {range_.low}", "space")
+
+
+def _spaced(range_: Real | Whole, n: int) -> Array:
+    """Numbers from end to end, whose ends are exact."""
+    if n == 1:
+        return np.array([math.sqrt(range_.low * range_.high) if range_.log else (range_.low + range_.high) / 2])
+    space = np.geomspace if range_.log else np.linspace
+    return np.asarray(space(range_.low, range_.high, n))

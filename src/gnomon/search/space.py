@@ -1,0 +1,255 @@
+"""Spaces of hyper-parameters: derived from what a system declares, or given by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon.catalog import card
+from gnomon.catalog.cards import Card, Kind, Parameter
+from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.search.dimensions import Choice, Dimension, Real, Whole
+from gnomon.system.base import System
+from gnomon.tasks.budgets import BUDGETS
+
+__all__ = ["POINTS", "Space", "derived", "grid", "size", "space_of"]
+
+Space = dict[str, Dimension]
+"""Range by address of the hyper-parameter: ``n_hidden``, or ``objective.k`` in a slot."""
+
+LEFT_OUT = {
+    "random_state", "dtype", "tol", "solver", "method", "batch_size", "n_init", "max_bins", "held_out", "out_of_bag",
+    "bootstrap", "standardize", "scaling", "sampling", "unit", "min_count", "unknown", "start", "longest", "repeats",
+    "unlabeled_weight", "intercept", *BUDGETS,
+}  # fmt: skip
+"""What a fit may cost, how it computes and how data are read is no question of the search, unless it is asked."""
+FACTOR = 8
+"""A range goes from an eighth of the default to eight times it."""
+WIDE = 30
+"""The same for rates and penalties, which are real and positive."""
+SCALES = (0.25, 0.5, 1, 2, 4)
+"""Of the widths of layers."""
+DEPTHS = (None, 2, 4, 8, 16)
+"""Limits to try where the default is to have none."""
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})(:log)?")
+MOST_POINTS = 10_000
+POINTS = 5
+"""Values of a range of numbers in a grid."""
+
+
+def derived(system: System) -> Space:
+    """Ranges around the values that a system has, within the intervals that it declares.
+
+    Numbers and choices are searched; the parts in slots, budgets (`epochs` ...) and precision are not.
+
+    Parameters
+    ----------
+    system : System
+
+    Returns
+    -------
+    dict of str to Choice, Real or Whole
+        Positive numbers with a default d: from d/8 to 8d (whole) or d/30 to 30d (real), by their logarithm. A
+        fraction: the half of its interval below the middle where the default lies there, else all of it. Widths of
+        layers: a quarter to four times all of them. A limit whose default is None: None and powers of 2.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> {name: str(one) for name, one in derived(gnomon.SVM()).items()}
+    {'C': '0.0333333..30:log'}
+    """
+    found = {}
+    for parameter in _card(system).parameters:
+        if parameter.name in LEFT_OUT or parameter.slot or not _acts(system, parameter.name):
+            continue
+        dimension = _around(parameter, getattr(system, parameter.name))
+        if dimension is not None:
+            found[parameter.name] = dimension
+    return found
+
+
+def _card(system: System) -> Card:
+    if not system.name:
+        raise UserValueError(f"{type(system).__name__} is not in the catalog", "search", "give its space")
+    return card(system.name)
+
+
+def _acts(system: System, name: str) -> bool:
+    """Whether a hyper-parameter does anything beside the values that the others have."""
+    return all(getattr(system, other) == value for other, value in system.acts_with.get(name, {}).items())
+
+
+def _around(parameter: Parameter, value: Any) -> Dimension | None:
+    """The range of one hyper-parameter; None for one that has no scale to go by."""
+    kinds = {kind.name: kind for kind in parameter.kinds}
+    if isinstance(value, tuple):
+        return _widths(value)
+    if isinstance(value, str) and "choice" in kinds:
+        return Choice(kinds["choice"].choices) if len(kinds["choice"].choices) > 1 else None
+    if value is None:
+        return Choice(DEPTHS) if "int" in kinds and "float" not in kinds and parameter.name.startswith("max_") else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    kind = kinds.get("int" if isinstance(value, int) and "int" in kinds else "float")
+    return None if kind is None else _interval(kind, value)
+
+
+def _widths(value: tuple[Any, ...]) -> Dimension | None:
+    """Layers (...) narrower and wider, all by the same factor."""
+    if not value or not all(isinstance(one, int) and one >= min(SCALES) ** -1 for one in value):
+        return None
+    return Choice(tuple(tuple(round(one * scale) for one in value) for scale in SCALES))
+
+
+def _interval(kind: Kind, value: float) -> Dimension | None:
+    low, high, open_low, open_high = _bounds(kind.interval)
+    if kind.name == "int":
+        if value < 1:
+            return None
+        a, b = max(math.ceil(low), round(value / FACTOR), 1), min(high, max(value * FACTOR, 4))
+        return Whole(int(a), int(b), log=True) if a < b else None
+    if high <= 1:
+        margin, middle = (high - low) / 100, (low + high) / 2
+        return Real(low + margin * open_low, middle if value < middle else high - margin * open_high)
+    return Real(max(value / WIDE, low), min(value * WIDE, high), log=True) if value > 0 and low >= 0 else None
+
+
+def _bounds(interval: str) -> tuple[float, float, bool, bool]:
+    """Ends of an interval as it is declared, and whether they are left out."""
+    if not interval:
+        return -math.inf, math.inf, True, True
+    low, high = interval[1:-1].split(",")
+    return float(low), float(high), interval[0] == "(", interval[-1] == ")"
+
+
+def space_of(system: System, given: Mapping[str, Any]) -> Space:
+    """A space that is given by hand, checked against the system.
+
+    Parameters
+    ----------
+    system : System
+    given : mapping of str to str, sequence, Choice, Real or Whole
+        Texts as ``16..512``, ``1e-5..1e-1:log``, ``relu,tanh``; sequences are choices.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        A hyper-parameter that the system has not, a range that cannot be read, a value that the system refuses.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> space_of(gnomon.MLP(), {"learning_rate": "1e-4..1e-2:log", "activation": ["relu", "tanh"]})
+    {'learning_rate': Real(low=0.0001, high=0.01, log=True), 'activation': Choice(values=('relu', 'tanh'))}
+    """
+    if not isinstance(given, Mapping):
+        raise UserTypeError.must("space", "be a mapping of names to ranges", given, "search")
+    return {name: _checked(system, name, _dimension(system, name, one)) for name, one in given.items()}
+
+
+def _dimension(system: System, name: str, given: Any) -> Dimension:
+    if isinstance(given, Choice | Real | Whole):
+        return given
+    if isinstance(given, str):
+        return _parsed(system, name, given)
+    if isinstance(given, Sequence) or hasattr(given, "tolist"):
+        return Choice(tuple(getattr(given, "tolist", lambda: given)()))
+    raise UserTypeError.must(name, "be a range such as 16..512:log, or a list of values", given, "space")
+
+
+def _parsed(system: System, name: str, text: str) -> Dimension:
+    """The range that a text stands for.
+
+    Values are read as the command line reads those of this hyper-parameter.
+    """
+    hit = RANGE.fullmatch(text.strip())
+    if hit is None:
+        if ".." in text:
+            raise UserValueError(
+                f"{name} must be LOW..HIGH, LOW..HIGH:log or A,B,..., got {text!r}", "space", "such as 1e-5..1e-1:log"
+            )
+        return Choice(tuple(_value(system, name, one.strip()) for one in text.split(",")))
+    low, high = float(hit[1]), float(hit[2])
+    whole = _is_whole(system, name) and low == int(low) and high == int(high)
+    return Whole(int(low), int(high), log=bool(hit[3])) if whole else Real(low, high, log=bool(hit[3]))
+
+
+def _is_whole(system: System, name: str) -> bool:
+    now = _now(system, name)
+    return now is None or (isinstance(now, int) and not isinstance(now, bool))
+
+
+def _now(system: System, name: str) -> Any:
+    """What the system has at an address."""
+    top, _, field = name.partition(".")
+    known = system.get_params(deep=False)
+    if top in known and not field:
+        return known[top]
+    if top in system.slots:
+        inside = system.recipe(top).get_params(deep=False)
+        if field in inside:
+            return inside[field]
+        known = {f"{top}.{one}": value for one, value in inside.items()}
+    close = nearest(name, list(known))
+    remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+    raise UserValueError(f"{type(system).__name__} has no hyper-parameter {name!r}", "space", remedy)
+
+
+def _value(system: System, name: str, text: str) -> Any:
+    """One value of a choice, of the kind that the hyper-parameter has."""
+    if text.lower() in ("none", "true", "false"):
+        return {"none": None, "true": True, "false": False}[text.lower()]
+    now = _now(system, name)
+    if isinstance(now, tuple):
+        return tuple(int(part) for part in text.split("x")) if re.fullmatch(r"\d+(x\d+)*", text) else text
+    if re.fullmatch(r"[-+]?\d+", text):
+        return float(text) if isinstance(now, float) else int(text)
+    return float(text) if re.fullmatch(NUMBER, text) else text
+
+
+def _checked(system: System, name: str, dimension: Dimension) -> Dimension:
+    """Refuse a range whose ends (values) the system refuses, before anything is fitted."""
+    from sklearn.base import clone
+
+    _now(system, name)
+    ends = dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high)
+    for value in ends:
+        clone(system).set_params(**{name.replace(".", "__"): value}).check_parameters()
+    return dimension
+
+
+def size(space: Mapping[str, Dimension]) -> float:
+    """How many points there are; infinite with a real number among them."""
+    return math.prod(one.size for one in space.values())
+
+
+def grid(space: Mapping[str, Dimension], per_dimension: int = POINTS) -> list[dict[str, Any]]:
+    """Every combination of the values of each range, the last one changing fastest.
+
+    Parameters
+    ----------
+    space : mapping of str to Choice, Real or Whole
+    per_dimension : int, default 5
+        Values of a range of numbers.
+
+    Raises
+    ------
+    UserValueError
+        More than 10,000 combinations.
+
+    Examples
+    --------
+    >>> grid({"C": Real(0.1, 10, log=True), "kernel": Choice(("rbf",))}, 2)
+    [{'C': 0.1, 'kernel': 'rbf'}, {'C': 10.0, 'kernel': 'rbf'}]
+    """
+    values = [one.grid(per_dimension) for one in space.values()]
+    points = math.prod(map(len, values))
+    if points > MOST_POINTS:
+        what = f"the grid has {points:,} points, more than {MOST_POINTS:,}"
+        raise UserValueError(what, "search", "give fewer values, or draw at random")
+    return [dict(zip(space, point, strict=True)) for point in itertools.product(*values)]

@@ -1,0 +1,187 @@
+"""``gnomon.search``: hyper-parameters chosen by validation rows, judged once on rows that no trial has seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+
+from gnomon.catalog import make
+from gnomon.data.preparation import Preparation
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.runs.config import USUAL
+from gnomon.search.found import Found
+from gnomon.search.judging import TrialJudge
+from gnomon.search.space import derived, space_of
+from gnomon.search.trials import Plan, Tried
+from gnomon.system.base import System
+from gnomon.tasks.compare import compare, data_of
+from gnomon.tasks.preparing import recipe_of
+from gnomon.tasks.rooms import Room
+from gnomon.tasks.settings import title_of
+from gnomon.training.context import current
+from gnomon.training.progress import count_ended
+
+if TYPE_CHECKING:
+    from gnomon.search.study import Study
+
+__all__ = ["search"]
+
+STORE = "search.db"
+
+
+def search(
+    system: str | System,
+    data: Any,
+    y: Any = None,
+    *,
+    trials: int = 50,
+    space: Mapping[str, Any] | None = None,
+    strategy: str = "tpe",
+    seed: int = 0,
+    validation: float = 0.25,
+    folds: int | None = None,
+    seconds: float | None = None,
+    metric: str | None = None,
+    task: str | None = None,
+    holdout: float = 0.2,
+    split: str | None = None,
+    split_seed: int = 0,
+    target: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    prepare: Preparation | None = None,
+    store: str | Path | None = None,
+    out: str | Path | None = None,
+) -> Found:
+    """Choose hyper-parameters by trials on the training rows, then fit the best and score it on rows held out.
+
+    Parameters
+    ----------
+    system : str or System
+        Its own hyper-parameters are those that the search does not change, and its rival in the end.
+    data, y, task, holdout, split, split_seed, metric, target, columns, prepare
+        As in `gnomon.compare`; the rows held out are looked at once, when the search is over.
+    trials : int in [1, inf), default 50
+        In all, those that the store holds and those of other processes included.
+    space : mapping of str to str, sequence, Choice, Real or Whole, optional
+        ``{"n_hidden": "16..512:log", "activation": ["relu", "tanh"]}``; ranges around the values that the system has,
+        within its declared intervals, where left out.
+    strategy : {"tpe", "random", "grid"}, default "tpe"
+        Optuna's tree-structured Parzen estimator, independent draws, or every combination of five values of each range.
+    seed : int, default 0
+        Of the search. Every fit has the system's own seed, 0 where it has none.
+    validation : float in (0, 1), default 0.25
+        Fraction of the training rows that trials are judged on.
+    folds : int in [2, inf), optional
+        Judge by cross-validation on the training rows in place of that; a trial whose folds so far are worse than the
+        median of the others ends early. Without folds a fit that records a loss on rows of its own (``early_stopping``)
+        ends early by that.
+    seconds : float, optional
+        No trial begins after this long.
+    store : path or URL, optional
+        Where trials are kept, for several processes and for going on: a file of SQLite, or what Optuna takes. By
+        default ``search.db`` in `out`, or memory.
+    out : path, optional
+        Folder for the runs of the best and of its rival.
+
+    Returns
+    -------
+    Found
+
+    Raises
+    ------
+    UserError
+        Data, a space or a store that cannot be used, or no trial with a score.
+
+    Notes
+    -----
+    Cost: `trials` fits (times `folds`) on the training rows without the validation rows, then one or two on all of
+    them. The best score on validation rows is the best of many, and so better than the truth; the leaderboard is not.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> found = gnomon.search(gnomon.SVM(), "iris", trials=6, space={"C": "0.01..100:log"})
+    >>> found.board.lines[0].against_baseline
+    'better'
+    """
+    made = _made(system)
+    for name, value in (("trials", trials), ("folds", 2 if folds is None else folds)):
+        least = 1 if name == "trials" else 2
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UserValueError(f"{name} must be a whole number of at least {least}, got {value!r}", name)
+    if not isinstance(validation, int | float) or not 0 < validation < 1:
+        raise UserValueError(f"validation must be in (0, 1), got {validation!r}", "validation")
+    ranges = derived(made) if space is None else space_of(made, space)
+    if not ranges:
+        raise UserValueError(f"{title_of(made)} declares nothing to search in", "space", "give ranges")
+    recipe = recipe_of(prepare)
+    whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
+    held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
+    judge = TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds)
+    facts = {
+        "system": repr(made), "data": whole.fingerprint, "judged by": f"{judge.metric}, {judge.words}",
+        "rows held out": f"{holdout:g}, {held.split}, seed {split_seed}",
+    }  # fmt: skip
+    plan = Plan(ranges, strategy, trials, seed, judge.higher_is_better, facts)
+    study = _opened(plan, _store(store, out))
+    study.run(judge, _Teller(study, judge), seconds)
+    best = study.best()
+    chosen = judge.system(best.parameters)
+    entrants = [chosen] if repr(chosen) == repr(made) else [chosen, made]
+    board = compare(
+        entrants, data, y, task=task, holdout=holdout, split=split, split_seed=split_seed, metric=metric, target=target,
+        columns=columns, prepare=prepare, out=out,
+    )[0]  # fmt: skip
+    return Found(chosen, best, study.tried, judge.metric, judge.words, ranges, board)
+
+
+def _made(system: str | System) -> System:
+    if not isinstance(system, str | System):
+        raise UserTypeError.must("system", "be a name or a System", system, "search")
+    made: System = make(system) if isinstance(system, str) else clone(system)
+    return made.set_params(random_state=0) if made.random_state is None else made
+
+
+def _opened(plan: Plan, store: str | Path | None) -> Study:
+    """The study of a plan; its module needs Optuna."""
+    try:
+        from gnomon.search.study import Study
+    except ModuleNotFoundError as error:
+        raise UserValueError(
+            f"a search needs Optuna ({error})", "search", 'run: pip install "gnomon[search]"'
+        ) from None
+    return Study(plan, store)
+
+
+def _store(store: str | Path | None, out: str | Path | None) -> str | Path | None:
+    if store is None and out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        return Path(out) / STORE
+    return store
+
+
+class _Teller:
+    """Says after each trial what it was, which is the best, and how long the others may take."""
+
+    def __init__(self, study: Study, judge: TrialJudge) -> None:
+        self.study, self.judge = study, judge
+        self.begun, self.here = time.perf_counter(), 0
+
+    def __call__(self, tried: Tried, done: int) -> None:
+        self.here += 1
+        if not current().verbose:
+            return
+        each = (time.perf_counter() - self.begun) / self.here
+        settings = ", ".join(f"{name}={_short(value)}" for name, value in tried.parameters.items())
+        outcome = tried.state if tried.value is None else f"{self.judge.metric} {tried.value:.4f}"
+        left = each * (self.study.total - done)
+        count_ended(f"{settings}: {outcome}", done, self.study.total, left)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,205 @@
+"""Trials on a store: counted, found again, shared between processes; strategies on functions whose optimum is known."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from gnomon.errors import UserValueError
+from gnomon.search.dimensions import Choice, Real, Whole
+from gnomon.search.study import Study
+from gnomon.search.trials import Plan
+
+SPACE = {"x": Real(-5.0, 5.0), "n": Whole(1, 64, log=True), "kind": Choice(("a", "b", (1, 2)))}
+
+
+def plan(strategy="random", trials=12, space=None, seed=0, **facts):
+    return Plan(SPACE if space is None else space, strategy, trials, seed, higher_is_better=False, facts=facts)
+
+
+def bowl(parameters, report=None):
+    """Smallest, 0, at x = 2, n = 8, kind b."""
+    return (parameters["x"] - 2) ** 2 + np.log2(parameters["n"] / 8) ** 2 + (parameters["kind"] != "b")
+
+
+def table(study):
+    return {tuple(map(str, one.parameters.values())): one.value for one in study.tried}
+
+
+def finished(one, judge=bowl, store=None, **options):
+    study = Study(one, store)
+    study.run(judge, **options)
+    return study
+
+
+def test_the_best_of_equal_trials_is_the_first():
+    study = finished(plan(), lambda parameters, report: 1.0)
+    assert study.best().number == 0 and len(study.tried) == 12
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_best_is_the_extreme_of_all(higher):
+    study = Study(Plan(SPACE, "random", 15, 0, higher_is_better=higher))
+    study.run(bowl)
+    values = [one.value for one in study.tried]
+    assert study.best().value == (max if higher else min)(values) and len(set(values)) == 15
+
+
+def test_tpe_comes_nearer_to_the_optimum_than_random_draws():
+    """Means of the best of 60 over 6 seeds."""
+    found = {
+        strategy: np.mean([finished(plan(strategy, 60, seed=seed)).best().value for seed in range(6)])
+        for strategy in ("tpe", "random")
+    }
+    assert found["tpe"] < 0.6 * found["random"]
+
+
+def test_a_grid_is_gone_through_once_whatever_the_number_of_trials():
+    space = {"x": Choice((1.0, 2.0, 3.0)), "n": Choice((4, 8)), "kind": Choice(("a", "b"))}
+    study = finished(plan("grid", 100, space))
+    assert study.total == len(study.tried) == len(table(study)) == 12
+    assert study.best().parameters == {"x": 2.0, "n": 8, "kind": "b"} and study.best().value == 0
+    assert [one.parameters["x"] for one in study.tried] == [1.0] * 4 + [2.0] * 4 + [3.0] * 4
+    assert len(finished(plan("grid", 5, space)).tried) == 5
+
+
+def test_a_point_that_was_tried_is_not_fitted_again():
+    calls = []
+
+    def counting(parameters, report):
+        calls.append(parameters["n"])
+        return float(parameters["n"])
+
+    study = finished(plan("tpe", 30, {"n": Whole(1, 6)}), counting)
+    assert sorted(calls) == [1, 2, 3, 4, 5, 6] and study.exhausted and len(study.tried) < 30
+
+
+def test_draws_belong_to_the_number_of_a_trial_and_not_to_the_process(tmp_path):
+    whole = finished(plan(trials=10))
+    for part in (3, 7, 10):
+        parts = finished(plan(trials=part), store=tmp_path / "s.db")
+    assert table(parts) == table(whole)
+    assert table(finished(plan(trials=10, seed=1))) != table(whole)
+
+
+def test_an_interrupted_trial_is_made_when_the_search_goes_on(tmp_path):
+    calls = []
+
+    def stopped(parameters, report):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return bowl(parameters)
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(plan(trials=8), stopped, tmp_path / "s.db")
+    study = finished(plan(trials=8), store=tmp_path / "s.db")
+    assert table(study) == table(finished(plan(trials=8))) and len(study.tried) == 8
+
+
+def test_a_score_that_is_no_number_is_a_failed_trial():
+    study = finished(plan(trials=6), lambda parameters, report: np.nan if parameters["x"] < 0 else 1.0)
+    assert {one.reason for one in study.tried if one.parameters["x"] < 0} == {"the score is nan (search)"}
+
+
+def test_failed_trials_are_recorded_with_their_reason_and_never_win():
+    def fails(parameters, report):
+        if parameters["x"] < 0:
+            raise UserValueError("x is negative")
+        return -100.0 if parameters["kind"] == "b" else 0.0
+
+    study = finished(plan(trials=20), fails)
+    failed = [one for one in study.tried if one.state == "failed"]
+    assert failed and all(one.parameters["x"] < 0 and one.reason == "x is negative" for one in failed)
+    assert all(one.value is None for one in failed) and study.best().parameters["x"] >= 0
+    assert len(study.tried) == 20
+
+    def never(parameters, report):
+        raise UserValueError("no")
+
+    with pytest.raises(UserValueError, match="none of 4 trials has a score; the first reason: no"):
+        finished(plan(trials=4), never).best()
+
+
+def test_a_trial_that_falls_behind_ends_early_and_has_no_score():
+    def slow(parameters, report):
+        for step in range(5):
+            report(step, bowl(parameters))
+        return bowl(parameters)
+
+    study = finished(plan(trials=30), slow)
+    early = [one for one in study.tried if one.state == "ended early"]
+    assert early and all(one.value is None for one in early)
+    done = [bowl(one.parameters) for one in study.tried if one.state == "done"]
+    assert min(bowl(one.parameters) for one in early) > min(done)
+
+
+def test_no_trial_begins_after_the_time_is_over():
+    study = Study(plan(trials=1000))
+    study.run(lambda parameters, report: time.sleep(0.05) or bowl(parameters), seconds=0.3)
+    assert 1 <= len(study.tried) < 20
+
+
+def test_a_store_of_something_else_is_refused(tmp_path):
+    store = tmp_path / "s.db"
+    finished(plan(trials=2, data="one"), store=store)
+    for other, word in ((plan(trials=2, data="two"), "data"), (plan("tpe", 2, data="one"), "strategy"),
+                        (plan(trials=2, data="one", space={"x": Real(0, 1)}), "space")):  # fmt: skip
+        with pytest.raises(UserValueError, match=f"the store holds a search of another {word}"):
+            Study(other, store)
+    with pytest.raises(UserValueError, match="cannot open the store"):
+        Study(plan(), tmp_path / "no" / "such" / "s.db")
+    (tmp_path / "text.db").write_text("no database at all, " * 100)
+    with pytest.raises(UserValueError, match="cannot open the store"):
+        Study(plan(), tmp_path / "text.db")
+
+
+def _work(store, log, trials, seconds):
+    def judge(parameters, report):
+        with open(log, "a") as lines:
+            lines.write(f"{os.getpid()} {parameters['x']:.17g} {parameters['n']}\n")
+        time.sleep(seconds)
+        return bowl(parameters)
+
+    finished(plan(trials=trials), judge, store)
+
+
+def processes(count, *given):
+    context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
+    found = [context.Process(target=_work, args=given) for _ in range(count)]
+    for one in found:
+        one.start()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.spec("PRA-079")
+def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path):
+    store, log = tmp_path / "s.db", tmp_path / "log"
+    for one in processes(4, store, log, 16, 0.1):
+        one.join(timeout=120)
+        assert one.exitcode == 0
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len({line[0] for line in lines}) > 1, "one process did everything"
+    assert len(lines) == len({tuple(line[1:]) for line in lines}) == 16
+    alone, shared = finished(plan(trials=16)), Study(plan(trials=16), store)
+    assert table(shared) == table(alone) and shared.best().parameters == alone.best().parameters
+
+
+@pytest.mark.slow
+@pytest.mark.spec("PRA-079")
+def test_a_process_that_is_killed_leaves_the_others_and_its_trial_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("gnomon.search.study.HEARTBEAT_SECONDS", 1)
+    monkeypatch.setattr("gnomon.search.study.GRACE_SECONDS", 2)
+    store, log = tmp_path / "s.db", tmp_path / "log"
+    first, second = processes(2, store, log, 10, 0.6)
+    while not log.exists() or len({line.split()[0] for line in log.read_text().splitlines()}) < 2:
+        time.sleep(0.02)
+    os.kill(first.pid, signal.SIGKILL)
+    second.join(timeout=120)
+    assert second.exitcode == 0
+    alone, shared = finished(plan(trials=10)), Study(plan(trials=10), store)
+    assert table(shared) == table(alone) and shared.best().parameters == alone.best().parameters
