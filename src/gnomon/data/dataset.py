@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gnomon.data.prepared import Prepared
     from gnomon.data.relations import Ratings, Triples
 
-__all__ = ["VIEWS", "Dataset", "fingerprint"]
+__all__ = ["VIEWS", "Dataset", "fingerprint", "no_images"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +230,16 @@ def _unit(data: Dataset) -> NDArray[Any]:
 
 
 def _images(data: Dataset) -> NDArray[Any]:
+    if data.X is None and data.frame is not None:
+        raise no_images(data.name)
     X = _unit(data)
     return X if data.images is None else X.reshape(len(X), *data.images)
+
+
+def no_images(name: str) -> UserValueError:
+    """What is said of a table of text, dates or categories where images are taken."""
+    remedy = "give a folder of images or an array (n, rows, columns); for a table choose mlp or random-forest, say"
+    return UserValueError("images are taken here, not a table of mixed columns", name, remedy)
 
 
 def _target(data: Dataset) -> NDArray[Any]:

@@ -200,3 +200,15 @@ def test_any_system_is_a_member_and_addresses_reach_it(tmp_path):
         Bagging().set_params(bas__C=1)
     with pytest.raises(UserError, match="unknown system"):
         Bagging(base="decision-treee").fit(X, y)
+
+
+def test_trees_that_are_averaged_are_grown_to_single_rows():
+    """A lone regression tree has leaves of ten rows; in the mean of many these would only add bias."""
+    X, y = load_diabetes(return_X_y=True)
+    fitted = BaggingRegression(n_members=3, random_state=0).fit(X, y)
+    for i, part in enumerate(fitted.members_):
+        rows = fitted.drawn(i)
+        np.testing.assert_allclose(part.predict(X[rows]), y[rows], rtol=1e-12)
+    limited = BaggingRegression(n_members=3, random_state=0).set_params(base__max_depth=2).fit(X, y)
+    assert all(part.depth_ == 2 and part.min_rows_leaf == 1 for part in limited.members_)
+    assert BaggingRegression(base="regression-tree").fit(X, y).members_[0].min_rows_leaf == 10

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.linear_model import LinearRegression as PeerLine
@@ -16,6 +17,7 @@ import gnomon
 from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.runs.folder import RunFolder
+from gnomon.systems.ensemble.bagging import BaggingRegression
 from gnomon.systems.ensemble.folds import assign, out_of_fold
 from gnomon.systems.ensemble.stacking import Stacking, StackingRegression
 
@@ -297,3 +299,29 @@ def test_a_saved_parameter_that_no_fit_takes_is_refused_when_loaded(layers, tmp_
     with pytest.raises(UserError, match=r"config\.json.*layers") as told:
         gnomon.load(tmp_path / "m")
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("given", ["stacked", "bagged", "nested"])
+def test_a_member_that_depends_on_the_targets_unit_is_given_its_spread(given, tmp_path):
+    """Dollars or thousands of dollars: the same answers, from the fit, its run and the saved model."""
+    bagged = BaggingRegression(base="support-vector-regression", n_members=2)
+    system = {
+        "stacked": StackingRegression(members="support-vector-regression+linear-regression", folds=3),
+        "bagged": bagged,
+        "nested": StackingRegression(members=[("bagged", bagged), "linear-regression"], folds=2),
+    }[given].set_params(random_state=0)
+    table = gnomon.data.load("diabetes")
+    X, y = table.X[:120], table.y[:120]
+    found = []
+    for unit, shift in ((1.0, 0.0), (1e-4, 0.0), (1e5, -3e6)):
+        data = gnomon.data.Dataset("d", X=X, y=unit * y + shift, columns=table.columns)
+        fitted = gnomon.fit(clone(system), data)
+        assert fitted.preparation_.target == pytest.approx((data.y.mean(), data.y.std()))
+        found.append((fitted.predict(X) - shift) / unit)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-3)
+    run = tmp_path / "run"
+    gnomon.fit(clone(system), data, run=run)
+    np.testing.assert_allclose((gnomon.load(run).predict(X) + 3e6) / 1e5, found[0], rtol=1e-3)
+    fitted.save(tmp_path / "saved")
+    np.testing.assert_array_equal(gnomon.load(tmp_path / "saved").predict(X), fitted.predict(X))

@@ -57,7 +57,7 @@ def test_probabilities_are_scikit_learns(form, offset):
 
 @pytest.mark.spec("BAY-29")
 def test_quadratic_discriminants_are_scikit_learns_but_for_its_divisor():
-    fitted = GaussianClassifier().fit(X, Y)
+    fitted = GaussianClassifier(covariance="full").fit(X, Y)
     for c, covariance in enumerate(fitted.covariances_):
         np.testing.assert_allclose(covariance, np.cov(X[c == Y].T, bias=True), atol=1e-9)
     peer = QuadraticDiscriminantAnalysis(store_covariance=True).fit(X, Y)
@@ -92,7 +92,7 @@ def test_one_covariance_for_all_gives_a_linear_logistic_form():
     left = log_odds[:, 1] - log_odds[:, 0]
     np.testing.assert_allclose(line @ np.linalg.lstsq(line, left)[0], left, atol=1e-7)
     with pytest.raises(AttributeError, match="tied"):
-        _ = GaussianClassifier().fit(X, Y).coef_
+        _ = GaussianClassifier(covariance="full").fit(X, Y).coef_
 
 
 @pytest.mark.spec("BAY-29")
@@ -229,8 +229,22 @@ def test_priors_that_are_none(priors):
 def test_classes_that_lie_in_a_plane_are_told():
     flat = np.column_stack([X[:, :2], X[:, 0]])
     with pytest.warns(UserWarning, match="covariance floor used in 3 of 3 classes"):
-        fitted = GaussianClassifier().fit(flat, Y)
+        fitted = GaussianClassifier(covariance="full").fit(flat, Y)
     assert np.isfinite(fitted.predict_log_proba(flat)).all()
+    with pytest.warns(UserWarning, match="covariance floor used in 3 of 3 classes"):
+        GaussianClassifier().fit(np.column_stack([X[:, :2], Y]), Y)  # each class in a plane of its own
+
+
+def test_the_levels_of_a_category_are_no_plane_to_tell_of():
+    """A level that a class lacks does not rule the class out, nor is anything said: the default is as the peer."""
+    levels = np.random.default_rng(0).integers(0, 3, len(Y))
+    levels[(Y == 2) & (levels == 1)] = 0
+    coded = np.column_stack([X[:, :2], np.eye(3)[levels]])
+    peer = LinearDiscriminantAnalysis().fit(coded, Y)
+    fitted = GaussianClassifier().fit(coded, Y)  # warnings are errors
+    np.testing.assert_array_equal(fitted.predict(coded), peer.predict(coded))
+    odd = [[*X[Y == 2][:, :2].mean(0), 0.0, 1.0, 0.0]]  # a level that no row of its class has
+    np.testing.assert_array_equal(fitted.predict(odd), peer.predict(odd))
 
 
 def test_the_commands_fit_and_draw_rows_with_labels(tmp_path, capsys):

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 
 import gnomon
+from gnomon.cli.main import run
 from gnomon.distributions.domains import Domain, Real
 from gnomon.errors import UserError, UserValueError
 from gnomon.nn.activations import Activation, Sigmoid, Tanh
@@ -23,6 +24,7 @@ from gnomon.recipes.recipe import named, shorts
 from gnomon.systems.vision.lenet import LeNet, LeNetModel
 from gnomon.testing import arrays_of
 from gnomon.training.stopping import EarlyStopping
+from oracles.tables import mixed, write
 
 TINY = {"channels": (2, 3), "hidden": (10, 8), "dropout": 0.0, "epochs": 4, "batch_size": 16, "random_state": 0}
 
@@ -433,3 +435,20 @@ def test_shapes_by_the_rule_of_small_images():
         assert net.scores(torch.zeros(2, side, side, channels)).shape == (2, 7)
     with pytest.raises(UserValueError, match="images of 3 x 9 are too small"):
         LeNetModel((3, 9, 1), 7)
+
+
+def test_a_table_of_mixed_columns_is_refused_with_what_to_use(tmp_path, capsys):
+    """No advice to prepare the table: that would not make images of it."""
+    table = mixed(30)
+    file = write(table, tmp_path / "t.csv")
+    told = r"^images are taken here, not a table of mixed columns \((t.csv|X)\); give a folder of images or an array "
+    for door in (
+        lambda: gnomon.fit("lenet", str(file), target="alive"),
+        lambda: gnomon.compare(["lenet"], str(file), target="alive"),
+        lambda: LeNet().fit(table.drop(columns="alive"), table["alive"]),
+    ):
+        with pytest.raises(UserError, match=told + r"\(n, rows, columns\); for a table choose mlp or random-forest"):
+            door()
+    assert run(["fit", "lenet", str(file), "--target", "alive", "--out", str(tmp_path / "r")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "images are taken here" in said and "Preparation" not in said and not (tmp_path / "r").exists()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gnomon import contracts
+from gnomon.catalog import make
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import row_weights
@@ -166,7 +167,7 @@ class _Bagged(HasDtype, Composite):
         own = self.get_params(deep=False)
         shares = {"rows": own["max_samples"], "columns": own["max_features"]}
         replace = {"replace_rows": own["bootstrap"], "replace_columns": own["bootstrap_features"]}
-        return BaggingModel(member(self.base, "base"), n_features, classes, own["n_members"], **shares, **replace)
+        return BaggingModel(self._named()["base"], n_features, classes, own["n_members"], **shares, **replace)
 
     @property
     def members_(self) -> list[System]:
@@ -296,7 +297,18 @@ class BaggingRegression(_Bagged, Regressor):
     model_class: ClassVar[type] = BaggingModel
     domain = Real()
 
-    base: str | Any = "regression-tree"
+    base: Annotated[
+        str | Any | None,
+        Doc(
+            "The member, by its name in the catalog or as a system; None is a regression tree that is grown until its "
+            "leaves hold one row, for averaging does what larger leaves do for a single tree. ``base__max_depth`` sets "
+            "one of its parameters.",
+            type="str, System or None",
+        ),
+    ] = None
+
+    def _named(self) -> dict[str, System]:
+        return {"base": make("regression-tree", min_rows_leaf=1)} if self.base is None else super()._named()
 
     def make(self, *_: Any, **arguments: Any) -> BaggingModel:
         return self._model(arguments["n_features"], None)

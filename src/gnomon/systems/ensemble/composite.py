@@ -12,7 +12,9 @@ from sklearn.base import clone, is_classifier
 
 from gnomon.catalog import make
 from gnomon.contracts import Array, Group, Noise
+from gnomon.data.column_steps import NumberStep
 from gnomon.data.examples import Examples
+from gnomon.data.prepared import Prepared
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.recipes.synonyms import advice
@@ -91,6 +93,8 @@ class Parts:
         self.blank: dict[str, System] = {}
         """Unfitted member by the name of the part that is made of it."""
         self.own: dict[str, Array] = {}
+        self.target: tuple[float, float] | None = None
+        """Mean and spread of the target, for members whose answer depends on its unit."""
 
     def turn(self, i: int, examples: Examples, noise: Noise) -> dict[str, float] | None:
         """Step i of the fit; a line of the history, if there is something to tell."""
@@ -101,7 +105,10 @@ class Parts:
         part = clone(blank)
         if always or part.random_state is None:
             part.set_params(random_state=seed)
-        options = {} if (weight == 1).all() else {"sample_weight": weight}
+        options: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
+        if self.target is not None and part.scales_target:
+            steps = tuple(NumberStep(f"column_{j}") for j in range(1, X.shape[1] + 1))
+            options["preparation"] = Prepared(steps, target=self.target)
         with context(verbose=False, callbacks=(), checkpoint_every=None):
             return part.fit(X, y, **options)
 
@@ -221,6 +228,11 @@ class Composite(System):
         """Whether a member's answer depends on the columns' units."""
         return any(system.scale_dependent for system in self._named().values())
 
+    @property
+    def scales_target(self) -> bool:  # type: ignore[override]
+        """Whether a member's answer depends on the unit of the target."""
+        return any(system.scales_target for system in self._named().values())
+
     def check_parameters(self) -> None:
         super().check_parameters()
         for name, system in self._named().items():
@@ -235,6 +247,8 @@ class Composite(System):
         return InTurn()
 
     def problem(self, model: Parts, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        preparation = self._preparation
+        model.target = None if preparation is None else preparation.target
         return Problem(model, examples, noise, group)
 
     # --- a folder per member ------------------------------------------------------------------------------------

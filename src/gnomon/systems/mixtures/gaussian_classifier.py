@@ -143,9 +143,10 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         str | Recipe,
         Doc(
             "Form of the covariances: a matrix per class, one matrix for all, variances each, one variance each. The "
-            "recipe's floor bounds them where a class has few rows."
+            "recipe's floor bounds them where a class has few rows. Columns of 0 and 1, as categories become, leave a "
+            "matrix per class singular where a class lacks a level: one for all is the better beginning."
         ),
-    ] = "full"
+    ] = "tied"
     priors: Annotated[
         tuple[float, ...] | None,
         Doc("Fractions of the classes in the order of ``classes_``, summing to 1; None counts them."),
@@ -228,7 +229,7 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
 
     def finish(self, model: GaussianClassifierModel) -> None:
         held = int(model.normals.at_floor(model.floor).sum()) if model.floor.any() else 0
-        if held and current_group().rank == 0:
+        if held and current_group().rank == 0 and not _all_in_plane(model):
             warnings.warn(
                 f"covariance floor used in {held} of {len(model.weights)} classes: their rows coincide or lie in a "
                 'plane; use fewer columns, more rows, or covariance="tied" or "diag"',
@@ -331,6 +332,21 @@ def class_shares(priors: tuple[float, ...] | None, k: int) -> Array:
     except (TypeError, ValueError):
         what = f"priors must be probabilities, got {priors!r}"
         raise UserValueError(what, "priors", "give numbers >= 0 that sum to 1") from None
+
+
+def _all_in_plane(model: GaussianClassifierModel) -> bool:
+    """Whether one covariance is at the floor only where the classes' means agree: along it no class is preferred.
+
+    So it is with the levels of a category, each a column of 0 and 1, whose sum is 1 in every row.
+    """
+    if model.normals.form != "tied":
+        return False
+    unit = np.sqrt(model.floor)
+    means = (model.normals.means - np.matmul(model.weights, model.normals.means)) / unit
+    within = model.normals.covariances / unit[:, None] / unit
+    values, directions = np.linalg.eigh(within)
+    flat = directions[:, values <= 1 + 1e-6]
+    return bool((np.matmul(means, flat) ** 2 <= 1).all())
 
 
 def _nearest(x: Array, means: Array, variance: Array) -> Array:

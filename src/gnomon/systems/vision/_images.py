@@ -11,7 +11,9 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array
+from gnomon.data.dataset import no_images
 from gnomon.data.examples import Examples
+from gnomon.data.frames import needs_preparation
 from gnomon.data.preprocessing import Standardizer
 from gnomon.distributions.images import Images, is_bytes, size_of
 from gnomon.errors import UserValueError
@@ -93,6 +95,8 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
         return Images(tuple(self.arguments_["shape"])) if isinstance(domain, Images) else domain
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        if needs_preparation(X):
+            raise no_images("X")
         examples = super().ingest(X, y, sample_weight)
         _tell_of_bytes(X)
         return examples
