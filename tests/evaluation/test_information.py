@@ -108,13 +108,36 @@ def test_divergence_in_both_directions():
         info.kl(P, Q, direction="backward")
 
 
+@pytest.mark.spec("NLP-01")
+def test_divergence_of_log_probabilities():
+    """Those that underflow too: KL((1/2, 1/2) || (1 - e, e)) = 450 - ln 2 for e = exp(-900)."""
+    p, q = simplexes(seed=11), simplexes(seed=12)
+    for direction in ("forward", "reverse"):
+        wanted = info.kl(p, q, direction=direction)
+        found = info.kl(np.log(p.T), np.log(q.T), axis=0, direction=direction, logs=True)
+        assert np.allclose(found, wanted, rtol=1e-11)
+        weights = info.kl(np.log(p) + 900, np.log(q) - 2000, direction=direction, normalize=True, logs=True, base=2)
+        assert np.allclose(weights * math.log(2), wanted, rtol=1e-9)
+    small = np.array([-math.exp(-900), -900.0])
+    assert math.isclose(info.kl(np.log(P), small, logs=True), 450 - math.log(2), rel_tol=1e-14)
+    never = [0.0, -np.inf]
+    assert info.kl(small, never, logs=True) == math.inf  # rare is not never
+    assert info.kl(never, small, logs=True) == 0 == info.kl(never, never, logs=True)
+    for wrong, words in ((np.log([0.9, 0.2]), "sum to 1"), ([np.nan, 0.0], r"\[0, 1\]"), ([1.0, 0.0], r"\[0, 1\]")):
+        with pytest.raises(UserValueError, match=words):
+            info.kl(np.log(P), wrong, logs=True)
+    for wrong in ([-np.inf, -np.inf], [np.nan, 0.0], [np.inf, 0.0]):
+        with pytest.raises(UserValueError, match="logarithms of weights"):
+            info.kl(wrong, np.log(P), logs=True, normalize=True)
+
+
 def test_a_divergence_is_never_negative_by_rounding():
     p = simplexes(k=50, n=300, seed=7)
     q = p * (1 + 1e-9 * np.random.default_rng(0).normal(size=p.shape))
     assert (info.kl(p, q, normalize=True) >= 0).all()
 
 
-@pytest.mark.spec("BAY-41", "GEN-147")
+@pytest.mark.spec("BAY-41", "GEN-147", "NLP-01")
 def test_divergence_from_samples_covers_the_closed_form():
     """KL(N(0,1) || N(1,4)) = 0.4431472, reverse 1.3068528: within 4.5 errors (false alarm below 1e-5)."""
     z = np.random.default_rng(0).normal(size=100_000)
@@ -143,7 +166,7 @@ def _pair(z):
     return stats.multivariate_normal(np.zeros(2)).logpdf(z), stats.multivariate_normal(CENTER, ROOT @ ROOT.T).logpdf(z)
 
 
-@pytest.mark.spec("BAY-41", "GEN-147")
+@pytest.mark.spec("BAY-41", "GEN-147", "NLP-01")
 @pytest.mark.parametrize(("direction", "positive"), [("forward", False), ("reverse", False), ("reverse", True)])
 def test_the_stated_error_of_a_divergence_covers_it(direction, positive):
     """2000 estimates of 400 draws of two columns; log densities are squares, so their tails are short.
@@ -168,7 +191,7 @@ def test_the_stated_error_of_a_divergence_covers_it(direction, positive):
     assert abs(values.mean() - exact) < 4.5 * values.std(ddof=1) / math.sqrt(2000)  # no bias
 
 
-@pytest.mark.spec("GEN-147")
+@pytest.mark.spec("GEN-147", "NLP-01")
 def test_the_closed_form_of_a_normal_pair_in_both_directions():
     assert math.isclose(kl_divergence(Normal(0.0, 1.0), Normal(1.0, 2.0)), 0.4431471805599453)
     assert math.isclose(kl_divergence(Normal(1.0, 2.0), Normal(0.0, 1.0)), 1.3068528194400547)

@@ -13,6 +13,7 @@ import torch
 from gnomon.data.batches import Batches
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Rows
+from gnomon.numeric.noise import Noise
 from gnomon.objectives.base import Loss, Term
 from gnomon.recipes.recipe import Recipe
 from gnomon.runs.folder import RunFolder
@@ -84,6 +85,7 @@ def test_closed_form_and_autograd_take_the_same_way(penalty: float) -> None:
 
 
 @pytest.mark.spec("DLN-79")
+@pytest.mark.spec("NLP-07")
 def test_one_update_by_hand() -> None:
     X, weight = table()
     task, outcome = fit(Squares(), epochs=1, batch_size=None)
@@ -93,6 +95,24 @@ def test_one_update_by_hand() -> None:
     assert task.model.b.item() == pytest.approx(1 - 0.1 * offset, rel=1e-12)
     assert outcome.records[0]["error"] == pytest.approx((weight * error**2).sum() / weight.sum(), rel=1e-12)
     assert outcome.records[0]["gradient_norm"] == pytest.approx(np.hypot(slope, offset), rel=1e-12)
+
+
+@pytest.mark.spec("NLP-07")
+def test_epochs_are_torchs_descent_on_means_over_batches() -> None:
+    """23 rows in batches of 5, the last of 3; every epoch has each row once, in an order of its own."""
+    task, _ = fit(Squares(), epochs=3)
+    X, weight = (torch.from_numpy(one) for one in table())
+    a, b = (torch.nn.Parameter(torch.full((1,), value, dtype=torch.float64)) for value in (0.0, 1.0))
+    theirs = torch.optim.SGD([a, b], 0.1)
+    orders = [np.asarray(Noise(3, "fit").child("order").at(e).order(23)) for e in range(3)]
+    assert all(sorted(order) == list(range(23)) for order in orders) and len({tuple(order) for order in orders}) == 3
+    for rows in (rows for order in orders for rows in np.split(order, range(5, 23, 5))):
+        theirs.zero_grad()
+        losses = (a * X[rows, 0] + b - X[rows, 1]) ** 2
+        ((weight[rows] * losses).sum() / weight[rows].sum()).backward()
+        theirs.step()
+    assert task.model.a.item() == pytest.approx(a.item(), rel=1e-12)
+    assert task.model.b.item() == pytest.approx(b.item(), rel=1e-12)
 
 
 def test_the_record_is_of_the_whole_epoch() -> None:

@@ -145,6 +145,7 @@ def kl(
     base: float = math.e,
     direction: str = "forward",
     normalize: bool = False,
+    logs: bool = False,
 ) -> Floats:
     r"""Kullback-Leibler divergence :math:`KL(p \| q) = \sum_i p_i \log(p_i / q_i)`.
 
@@ -158,6 +159,8 @@ def kl(
         ``"reverse"`` is KL(q || p), which variational inference lowers.
     normalize : bool, default False
         Take both as weights of any positive sum.
+    logs : bool, default False
+        Whether both are given as logarithms in nats, which probabilities below 1e-308 have as well.
 
     Returns
     -------
@@ -175,11 +178,12 @@ def kl(
     """
     if direction not in ("forward", "reverse"):
         raise UserValueError.must("direction", 'be "forward" or "reverse"', direction)
-    p, q = _both(p, q, axis, normalize)
+    p, q = _both(p, q, axis, normalize, logs)
     if direction == "reverse":
         p, q = q, p
     # terms p log(p/q) - p + q >= 0 cancel less than p log(p/q) do
-    return np.maximum(special.kl_div(p, q).sum(axis), 0.0) / _log(base)
+    terms = _terms_of_logs(p, q) if logs else special.kl_div(p, q)
+    return np.maximum(terms.sum(axis), 0.0) / _log(base)
 
 
 def symmetric_kl(p: ArrayLike, q: ArrayLike, *, axis: int = -1, base: float = math.e) -> Floats:
@@ -369,8 +373,17 @@ def _within(p: ArrayLike, name: str) -> Floats:
     return values
 
 
-def _both(p: ArrayLike, q: ArrayLike, axis: int, normalize: bool) -> tuple[Floats, Floats]:
-    first, second = _simplex(p, axis, normalize, "p"), _simplex(q, axis, normalize, "q")
+def _terms_of_logs(log_p: Floats, log_q: Floats) -> Floats:
+    """p log(p/q) - p + q."""
+    p, q = np.exp(log_p), np.exp(log_q)
+    with np.errstate(invalid="ignore"):
+        known = np.where(p > 0, p * (log_p - log_q), 0.0)
+    return np.where(np.isneginf(log_q) & ~np.isneginf(log_p), np.inf, known) - p + q
+
+
+def _both(p: ArrayLike, q: ArrayLike, axis: int, normalize: bool, logs: bool = False) -> tuple[Floats, Floats]:
+    check = _log_simplex if logs else _simplex
+    first, second = check(p, axis, normalize, "p"), check(q, axis, normalize, "q")
     if first.shape[axis] != second.shape[axis]:
         what = f"p and q must have the same outcomes, got {first.shape[axis]} and {second.shape[axis]}"
         raise UserValueError(what, "p, q")
@@ -398,6 +411,17 @@ def _simplex(p: ArrayLike, axis: int, normalize: bool, name: str) -> Floats:
         what = f"{name} must sum to 1, got {total[bad].flat[0] if total.ndim else float(total)!s}"
         raise UserValueError(what, name, "normalize them, or pass normalize=True")
     return values
+
+
+def _log_simplex(log_p: ArrayLike, axis: int, normalize: bool, name: str) -> Floats:
+    values = _numbers(log_p, name)
+    total = special.logsumexp(values, axis=axis, keepdims=True)
+    if not normalize:
+        _simplex(np.exp(values), axis, False, name)
+        return values
+    if not np.isfinite(total).all():
+        raise UserValueError(f"{name} must be logarithms of weights with a finite positive sum", name)
+    return np.asarray(values - total)
 
 
 def _table(pxy: ArrayLike | None, labels: tuple[ArrayLike, ArrayLike] | None) -> Floats:

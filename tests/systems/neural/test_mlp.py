@@ -258,6 +258,7 @@ CODINGS = {
 }
 
 
+@pytest.mark.spec("NLP-04")
 @pytest.mark.parametrize("coding", CODINGS)
 def test_labels_of_every_kind(coding: str) -> None:
     """HB-47: accuracy above 0.9, early stopping on; order-preserving codings give renamed predictions to the letter."""
@@ -320,6 +321,7 @@ def test_held_out_rows_do_not_train() -> None:
     np.testing.assert_allclose(first.model_.state()["shift"], X[~chosen].mean(0), rtol=1e-9)
 
 
+@pytest.mark.spec("NLP-04")
 @pytest.mark.parametrize("batch_size", [32, 2])
 def test_a_row_left_over_and_the_same_answer_twice(batch_size: int) -> None:
     """HB-51: 33 rows."""

@@ -155,6 +155,23 @@ def test_scores_are_sums_over_all_tokens() -> None:
     assert model.evaluate(["the xyzzy"])["bits_per_byte"].kind == "lower bound"
 
 
+@pytest.mark.spec("PRA-147")
+def test_scores_say_which_start_they_are_of() -> None:
+    """Over the predicted tokens: with padding the ends are among them; the two are never compared."""
+    text, scores = some_text(), {}
+    for start in ("pad", "lower_order"):
+        model = NGram(n=2, smoothing=Dirichlet(1.0), start=start).fit(text)
+        scores[start] = model.evaluate(text)
+        assert scores[start]["perplexity"].value == pytest.approx(
+            np.exp(-model.log_prob(text).sum() / (len(" ".join(text).split()) + len(text) * (start == "pad")))
+        )
+        assert ("ends predicted" in scores[start]["perplexity"].data_space) == (start == "pad")
+    for name in ("perplexity", "log_likelihood"):
+        assert scores["pad"][name].value != pytest.approx(scores["lower_order"][name].value, rel=0.01)
+        with pytest.raises(UserError, match="data_space"):
+            scores["pad"][name].against(scores["lower_order"][name])
+
+
 @pytest.mark.spec("PRA-145", "DLN-180")
 def test_bits_per_byte_of_units_whose_models_say_the_same() -> None:
     # characters and bytes of plain ASCII are the same tokens

@@ -1,0 +1,152 @@
+"""A batch is its rows: outputs, last states and gradients of every layer of the room."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import gnomon.nn
+from gnomon.nn.activations import Activation
+from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScore
+from gnomon.nn.batch_norm import BatchNorm
+from gnomon.nn.context import ContextLayer, training
+from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.embedding import Embedding
+from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
+from gnomon.nn.layers import PHM, dense
+from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
+from gnomon.nn.module import Module
+from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling
+from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
+from gnomon.nn.upsampling import Unpool2d, transposed_convolution
+from gnomon.numeric.noise import Noise
+from gnomon.recipes.recipe import named, shorts
+
+F64, N = torch.float64, 5
+BASES = {Attention, ContextLayer, Head, Module, Recurrent, _LastConv}
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+class Density(nn.Module):
+    """The log density of a likelihood, as a layer of the decoder's answer and the rows."""
+
+    def __init__(self, recipe: Any) -> None:
+        super().__init__()
+        self.head = recipe.build(4, F64)
+
+    def forward(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        density: torch.Tensor = self.head.log_prob(raw, x)
+        return density
+
+
+IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])
+MASK = torch.arange(7) < torch.tensor([7, 1, 3, 0, 5])[:, None]
+ROWS, IMAGES = normal(N, 6), normal(N, 2, 6, 8)
+SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N, 7, 4), normal(N, 7, 3), MASK)
+CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
+    "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
+    "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
+    "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
+    "conv1d": (lambda: Conv1d(3, 4, 3, padding="causal", dtype=F64), (normal(N, 9, 3),)),
+    "conv2d": (lambda: Conv2d(2, 4, 3, groups=2, stride=2, padding=1, dtype=F64), (normal(N, 6, 8, 2),)),
+    "transposed": (lambda: transposed_convolution(2, 3, 4, stride=2, padding=1, dtype=F64), (IMAGES,)),
+    "max pooling": (lambda: MaxPooling().build(2), (IMAGES,)),
+    "average pooling": (lambda: AveragePooling().build(3, 2, 1), (IMAGES,)),
+    "global average": (GlobalPool, (IMAGES,)), "global max": (lambda: GlobalPool("max"), (IMAGES,)),
+    "unpooling": (lambda: Unpool2d(2), (IMAGES,)),
+    "rnn": (lambda: RNN(3, 4, dtype=F64), SEQUENCE), "gru": (lambda: GRU(3, 4, dtype=F64), SEQUENCE),
+    "gru, reset before": (lambda: GRU(3, 4, reset="before", dtype=F64), SEQUENCE),
+    "delayed gru": (lambda: DelayedGRU(3, 4, dtype=F64), SEQUENCE),
+    "bidirectional": (lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)), SEQUENCE),
+    "dot": (lambda: DotScore(scaled=True), STATES), "bilinear": (lambda: BilinearScore(4, 4, dtype=F64), STATES),
+    "additive": (lambda: AdditiveScore(4, 4, 5, dtype=F64), STATES),
+    "dense encoder": (lambda: DenseEncoder((5,), batch_norm=True, dropout=0.3).build(6, 3, None, F64), (ROWS,)),
+    "dense decoder": (lambda: DenseDecoder((5,)).build(6, 3, None, F64), (ROWS,)),
+    "conv encoder": (lambda: ConvEncoder((3, 4), dropout=0.3).build(96, 3, (6, 8, 2), F64), (normal(N, 96),)),
+    "conv decoder": (lambda: ConvDecoder((4, 3)).build(6, 96, (6, 8, 2), F64), (ROWS,)),
+    "conv decoder, unpooling": (lambda: ConvDecoder((4, 3), "unpool").build(6, 96, (6, 8, 2), F64), (ROWS,)),
+    "bernoulli": (lambda: Density(BernoulliLikelihood()), (normal(N, 4), (normal(N, 4, seed=1) > 0).double())),
+    "categories": (lambda: Density(CategoricalLikelihood(6)), (normal(N, 24), IDS.double())),
+    "gaussian": (lambda: Density(GaussianLikelihood()), (normal(N, 4), normal(N, 4, seed=1))),
+    "gaussian, network": (lambda: Density(GaussianLikelihood("network")), (normal(N, 8), normal(N, 4, seed=1))),
+} | {
+    short: (lambda short=short: named(Activation, short)().build(6, F64), (ROWS,)) for short in shorts(Activation)
+}  # fmt: skip
+
+
+def made(name: str) -> nn.Module:
+    """The layer with random weights and statistics."""
+    layer: nn.Module = CASES[name][0]()
+    with torch.no_grad():
+        for i, (called, value) in enumerate([*layer.named_parameters(), *layer.named_buffers()]):
+            drawn = normal(*value.shape, seed=40 + i)
+            value.copy_(drawn.exp() if called.endswith("running_var") else drawn)
+    return layer
+
+
+def answers(layer: nn.Module, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+    found = layer(*inputs)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def row(inputs: tuple[Any, ...], i: int) -> tuple[Any, ...]:
+    return tuple(None if one is None else one[i : i + 1] for one in inputs)
+
+
+@pytest.mark.spec("NLP-17")
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_is_its_rows(name: str) -> None:
+    """Outputs row by row; and gradients of the weights are sums over the rows."""
+    layer, inputs = made(name), CASES[name][1]
+    whole = answers(layer, inputs)
+    rows = [answers(layer, row(inputs, i)) for i in range(N)]
+    together = [torch.cat(parts) for parts in zip(*rows, strict=True)]
+    weights = [p for p in layer.parameters() if p.requires_grad]
+    for one, other in zip(whole, together, strict=True):
+        assert one.shape == other.shape and len(one) == N
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    if not weights:
+        return
+    factors = [normal(*one.shape, seed=3) for one in whole]
+    slopes = [
+        torch.autograd.grad(sum((f * y).sum() for f, y in zip(factors, found, strict=True)), weights, allow_unused=True)
+        for found in (whole, together)
+    ]
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.spec("NLP-17")
+def test_batch_normalization_mixes_the_rows_in_training_alone() -> None:
+    layer = made("batch norm")
+    with training(Noise(0, "fit")):
+        whole = layer(ROWS)
+    with training(Noise(0, "fit")):
+        alone = layer(ROWS[:1])
+    assert not torch.allclose(whole[:1], alone, atol=1e-3)
+
+
+def kinds(base: type = nn.Module) -> Iterator[type]:
+    for one in base.__subclasses__():
+        yield one
+        yield from kinds(one)
+
+
+@pytest.mark.spec("NLP-17")
+def test_every_layer_of_the_room_is_tried() -> None:
+    for module in pkgutil.iter_modules(gnomon.nn.__path__):
+        importlib.import_module(f"gnomon.nn.{module.name}")
+    room = {one for one in kinds() if one.__module__.startswith("gnomon.nn.")} - BASES
+    assert room == {type(part) for name in CASES for part in made(name).modules()} & room
