@@ -48,6 +48,10 @@ def test_cd_weighs_each_row_with_its_chain():
     assert term.weight == pytest.approx(weight.sum(), rel=1e-12)
     assert term.sum() == pytest.approx(weight @ model.energy(X) - weight @ model.energy(far), rel=1e-12)
     np.testing.assert_allclose(loss.gradients["visible_bias"], weight @ far - weight @ X, atol=1e-12)
+    W, _, c = (value.astype(float) for value in model.state().values())
+    near, end = (weight[:, None] / (1 + np.exp(-(v @ W + c))) for v in (X, far))  # means, of the last h too
+    np.testing.assert_allclose(loss.gradients["hidden_bias"], (end - near).sum(0), atol=1e-12)
+    np.testing.assert_allclose(loss.gradients["weight"], far.T @ end - X.T @ near, atol=1e-12)
 
 
 @pytest.mark.spec("INF-35")

@@ -46,11 +46,11 @@ def gradient(recipe, model, X, noise, weight=None):
     return {name: np.asarray(value) / divisor for name, value in loss.gradients.items()}
 
 
-def exact_likelihood(parameters, X):
+def exact_likelihood(parameters, X, weight=None):
     """Mean log-likelihood by enumerating visible states with plain sums."""
     W, b, c = parameters
     free = lambda V: -(V @ b) - np.log1p(np.exp(V @ W + c)).sum(1)  # noqa: E731
-    return float((-free(X)).mean() - np.logaddexp.reduce(-free(all_states(len(b)))))
+    return float(np.average(-free(X), weights=weight) - np.logaddexp.reduce(-free(all_states(len(b)))))
 
 
 @pytest.mark.spec("GEN-005", "GEN-007", "INF-30", "DLN-81", "DLN-86")
@@ -210,15 +210,15 @@ def test_exact_gradient_in_numbers(parameters, expected):
 
 
 @pytest.mark.spec("INF-31", "DLN-84", "GEN-007")
-@pytest.mark.parametrize(("d", "m"), [(7, 5), (5, 7)])
-def test_exact_gradient_is_the_finite_difference_of_the_likelihood(d, m):
+@pytest.mark.parametrize(("d", "m", "weight"), [(7, 5, None), (5, 7, None), (5, 4, np.linspace(0, 3, 9))])
+def test_exact_gradient_is_the_finite_difference_of_the_likelihood(d, m, weight):
     parameters = random_model(d, m, seed=3)
     X = (np.random.default_rng(0).random((9, d)) < 0.5).astype(float)
-    found = gradient(Exact().build(), RBMModel.of(*parameters), X, Noise(0, "fit"))
+    found = gradient(Exact().build(), RBMModel.of(*parameters), X, Noise(0, "fit"), weight)
     for place, name in enumerate(NAMES):
 
         def likelihood(value, place=place):
-            return exact_likelihood([value if i == place else p for i, p in enumerate(parameters)], X)
+            return exact_likelihood([value if i == place else p for i, p in enumerate(parameters)], X, weight)
 
         np.testing.assert_allclose(-found[name], numerical_gradient(likelihood, parameters[place]), atol=1e-7)
 

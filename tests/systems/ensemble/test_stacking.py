@@ -203,6 +203,29 @@ def test_layers_apart_share_no_row_and_take_what_the_layer_below_says():
         fitted.predict_layer(X, 2)
 
 
+@pytest.mark.spec("DLN-51")
+@pytest.mark.parametrize("apart", [False, True])
+def test_layers_of_a_regression_and_the_mean_of_them(apart):
+    """Lines on lines: by least squares on the rows of each layer, whose parts share none."""
+    points, y = (value[:90] for value in load_diabetes(return_X_y=True))
+    options = {"members": [("line", gnomon.make("linear-regression"))], "folds": 3, "layers": 2, "apart": apart}
+    system = StackingRegression(average=True, random_state=2, **options).fit(points, y)
+    part = assign(90, 2, Noise(2, "fit").child("parts"))
+    rows = [np.flatnonzero(part == layer) if apart else np.arange(90) for layer in (0, 1)]
+    inputs, new, answers = points[rows[0]], points, []
+    for layer in (0, 1):
+        target = y[rows[layer]]
+        folds = assign(len(target), 3, Noise(2, "fit").child(f"folds/{layer}"))
+        said = cross_val_predict(PeerLine(), inputs, target, cv=PredefinedSplit(folds))[:, None]
+        new = PeerLine().fit(inputs, target).predict(new)[:, None]
+        answers.append(PeerLine().fit(said, target).predict(new))
+        np.testing.assert_allclose(system.predict_layer(points, layer), answers[-1], rtol=1e-7)
+        inputs = new[rows[1]] if apart else said
+    np.testing.assert_allclose(system.predict(points), np.mean(answers, axis=0), rtol=1e-7)
+    last = StackingRegression(random_state=2, **options).fit(points, y)
+    np.testing.assert_allclose(last.predict(points), answers[1], rtol=1e-7)
+
+
 @pytest.mark.spec("DLN-51", "DLN-50")
 def test_one_layer_of_layers_is_stacking():
     plain = Stacking(members=MEMBERS, folds=3, random_state=0).fit(X, Y)

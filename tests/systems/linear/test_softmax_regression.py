@@ -143,6 +143,7 @@ def test_two_classes_are_logistic_regression_on_the_difference_of_weights():
     np.testing.assert_allclose(model.decision_function(X), logit, atol=1e-12)
 
 
+@pytest.mark.spec("PRA-059")
 def test_standardizing_is_fitted_on_the_training_rows_and_kept():
     X, y = load_iris(return_X_y=True)
     X = X * [1, 100, 1e-3, 1e4] + 1e3

@@ -305,6 +305,7 @@ def test_the_best_weights_come_back(patience: int) -> None:
     assert -system.evaluate(other, labels)["log_likelihood"].value == pytest.approx(min(seen), abs=1e-9)
 
 
+@pytest.mark.spec("PRA-062")
 def test_held_out_rows_do_not_train() -> None:
     """Their columns may be anything: means, spreads and weights stay what they were."""
     X, y = blobs(60)
