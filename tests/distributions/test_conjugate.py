@@ -118,6 +118,84 @@ def test_the_predictive_averages_the_likelihood_over_the_posterior(case):
         assert abs(np.exp(after.log_predictive(list(case.outcomes))).sum() - 1) < 1e-12
 
 
+MOMENTS = {  # of a row given the parameter
+    "BAY-31": (lambda t: t, lambda t: 1.5 + 0 * t),
+    "BAY-32": (lambda t: 0.5 + 0 * t, lambda t: 1 / t),
+    "BAY-35": (lambda t: t, lambda t: t * (1 - t)),
+    "BAY-37": (lambda t: t, lambda t: t),
+    "BAY-38": (lambda t: t / 2, lambda t: t * t / 12),
+}
+
+
+@one_parameter
+@pytest.mark.spec("BAY-30")
+def test_the_spread_is_variance_of_the_mean_and_mean_of_the_variance(case):
+    evidence = integral(case, lambda t: joint(case, t))
+    mean, variance = MOMENTS[case.row]
+
+    def over(f):
+        return integral(case, lambda t: joint(case, t) * f(t)) / evidence
+
+    found = case.pair.update(case.rows).spread()
+    middle = over(mean)
+    assert found.epistemic == pytest.approx(over(lambda t: (mean(t) - middle) ** 2), rel=1e-5, abs=1e-12)
+    assert found.aleatoric == pytest.approx(over(variance), rel=1e-5)
+
+
+@pytest.mark.spec("BAY-30")
+def test_the_spread_of_rows_of_two_parameters_adds_up_to_the_predictives_variance():
+    pair = algebra.NormalMeanPrecision(0.0, 1.0, 2.0, 1.0).update([1, 2, 3])  # t_7 of squared scale 1.25
+    assert sum(pair.spread()) == pytest.approx(1.25 * 7 / 5) and pair.spread().aleatoric == pytest.approx(3.5 / 2.5)
+    shares = algebra.CategoricalDirichlet((1, 2, 0.5)).update([0, 2, 2])
+    p = np.array([2, 2, 2.5]) / 6.5
+    assert np.allclose(sum(shares.spread()), p * (1 - p)) and np.allclose(shares.spread().epistemic, p * (1 - p) / 7.5)
+    rows = np.array([[1.0, 0], [0, 1], [2, 1]])
+    for vectors in (
+        algebra.MultivariateNormalPrecision(3, np.eye(2), np.zeros(2)).update(rows),
+        algebra.MultivariateNormalMeanPrecision(np.zeros(2), 1.5, 3, np.eye(2)).update(rows),
+    ):
+        t, parts = vectors.predictive(), vectors.spread()
+        assert np.allclose(sum(parts), np.asarray(t.scale) * t.df / (t.df - 2))
+        assert np.allclose(parts.aleatoric, stats.invwishart(6, vectors.inverse_scale).mean())
+    assert algebra.NormalPrecision(0.5, 1.0).spread().aleatoric == math.inf
+    assert algebra.UniformPareto(1, 2).spread() == (math.inf, math.inf)
+
+
+NATURAL = {  # parameters that rows are added to, and what is added
+    algebra.NormalMean: (lambda p: (p.mean / p.variance, 1 / p.variance), lambda x: (x / 1.5, 1 / 1.5)),
+    algebra.NormalPrecision: (lambda p: (p.concentration, p.rate), lambda x: (0.5, (x - 0.5) ** 2 / 2)),
+    algebra.NormalMeanPrecision: (
+        lambda p: (p.strength, p.strength * p.mean, 2 * p.concentration, 2 * p.rate + p.strength * p.mean**2),
+        lambda x: (1, x, 1, x * x),
+    ),
+    algebra.BernoulliBeta: (lambda p: (p.ones, p.zeros), lambda x: (x, 1 - x)),
+    algebra.CategoricalDirichlet: (lambda p: p.concentration, lambda x: np.eye(3)[int(x)]),
+    algebra.PoissonGamma: (lambda p: (p.concentration, p.rate), lambda x: (x, 1)),
+    algebra.MultivariateNormalPrecision: (
+        lambda p: (p.df, *p.inverse_scale.ravel()), lambda x: (1, *np.outer(x, x).ravel()),
+    ),
+    algebra.MultivariateNormalMeanPrecision: (
+        lambda p: (p.df, p.strength, *(p.strength * p.mean),
+                   *(p.inverse_scale + p.strength * np.outer(p.mean, p.mean)).ravel()),
+        lambda x: (1, 1, *x, *np.outer(x, x).ravel()),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.spec("BAY-39")
+def test_an_update_adds_the_statistics_of_every_row_to_the_natural_parameters():
+    """The rule of exponential families, alpha' = alpha + (sum of T(x), n), for every pair that is one."""
+    assert (
+        {type(pair) for pair, _ in PAIRS}
+        == set(NATURAL)
+        == set(algebra.base.REGISTRY.values()) - {algebra.UniformPareto}
+    )
+    for pair, rows in PAIRS:
+        natural, statistic = NATURAL[type(pair)]
+        moved = np.subtract(natural(pair.update(rows)), natural(pair))
+        assert np.allclose(moved, np.sum([statistic(np.asarray(x)) for x in rows], axis=0), rtol=1e-12), type(pair)
+
+
 @one_parameter
 @pytest.mark.spec("BAY-27")
 def test_one_row_at_a_time_in_any_order_gives_the_batch(case):

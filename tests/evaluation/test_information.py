@@ -99,6 +99,10 @@ def test_divergence_in_both_directions():
     assert (info.kl(p, p) == 0).all()
     assert info.kl([0.5, 0.5], [1.0, 0.0]) == math.inf
     assert info.kl([1.0, 0.0], [0.5, 0.5]) == math.log(2)
+    assert info.kl([0.5, 0.5, 0.0], [0.25, 0.75, 0.0]) == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3))
+    for unnormalized in ((0.9 * np.asarray(P), Q), (P, 0.9 * np.asarray(Q))):  # an error, unless told
+        with pytest.raises(UserValueError, match="sum to 1"):
+            info.kl(*unnormalized)
     assert np.allclose(info.symmetric_kl(p, q), info.kl(p, q) + info.kl(p, q, direction="reverse"))
     assert np.allclose(info.js(p, q), info.js(q, p)) and (info.js(p, q) <= math.log(2)).all()
     middle = (p + q) / 2

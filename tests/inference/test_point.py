@@ -66,11 +66,31 @@ def test_fits_are_at_least_as_likely_as_scipys(family, law, arguments):
 
 
 @pytest.mark.spec("BAY-26")
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_unit_of_the_rows_is_no_matter(unit):
+    x = RNG.exponential(0.3, 60)
+    rate = maximum_likelihood(positive.Exponential, unit * x)
+    assert math.isclose(rate.parameters["rate"], 1 / (unit * x).mean(), rel_tol=1e-6)
+    assert math.isclose(rate.standard_errors["rate"], 1 / (unit * x).mean() / math.sqrt(60), rel_tol=1e-5)
+    weight = RNG.integers(1, 4, 60)  # as many rows each: the errors are those of all
+    normal, n = maximum_likelihood(real.Normal, unit * (x - 7), weight=weight), weight.sum()
+    mean = np.average(x - 7, weights=weight)
+    spread = math.sqrt(np.average((x - 7 - mean) ** 2, weights=weight))
+    assert np.allclose([*normal.parameters.values()], [unit * mean, unit * spread], rtol=1e-6, atol=0)
+    logs = maximum_likelihood(positive.LogNormal, unit * x)
+    assert np.allclose([*logs.parameters.values()], [np.log(unit * x).mean(), np.log(x).std()], rtol=1e-6)
+    errors = [unit * spread / math.sqrt(n), unit * spread / math.sqrt(2 * n)]
+    assert np.allclose([*normal.standard_errors.values()], errors, rtol=1e-4, atol=0)
+
+
+@pytest.mark.spec("BAY-26")
 def test_where_there_is_no_maximum_it_is_said():
     for family, x, fixed in (
         (real.Normal, [2.0, 2.0, 2.0], None),
         (counts.Binomial, [1.0, 1.0], {"total_count": 1}),
         (counts.Poisson, [0.0, 0.0], None),
+        (real.StudentT, stats.norm.ppf((np.arange(200) + 0.5) / 200), None),  # no end of the degrees of freedom
+        (counts.NegativeBinomial, [2.0, 2.0, 3.0, 2.0], None),  # less spread than Poisson's: only a ratio is known
     ):
         with pytest.raises(UserValueError, match="no maximum"):
             maximum_likelihood(family, x, fixed=fixed)

@@ -6,8 +6,8 @@ import torch
 from scipy import signal
 
 from gnomon.errors import UserError
-from gnomon.numeric.convolution import circular_convolve, linear_convolve
-from gnomon.numeric.fourier import fft, ifft
+from gnomon.numeric.convolution import circular_convolve, convolve_functions, linear_convolve
+from gnomon.numeric.fourier import cft, fft, ifft
 
 random = np.random.default_rng(0)
 KINDS = [np.asarray, torch.as_tensor]
@@ -70,6 +70,27 @@ def test_the_theorem_and_its_dual(n, kind):
     np.testing.assert_allclose(np.asarray(circular_convolve(kind(x), kind(y))), product, atol=1e-12)
     dual = np.asarray(circular_convolve(fft(kind(x)), fft(kind(y)))) / n
     np.testing.assert_allclose(np.asarray(fft(kind(x * y))), dual, atol=1e-11)
+
+
+@pytest.mark.spec("BAY-21")
+def test_the_theorem_and_its_dual_for_functions():
+    """In ordinary frequencies neither has a factor: F[f * g] = F G, and F[f g] = F * G, which is F * G / 2 pi in w."""
+    x = np.arange(-8, 8, 1 / 16)
+
+    def f(p):
+        return np.exp(-np.pi * (p[:, 0] - 0.3) ** 2)
+
+    def g(p):
+        return np.exp(-2 * np.pi * p[:, 0] ** 2) * (1 + p[:, 0])
+
+    (K,), F = cft(f, x)
+    G = cft(g, x).values
+    (t,), both = convolve_functions(f, g, [(-8.0, 8.0)], points=256)
+    product = (both * np.exp(-2j * np.pi * np.outer(K, t))).sum(1) * (t[1] - t[0])
+    np.testing.assert_allclose(product, F * G, atol=1e-10)
+    step = K[1] - K[0]
+    dual = linear_convolve(F, G)[len(K) // 2 :][: len(K)] * step  # frequency 0 stands in the middle
+    np.testing.assert_allclose(dual, cft(lambda p: f(p) * g(p), x).values, atol=1e-10)
 
 
 @pytest.mark.spec("BAY-21")

@@ -305,12 +305,13 @@ def test_the_score_function_has_the_exact_gradient_by_enumeration_of_batches_and
     model.k = k
     states = len(model.states) ** k
     exact = flat(-model.bound(torch.tensor(data), k if recipe.short == "iwae" else 1).mean(), model)
-    pairs, total = list(itertools.combinations(range(4), 2)), 0.0
-    for pair in pairs:  # every mini-batch of two rows, without replacement
-        rows = np.repeat(data[list(pair)], states, axis=0)
-        weight = model.chances(torch.tensor(data[list(pair)])).reshape(-1).numpy()
-        total = total + flat(loss_of(recipe.build(), model, batch_of(rows, weight=weight)), model)
-    assert torch.allclose(total / len(pairs), exact, rtol=1e-10, atol=1e-12)
+    for pairs in (list(itertools.combinations(range(4), 2)), list(itertools.product(range(4), repeat=2))):
+        total = 0.0
+        for pair in pairs:  # every mini-batch of two rows, without replacement and with
+            rows = np.repeat(data[list(pair)], states, axis=0)
+            weight = model.chances(torch.tensor(data[list(pair)])).reshape(-1).numpy()
+            total = total + flat(loss_of(recipe.build(), model, batch_of(rows, weight=weight)), model)
+        assert torch.allclose(total / len(pairs), exact, rtol=1e-10, atol=1e-12)
 
 
 def test_the_running_baseline_is_the_weighted_mean_of_the_bounds_before():

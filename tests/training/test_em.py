@@ -69,6 +69,21 @@ def test_closed_form_is_one_step_over_all_batches() -> None:
         assert np.allclose(task.model.mean, np.average(X, axis=0, weights=WEIGHT), rtol=1e-12)
 
 
+@pytest.mark.spec("BAY-48")
+def test_a_fall_is_an_error_in_development_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step away from the mean: the mathematics of the model is wrong. Otherwise the fit goes on."""
+    wrong = problem()
+    monkeypatch.setattr(wrong.model, "maximize", lambda statistics: setattr(wrong.model, "mean", wrong.model.mean - 1))
+    run_procedure(EM(3, 0.0), wrong)
+    monkeypatch.setattr("gnomon.training.em.DEBUG", True)
+    with pytest.raises(AssertionError, match=r"Center: the objective fell from .* in iteration 2"):
+        run_procedure(EM(3, 0.0), wrong)
+    right = problem()
+    monkeypatch.setattr(right.model, "log_prior", lambda: 0.0)
+    run_procedure(EM(200, 0.0), right)  # stands still to rounding
+
+
+@pytest.mark.spec("BAY-48")
 def test_an_iteration_records_the_model_it_began_with() -> None:
     task = problem(7)
     history = run_procedure(EM(3, 0.0), task).history
@@ -84,6 +99,7 @@ def test_an_iteration_records_the_model_it_began_with() -> None:
     assert np.allclose(task.model.mean, mean, rtol=1e-12)
 
 
+@pytest.mark.spec("BAY-48")
 def test_tolerance_ends_it_when_an_iteration_gained_no_more() -> None:
     whole = run_procedure(EM(200, 0.0), problem())
     assert whole.steps == 200

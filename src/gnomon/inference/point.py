@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,7 +155,7 @@ def _maximize(
     shares = torch.ones(len(rows), dtype=torch.float64) if weight is None else torch.tensor(np.asarray(weight, float))
 
     def values(point: Any) -> dict[str, Any]:
-        return {name: _inside(point[k], kind) for k, (name, kind) in enumerate(zip(free, kinds, strict=True))}
+        return {name: way.inside(point[k]) for k, (name, way) in enumerate(zip(free, ways, strict=True))}
 
     def likelihood(parameters: Mapping[str, Any]) -> Any:
         full = {name: torch.as_tensor(v, dtype=torch.float64) for name, v in {**known, **parameters}.items()}
@@ -167,7 +167,7 @@ def _maximize(
     def whole(at: Any) -> Any:
         total = objective(values(at))
         if with_derivative:
-            total = total + sum(_log_derivative(at[k], kind) for k, kind in enumerate(kinds))
+            total = total + sum(_log_derivative(at[k], kind) for k, kind in enumerate(kinds) if kind != "real")
         return total
 
     def loss(point: Floats) -> tuple[float, Floats]:
@@ -179,8 +179,12 @@ def _maximize(
     def log_posterior(parameters: Mapping[str, float]) -> float:
         return float(objective({name: torch.tensor(float(parameters[name]), dtype=torch.float64) for name in free}))
 
-    start = _start(rows, free, kinds)
-    if not np.isfinite(loss(start)[0]):
+    beginnings = []
+    for ways in _beginnings(rows, free, kinds):
+        beginnings.append((loss(np.array([way.start for way in ways]))[0], ways))
+    least, ways = min(beginnings, key=lambda one: one[0] if math.isfinite(one[0]) else math.inf)
+    start = np.array([way.start for way in ways])
+    if not math.isfinite(least):
         raise UserValueError(
             f"some rows are impossible under {family.__name__}", "x", "drop them, or choose another family"
         )
@@ -190,7 +194,10 @@ def _maximize(
     at = torch.from_numpy(point)
     best = {name: float(v.detach()) for name, v in values(at).items()}
     if with_derivative:
-        slopes = np.exp([float(_log_derivative(at[k], kind)) for k, kind in enumerate(kinds)])
+        slopes = np.array([
+            way.unit if way.kind == "real" else math.exp(float(_log_derivative(at[k], way.kind)))
+            for k, way in enumerate(ways)
+        ])  # fmt: skip
         covariance = np.linalg.inv(curvature(whole, at)) * np.outer(slopes, slopes)
     else:
         stacked = torch.tensor(list(best.values()), dtype=torch.float64)
@@ -198,7 +205,7 @@ def _maximize(
     fitted = {**known, **best}
     return PointEstimate(
         family(**{name: fitted[name] for name in family.parameters}), best, float(likelihood(best)), float(whole(at)),
-        covariance, log_posterior,
+        np.asarray(covariance, np.float64), log_posterior,
     )  # fmt: skip
 
 
@@ -234,32 +241,46 @@ def _open(name: str) -> UserValueError:
     )  # fmt: skip
 
 
-def _start(rows: Floats, names: list[str], kinds: list[str]) -> Floats:
-    """Location and spread of the rows; ones and halves elsewhere."""
-    spread = max(float(rows.std()), 1e-3)
-    guess = {"loc": float(np.median(rows)), "scale": spread, "rate": 1 / max(float(np.abs(rows).mean()), 1e-3)}
-    return np.array([_outside(guess.get(name, 0.5 if kind in ("unit", "probability") else 1.0), kind)
-                     for name, kind in zip(names, kinds, strict=True)])  # fmt: skip
+class _Way(NamedTuple):
+    """From the whole line to a parameter: units from a center, logs or log-odds; and where the search begins."""
+
+    kind: str
+    start: float
+    center: float = 0.0
+    unit: float = 1.0
+
+    def inside(self, value: Any) -> Any:
+        """The parameter."""
+        if self.kind == "real":
+            return self.center + self.unit * value
+        return value.sigmoid() if self.kind in ("unit", "probability") else value.exp()
 
 
-def _inside(value: Any, kind: str) -> Any:
-    if kind == "real":
-        return value
-    return value.sigmoid() if kind in ("unit", "probability") else value.exp()
+def _beginnings(rows: Floats, names: list[str], kinds: list[str]) -> list[list[_Way]]:
+    """Location and spread of the rows, or of their logarithms; ones and halves elsewhere. Free of the rows' unit."""
+    return [_ways(rows, seen, names, kinds) for seen in ([rows, np.log(rows)] if (rows > 0).all() else [rows])]
+
+
+def _ways(rows: Floats, seen: Floats, names: list[str], kinds: list[str]) -> list[_Way]:
+    size = float(np.abs(seen).max()) or 1.0
+    spread = float(seen.std()) if seen.std() > 1e-12 * size else size
+    guess = {"scale": spread, "rate": 1 / (float(np.abs(rows).mean()) or 1.0)}
+    places = {"loc": (float(np.median(seen)), spread)}
+    return [
+        _Way(kind, 0.0, *places.get(name, (1.0, 1.0))) if kind == "real"
+        else _Way(kind, _outside(guess.get(name, 0.5 if kind in ("unit", "probability") else 1.0), kind))
+        for name, kind in zip(names, kinds, strict=True)
+    ]  # fmt: skip
 
 
 def _outside(value: float, kind: str) -> float:
-    if kind == "real":
-        return value
     return math.log(value / (1 - value)) if kind in ("unit", "probability") else math.log(value)
 
 
 def _log_derivative(value: Any, kind: str) -> Any:
-    """log of d parameter / d unconstrained."""
+    """log of d parameter / d unconstrained, of a logarithm or log-odds."""
     import torch
 
-    if kind == "real":
-        return torch.zeros_like(value)
     if kind in ("unit", "probability"):
         return torch.nn.functional.logsigmoid(value) + torch.nn.functional.logsigmoid(-value)
     return value

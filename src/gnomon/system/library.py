@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.errors import UserValueError
+from gnomon.numeric.ops import log_softmax
 from gnomon.runs.estimators import dumps, loads
 from gnomon.system.base import System
 from gnomon.system.prediction import Classifier, Regressor
@@ -20,7 +21,7 @@ from gnomon.training.context import current as current_context
 from gnomon.training.one_process import OnFirst
 from gnomon.training.procedure import Problem
 
-__all__ = ["Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor"]
+__all__ = ["Library", "LibraryClassifier", "LibraryModel", "LibraryRegressor", "LogitClassifier"]
 
 SEEDS = 1 << 31
 """Seeds that scikit-learn takes from every system of gnomon."""
@@ -206,6 +207,22 @@ class LibraryClassifier(Library, Classifier):
         proba = np.zeros((len(rows), len(self.classes_)), rows.dtype)
         proba[:, estimator.classes_] = known
         return proba
+
+
+class LogitClassifier(LibraryClassifier):
+    """One whose probabilities are the logistic function, or the softmax, of the estimator's ``decision_function``."""
+
+    def class_log_proba(self, rows: Array) -> Array:
+        """From the scores: far from the boundary a probability rounds to 0, and its logarithm would be -inf."""
+        scores = np.asarray(self.model_.ask_estimator("decision_function", rows))
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        known: Array = log_softmax(scores, 1).astype(rows.dtype, copy=False)
+        if known.shape[1] == len(self.classes_):
+            return known
+        log_p = np.full((len(rows), len(self.classes_)), -np.inf, rows.dtype)
+        log_p[:, self.model_.estimator.classes_] = known
+        return log_p
 
 
 class LibraryRegressor(Library, Regressor):

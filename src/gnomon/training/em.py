@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,6 +15,12 @@ from gnomon.errors import UserValueError
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["EM", "ClosedForm", "Restarts"]
+
+DEBUG = sys.flags.dev_mode
+"""Whether a fall of what cannot fall is an error: in Python's development mode, ``python -X dev``."""
+
+ROUNDING = 1e-9
+"""Share of its size by which the objective may fall for all that."""
 
 
 @dataclass
@@ -61,7 +68,8 @@ class EM(ClosedForm):
     """Alternate expectation and maximization (Dempster, Laird and Rubin 1977) until the mean log-likelihood stands.
 
     The model keeps `gnomon.contracts.HasExpectation`. A record carries the log-likelihood per row of the model that the
-    iteration began with, and the quantity that never falls: the same plus the log prior per row.
+    iteration began with, and the quantity that never falls: the same plus the log prior per row. A model where it falls
+    is wrong; under ``python -X dev`` that is an AssertionError.
 
     Parameters
     ----------
@@ -89,6 +97,11 @@ class EM(ClosedForm):
         model = state.problem.model
         statistics, likelihood, climbed = _expected(state.problem)
         model.maximize(statistics)
+        if DEBUG and state.last is not None and climbed < state.last - ROUNDING * max(1.0, abs(state.last)):
+            raise AssertionError(
+                f"{type(model).__name__}: the objective fell from {state.last} to {climbed} in iteration "
+                f"{state.iteration + 1}: its expect and maximize are no EM"
+            )
         state.settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}

@@ -76,7 +76,7 @@ def test_orthogonal_columns_and_isotropic_noise_leave_the_posterior_uncorrelated
     assert np.abs(LinearGaussian(Q, noise=np.arange(1.0, 7)).posterior(np.zeros(6)).covariance[0, 1]) > 1e-3
 
 
-@pytest.mark.spec("INF-74")
+@pytest.mark.spec("INF-74", "BAY-55")
 def test_parity_with_scikit_learn():
     X = random.normal(size=(200, 3)) @ random.normal(size=(3, 7)) + random.normal(size=(200, 7)) * np.arange(1, 8) / 5
     fa = FactorAnalysis(2, svd_method="lapack").fit(X)

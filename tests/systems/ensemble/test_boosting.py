@@ -29,6 +29,24 @@ def stump(x, y, w):
     return np.where(x <= threshold, sign, -sign)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("system", [GradientBoosting, HistogramBoosting])
+def test_log_probabilities_stay_numbers_where_probabilities_round_to_0(system, k):
+    X = np.arange(60.0)[:, None]
+    y = (X[:, 0] // (60 / k)).astype(int)
+    fitted = system(n_trees=80, learning_rate=1.0, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+    scores = fitted.decision_function(X)
+    scores = np.column_stack([np.zeros(60), scores]) if k == 2 else scores
+    expected = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_log_proba(X), expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)), fitted.predict_proba(X), atol=1e-7)
+    assert np.isfinite(fitted.evaluate(X, np.full(60, "a"))["log_likelihood"].value)
+    if k == 3:  # a class of weight 0 has no probability
+        unseen = system(n_trees=3, random_state=0).fit(X, np.array(["a", "b", "c"])[y], sample_weight=(y != 1) + 0.0)
+        assert np.isneginf(unseen.predict_log_proba(X)[:, 1]).all()
+        np.testing.assert_allclose(np.exp(unseen.predict_log_proba(X)).sum(1), 1)
+
+
 @pytest.mark.spec("DLN-47")
 def test_adaboost_of_stumps_by_the_recursion():
     X, y = TEN

@@ -193,6 +193,24 @@ def test_without_missing_values_both_expectation_steps_agree():
         np.testing.assert_allclose(masked[name], whole[name], atol=1e-9)
 
 
+@pytest.mark.spec("BAY-55")
+def test_latent_and_observed_given_each_other_are_those_of_the_joint_gaussian():
+    """Posterior mean and covariance by the general rule of conditioning; E[x | z] = W z + m; in 300 columns too."""
+    random = np.random.default_rng(1)
+    for d, k in ((4, 2), (3, 3), (300, 2)):
+        W, mean, noise = random.normal(size=(d, k)), random.normal(size=d), 0.6
+        model, X, Z = PPCAModel(W, mean, noise), random.normal(size=(5, d)), random.normal(size=(5, k))
+        gain = W.T @ np.linalg.inv(W @ W.T + noise * np.eye(d))
+        np.testing.assert_allclose(model.latent_mean(X), (X - mean) @ gain.T, atol=1e-10)
+        np.testing.assert_allclose(model.latent_covariance(X), np.tile(np.eye(k) - gain @ W, (5, 1, 1)), atol=1e-10)
+        np.testing.assert_allclose(model.reconstruct(Z), Z @ W.T + mean, atol=1e-12)
+        exact = multivariate_normal(mean, W @ W.T + noise * np.eye(d)).logpdf(X)
+        np.testing.assert_allclose(model.log_prob(X), exact, rtol=1e-10)
+    fitted = PPCA(n_components=2).fit(data())
+    np.testing.assert_allclose(fitted.inverse_transform(Z[:, :2]), Z[:, :2] @ fitted.components_ + fitted.mean_)
+
+
+@pytest.mark.spec("BAY-55")
 def test_sampling_has_the_models_moments():
     model = PPCA(n_components=2).fit(data())
     n = 200_000
@@ -210,6 +228,7 @@ def test_a_large_offset_costs_no_digits():
     np.testing.assert_allclose(far.get_covariance(), near.get_covariance(), atol=1e-8)
 
 
+@pytest.mark.spec("BAY-55")
 def test_all_latent_dimensions_are_the_full_gaussian():
     X = data()
     model = PPCA(n_components=6).fit(X)
@@ -220,6 +239,7 @@ def test_all_latent_dimensions_are_the_full_gaussian():
     ("X", "words", "parameters"),
     [
         (SIX, "n_components must be at most n_features=3, got n_components=4", {"n_components": 4}),
+        pytest.param(SIX, "n_components", {"n_components": 0}, marks=pytest.mark.spec("BAY-55")),
         (SIX[:1], "n_samples=1", {}),
         (np.where(np.arange(3) == 1, np.nan, SIX), "column 1", {}),
         (np.where(np.eye(6, 3, dtype=bool), np.nan, SIX), "closed", {"method": "closed"}),

@@ -32,6 +32,21 @@ def test_one_binary_column_gives_the_log_odds_of_the_table(method, standardize):
 
 
 @pytest.mark.spec("BAY-99", "DLN-69")
+def test_log_probabilities_far_from_the_boundary_are_the_scores():
+    """There a probability rounds to 0; its logarithm, and so the log-likelihood of a surprise, stays a number."""
+    X, y = SIX_AND_FOUR
+    fitted = LogisticRegression(l2=0.0, tol=1e-10).fit(X, y)
+    z = np.log(6) * np.array([1e3, -1e3]) - np.log(2)
+    expected = np.stack([-np.maximum(z, 0), np.minimum(z, 0)], 1)
+    np.testing.assert_allclose(fitted.predict_log_proba([[1e3], [-1e3]]), expected, rtol=1e-7)
+    found = fitted.evaluate([[1e3], [-1e3]], [0, 0])["log_likelihood"]
+    assert found.value == pytest.approx(-z[0] / 2, rel=1e-7)
+    whole = fitted.evaluate(X, y)["log_likelihood"]  # L / n of the table
+    L = 2 * np.log(2 / 6) + 4 * np.log(4 / 6) + 3 * np.log(3 / 4) + np.log(1 / 4)
+    assert whole.value == pytest.approx(L / 10, abs=1e-9)
+
+
+@pytest.mark.spec("BAY-99", "DLN-69")
 def test_weights_count_rows():
     X, y = SIX_AND_FOUR
     fitted = LogisticRegression(l2=0.0, tol=1e-10).fit(X, y, sample_weight=np.where(y == 1, 2.0, 1.0))

@@ -168,6 +168,7 @@ def test_models_that_are_none_are_refused():
             BernoulliMixtureModel([1.0], means)
 
 
+@pytest.mark.spec("BAY-50")
 def test_a_component_without_rows_keeps_its_means():
     means = np.array([[0.2, 0.9], [0.6, 0.4]])
     model = BernoulliMixtureModel([1.0, 0.0], means)

@@ -108,6 +108,7 @@ def test_the_likelihood_never_falls_and_ends_stationary(form, seed):
         assert abs(slope) < 0.05 * len(X) ** 0.5
 
 
+@pytest.mark.spec("BAY-75")
 @pytest.mark.parametrize("form", FORMS)
 def test_five_points_have_one_answer(form):
     X = np.arange(5.0)[:, None]
@@ -225,6 +226,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.spec("BAY-48", "BAY-50", "BAY-75")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_data_give_a_finite_fit_and_a_notice(case, form):
@@ -290,6 +292,7 @@ def test_more_starts_never_end_lower_and_keep_every_contract():
     check_system(GaussianMixture(n_components=2, n_init=3, max_iter=6, random_state=0), processes=False)
 
 
+@pytest.mark.spec("BAY-48")
 @pytest.mark.parametrize("form", ["full", "tied", "diag", "spherical"])
 def test_the_best_end_of_all_starts_is_kept(form):
     """HB-12: the end, not what the last iteration began with; after any number of iterations."""

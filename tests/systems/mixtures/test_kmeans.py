@@ -104,6 +104,7 @@ def test_the_best_of_all_partitions_of_eight_rows(k, seed):
     assert fitted.inertia_ == pytest.approx(smallest, rel=1e-10)
 
 
+@pytest.mark.spec("BAY-52")
 def test_the_best_end_of_all_starts_is_kept():
     """HB-12: of the centers as they are kept, after any number of iterations."""
     for seed in range(8):
@@ -114,6 +115,7 @@ def test_the_best_end_of_all_starts_is_kept():
             assert ends == sorted(ends, reverse=True)
 
 
+@pytest.mark.spec("BAY-52")
 def test_verbs_by_hand():
     model = KMeans(n_clusters=2, random_state=0).fit([[0.0, 0.0], [0.0, 2.0], [9.0, 0.0], [9.0, 4.0]])
     order = np.argsort(model.cluster_centers_[:, 0])
@@ -126,6 +128,7 @@ def test_verbs_by_hand():
     assert model.model_.n_parameters == 4
 
 
+@pytest.mark.spec("BAY-52")
 def test_fewer_distinct_rows_than_clusters_are_told():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
     for seed in range(20):

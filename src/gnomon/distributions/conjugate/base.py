@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,26 @@ from gnomon.distributions.family import Floats
 from gnomon.errors import UserValueError, nearest
 from gnomon.numeric.given import answers, checked, floats
 
-__all__ = ["Pair", "conjugate", "is_conjugate", "same_up_to_a_constant"]
+__all__ = ["Pair", "Spread", "conjugate", "is_conjugate", "same_up_to_a_constant"]
 
 
 REGISTRY: dict[tuple[str, str], type[Pair]] = {}
 """Pairs by the names of likelihood and prior."""
+
+
+class Spread(NamedTuple):
+    """Variance of the next row in its two parts, which add up to the predictive's; infinite where they do not exist.
+
+    Parameters
+    ----------
+    epistemic : float or array
+        Variance of the row's mean over the parameter: doubt that more rows take away.
+    aleatoric : float or array
+        Mean of the row's variance given the parameter: what stays.
+    """
+
+    epistemic: Any
+    aleatoric: Any
 
 
 class Pair(ABC):
@@ -52,6 +67,10 @@ class Pair(ABC):
     @abstractmethod
     def predictive(self) -> Any:
         """Distribution of the next row, the parameter averaged out."""
+
+    @abstractmethod
+    def spread(self) -> Spread:
+        """Variance of the next row: what is not known of its mean, and what it has in itself."""
 
     def _rows(self, x: ArrayLike) -> Floats:
         """Rows that the likelihood can give."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from gnomon.distributions.bounded import Beta, Uniform
-from gnomon.distributions.conjugate.base import Pair, allowed, finite, in_range, positive
+from gnomon.distributions.conjugate.base import Pair, Spread, allowed, finite, in_range, positive
 from gnomon.distributions.counts import NegativeBinomial
 from gnomon.distributions.family import Floats
 from gnomon.distributions.positive import Gamma, Pareto
@@ -82,6 +82,12 @@ class BernoulliBeta(Pair):
     def predictive(self) -> Categorical:
         """Distribution of the next 0 or 1."""
         return Categorical(np.log([self.zeros, self.ones]))
+
+    def spread(self) -> Spread:
+        """p (1 - p) of the mean p: 1 part in a + b + 1 is doubt."""
+        n = self.ones + self.zeros
+        share = self.ones * self.zeros / n**2 / (n + 1)
+        return Spread(share, n * share)
 
     def log_evidence_of_counts(self, ones: int, zeros: int) -> float:
         """Log probability of the counts whatever their order: the binomial coefficient is in it.
@@ -163,6 +169,13 @@ class CategoricalDirichlet(Pair):
         """Distribution of the next category."""
         return Categorical(np.log(self.concentration))
 
+    def spread(self) -> Spread:
+        """Of each category's indicator, shape (k,)."""
+        a = np.asarray(self.concentration)
+        n = a.sum()
+        share = a * (n - a) / n**2 / (n + 1)
+        return Spread(share, n * share)
+
 
 @dataclass(frozen=True)
 class PoissonGamma(Pair):
@@ -223,6 +236,10 @@ class PoissonGamma(Pair):
         """Negative binomial: a failures, success probability 1 / (b + 1)."""
         return NegativeBinomial(self.concentration, 1 / (self.rate + 1))
 
+    def spread(self) -> Spread:
+        """Variance and mean of the rate."""
+        return Spread(self.concentration / self.rate**2, self.concentration / self.rate)
+
 
 @dataclass(frozen=True)
 class UniformPareto(Pair):
@@ -269,6 +286,13 @@ class UniformPareto(Pair):
     def predictive(self) -> _ParetoUniform:
         """Flat up to m, then falling as a power."""
         return _ParetoUniform(self.scale, self.alpha)
+
+    def spread(self) -> Spread:
+        """Of the mean end / 2 and the variance end^2 / 12."""
+        m, k = self.scale, self.alpha
+        if k <= 2:
+            return Spread(math.inf, math.inf)
+        return Spread(k * m * m / (k - 1) ** 2 / (k - 2) / 4, k * m * m / (k - 2) / 12)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.distributions.conjugate.base import Pair, finite, in_range, positive
+from gnomon.distributions.conjugate.base import Pair, Spread, finite, in_range, positive
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalWishart
 from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
@@ -45,6 +45,11 @@ class _WishartPair(Pair):
 
     def _log_base(self, x: Floats, weight: Floats) -> float:
         return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
+
+    def _mean_covariance(self) -> Floats:
+        """V^-1 / (n - d - 1)."""
+        freedom = self.df - len(self.mean) - 1
+        return self.inverse_scale / freedom if freedom > 0 else np.full_like(self.inverse_scale, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,10 @@ class MultivariateNormalPrecision(_WishartPair):
         """Student t with n - d + 1 degrees of freedom and scale V^-1 / (n - d + 1)."""
         df = self.df - len(self.mean) + 1
         return MultivariateStudentT(df, self.mean, self.inverse_scale / df)
+
+    def spread(self) -> Spread:
+        """Covariances; the mean is known."""
+        return Spread(np.zeros_like(self.inverse_scale), self._mean_covariance())
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,3 +153,8 @@ class MultivariateNormalMeanPrecision(_WishartPair):
         """Student t with n - d + 1 degrees of freedom and scale V^-1 (k + 1) / (k (n - d + 1))."""
         df = self.df - len(self.mean) + 1
         return MultivariateStudentT(df, self.mean, self.inverse_scale * (self.strength + 1) / (self.strength * df))
+
+    def spread(self) -> Spread:
+        """Covariances: of the rows, a k-th of it of their mean."""
+        covariance = self._mean_covariance()
+        return Spread(covariance / self.strength, covariance)

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.distributions.conjugate.base import Pair, in_range, positive, real, weights_of
+from gnomon.distributions.conjugate.base import Pair, Spread, in_range, positive, real, weights_of
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalGamma
 from gnomon.distributions.positive import Gamma, InverseGamma
@@ -84,6 +84,10 @@ class NormalMean(Pair):
         """Normal, with both variances added."""
         return Normal(self.mean, math.sqrt(self.variance + self.noise_variance))
 
+    def spread(self) -> Spread:
+        """Both variances."""
+        return Spread(self.variance, self.noise_variance)
+
 
 @dataclass(frozen=True)
 class NormalPrecision(Pair):
@@ -133,6 +137,10 @@ class NormalPrecision(Pair):
     def predictive(self) -> StudentT:
         """Student t with 2 a degrees of freedom and squared scale b / a."""
         return StudentT(2 * self.concentration, self.mean, math.sqrt(self.rate / self.concentration))
+
+    def spread(self) -> Spread:
+        """The mean is known; the variance is b / (a - 1) in mean."""
+        return Spread(0.0, _mean_variance(self.concentration, self.rate))
 
 
 @dataclass(frozen=True)
@@ -195,3 +203,12 @@ class NormalMeanPrecision(Pair):
         """Student t with 2 a degrees of freedom and squared scale b (k + 1) / (a k)."""
         square = self.rate * (self.strength + 1) / (self.concentration * self.strength)
         return StudentT(2 * self.concentration, self.mean, math.sqrt(square))
+
+    def spread(self) -> Spread:
+        """b / (a - 1) of the rows, a k-th of it of their mean."""
+        variance = _mean_variance(self.concentration, self.rate)
+        return Spread(variance / self.strength, variance)
+
+
+def _mean_variance(concentration: float, rate: float) -> float:
+    return rate / (concentration - 1) if concentration > 1 else math.inf

@@ -11,7 +11,7 @@ from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
-from gnomon.system.library import LibraryClassifier, LibraryRegressor
+from gnomon.system.library import LibraryRegressor, LogitClassifier
 from gnomon.system.tree_model import Importances
 from gnomon.system.trees import StopsEarly
 
@@ -59,7 +59,7 @@ class _Boosted(Importances, StopsEarly, ComparesInSingle):
         return self.model_.impurity(self.model_.estimator.train_score_)
 
 
-class GradientBoosting(_Boosted, LibraryClassifier):
+class GradientBoosting(_Boosted, LogitClassifier):
     r"""Gradient boosting of trees for classes.
 
     The scores F(x) begin as the log odds of the classes; each step fits a tree per class (one for two classes) to the

@@ -12,7 +12,7 @@ from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import HasDtype
-from gnomon.system.library import Library, LibraryClassifier, LibraryRegressor
+from gnomon.system.library import Library, LibraryRegressor, LogitClassifier
 from gnomon.system.tree_model import BinnedModel
 from gnomon.system.trees import SplitsBestFirst, StopsEarly
 
@@ -61,7 +61,7 @@ class _Binned(StopsEarly, SplitsBestFirst, HasDtype, Library):
         return total / total.sum() if total.any() else total
 
 
-class HistogramBoosting(_Binned, LibraryClassifier):
+class HistogramBoosting(_Binned, LogitClassifier):
     r"""Fast gradient boosting of trees for classes.
 
     As `GradientBoosting`, with three differences: columns are first cut into at most 255 bins; a split is chosen by the

@@ -15,7 +15,7 @@ from gnomon.distributions.domains import Real
 from gnomon.numeric.sparse import SparseRows, is_sparse, units_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComputesInDouble, DrawsNothing
-from gnomon.system.library import LibraryClassifier, LibraryModel
+from gnomon.system.library import LibraryModel, LogitClassifier
 
 __all__ = ["LogisticRegression", "LogisticRegressionModel"]
 
@@ -72,7 +72,7 @@ class LogisticRegressionModel(LibraryModel):
             )  # fmt: skip
 
 
-class LogisticRegression(ComputesInDouble, DrawsNothing, LibraryClassifier):
+class LogisticRegression(ComputesInDouble, DrawsNothing, LogitClassifier):
     r"""Linear classifier fitted to the optimum of its likelihood, by Newton's method or L-BFGS.
 
     With two classes p(second | x) = s(z), z = w^T x + b, s the logistic function, and the loss is the mean over rows
