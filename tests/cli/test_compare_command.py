@@ -35,9 +35,9 @@ def test_every_pair_of_varied_values_is_a_line():
 @pytest.mark.parametrize(
     ("names", "vary", "words"),
     [
-        (["decision-tree"], ("max_depth=1, 1",), "1 stands twice among the values of max_depth"),
-        (["rbm", "rbm"], (), "rbm stands twice among the systems"),
-        (["rbm:k=1", "rbm:k=1"], ("epochs=1,2",), "rbm:k=1,epochs=1 stands twice among the systems"),
+        (["decision-tree"], ("max_depth=1, 1",), "1 is given twice among the values of max_depth"),
+        (["rbm", "rbm"], (), "rbm is given twice among the systems"),
+        (["rbm:k=1", "rbm:k=1"], ("epochs=1,2",), "rbm:k=1,epochs=1 is given twice among the systems"),
     ],
 )
 def test_no_line_stands_twice(names: list[str], vary: tuple[str, ...], words: str) -> None:

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.model_selection import ParameterGrid
 
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.search.dimensions import Choice, Real, Whole
+from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.space import grid, size
 
 FALSE_ALARM = 1e-4
@@ -16,7 +16,7 @@ FALSE_ALARM = 1e-4
 
 @pytest.mark.spec("PRA-073")
 def test_the_logarithm_of_a_rate_is_uniform():
-    rate = Real(1e-5, 1e-1, log=True)
+    rate = RealRange(1e-5, 1e-1, log=True)
     drawn = np.array(rate.draw(np.random.default_rng(0), 4000))
     assert stats.kstest(np.log10(drawn), stats.uniform(-5, 4).cdf).pvalue > FALSE_ALARM
     assert rate.cdf(1e-3) == pytest.approx(0.5) and rate.cdf(0.01) == pytest.approx(0.75)
@@ -32,12 +32,12 @@ def test_the_logarithm_of_a_rate_is_uniform():
 
 @pytest.mark.spec("PRA-073")
 def test_numbers_of_units_are_rounded_and_their_ends_as_likely_as_others():
-    units = Whole(50, 2000, log=True)
+    units = WholeRange(50, 2000, log=True)
     drawn = np.array(units.draw(np.random.default_rng(1), 40_000))
     assert drawn.min() >= 50 and drawn.max() <= 2000 and drawn.dtype.kind == "i"
     middle = np.log(drawn) < math.log(math.sqrt(50 * 2000))
     assert abs(middle.mean() - 0.5) < 4 * 0.5 / math.sqrt(drawn.size) + 0.01  # the median is 316.2
-    few = np.array(Whole(1, 4, log=True).draw(np.random.default_rng(2), 20_000))
+    few = np.array(WholeRange(1, 4, log=True).draw(np.random.default_rng(2), 20_000))
     edges = np.log([0.5, 1.5, 2.5, 3.5, 4.5])
     expected = np.diff(edges) / (edges[-1] - edges[0]) * few.size
     assert stats.chisquare(np.bincount(few)[1:], expected).pvalue > FALSE_ALARM
@@ -45,11 +45,11 @@ def test_numbers_of_units_are_rounded_and_their_ends_as_likely_as_others():
 
 def test_uniform_ranges_and_choices_follow_their_laws():
     random = np.random.default_rng(3)
-    assert stats.kstest(Real(-2, 3).draw(random, 2000), stats.uniform(-2, 5).cdf).pvalue > FALSE_ALARM
-    assert stats.chisquare(np.bincount(Whole(2, 5).draw(random, 4000))[2:]).pvalue > FALSE_ALARM
-    drawn = Choice(("a", None, True)).draw(random, 3000)
+    assert stats.kstest(RealRange(-2, 3).draw(random, 2000), stats.uniform(-2, 5).cdf).pvalue > FALSE_ALARM
+    assert stats.chisquare(np.bincount(WholeRange(2, 5).draw(random, 4000))[2:]).pvalue > FALSE_ALARM
+    drawn = OneOf(("a", None, True)).draw(random, 3000)
     assert stats.chisquare([drawn.count("a"), drawn.count(None), drawn.count(True)]).pvalue > FALSE_ALARM
-    assert Real(0.5, 0.5).draw(random, 3) == [0.5] * 3 and Real(0.5, 0.5).size == 1
+    assert RealRange(0.5, 0.5).draw(random, 3) == [0.5] * 3 and RealRange(0.5, 0.5).size == 1
 
 
 @pytest.mark.spec("PRA-073")
@@ -57,18 +57,18 @@ def test_uniform_ranges_and_choices_follow_their_laws():
     ("make", "kind", "words"),
     [
         (
-            lambda: Real(0.0, 1.0, log=True),
+            lambda: RealRange(0.0, 1.0, log=True),
             UserValueError,
             "low must be positive where the logarithm",
         ),
-        (lambda: Whole(-1, 3, log=True), UserValueError, "low must be positive"),
-        (lambda: Real(2.0, 1.0), UserValueError, "low must be at most high, got 2.0 and 1.0"),
-        (lambda: Real(0.0, math.inf), UserValueError, "high must be finite"),
-        (lambda: Real(math.nan, 1.0), UserValueError, "low must be finite"),
-        (lambda: Whole(1.5, 3), UserValueError, "bounds of whole numbers must be whole, got 1.5"),
-        (lambda: Real("a", 1.0), UserTypeError, "low must be a number"),
-        (lambda: Choice(()), UserValueError, "at least one value"),
-        (lambda: Choice((1, 2, 1)), UserValueError, "a value stands twice in 1, 2, 1"),
+        (lambda: WholeRange(-1, 3, log=True), UserValueError, "low must be positive"),
+        (lambda: RealRange(2.0, 1.0), UserValueError, "low must be at most high, got 2.0 and 1.0"),
+        (lambda: RealRange(0.0, math.inf), UserValueError, "high must be finite"),
+        (lambda: RealRange(math.nan, 1.0), UserValueError, "low must be finite"),
+        (lambda: WholeRange(1.5, 3), UserValueError, "bounds of whole numbers must be whole, got 1.5"),
+        (lambda: RealRange("a", 1.0), UserTypeError, "low must be a number"),
+        (lambda: OneOf(()), UserValueError, "at least one value"),
+        (lambda: OneOf((1, 2, 1)), UserValueError, "values must differ, got 1, 2, 1"),
     ],
 )
 def test_ranges_that_cannot_be_are_refused(make, kind, words):
@@ -78,19 +78,19 @@ def test_ranges_that_cannot_be_are_refused(make, kind, words):
 
 @pytest.mark.spec("PRA-070")
 def test_a_grid_has_every_combination_once_in_order():
-    rates, units = Choice((0.1, 0.01, 1e-3, 1e-4, 1e-5)), Choice((50, 100, 200, 500, 1000, 2000))
+    rates, units = OneOf((0.1, 0.01, 1e-3, 1e-4, 1e-5)), OneOf((50, 100, 200, 500, 1000, 2000))
     points = grid({"a_rate": rates, "b_units": units})
     assert len(points) == 30
     assert points == list(ParameterGrid({"a_rate": rates.values, "b_units": units.values}))
-    spaced = grid({"x": Real(1e-5, 1e-1, log=True), "n": Whole(1, 3), "c": Choice(("p", "q"))}, 5)
+    spaced = grid({"x": RealRange(1e-5, 1e-1, log=True), "n": WholeRange(1, 3), "c": OneOf(("p", "q"))}, 5)
     assert [round(math.log10(one["x"])) for one in spaced[::6]] == [-5, -4, -3, -2, -1]
     assert len(spaced) == 5 * 3 * 2 and spaced[0]["x"] == 1e-5 and spaced[-1]["x"] == 1e-1
     assert [(one["n"], one["c"]) for one in spaced[:6]] == [(n, c) for n in (1, 2, 3) for c in "pq"]
-    assert size({"n": Whole(1, 3), "c": Choice(("p", "q"))}) == 6 and size({"x": Real(0, 1)}) == math.inf
+    assert size({"n": WholeRange(1, 3), "c": OneOf(("p", "q"))}) == 6 and size({"x": RealRange(0, 1)}) == math.inf
 
 
 @pytest.mark.spec("PRA-070")
 def test_an_explosion_of_the_grid_is_refused_with_its_size():
-    space = {f"x{i}": Whole(1, 10) for i in range(6)}
+    space = {f"x{i}": WholeRange(1, 10) for i in range(6)}
     with pytest.raises(UserValueError, match=r"the grid has 1,000,000 points, more than 10,000 .*draw at random"):
         grid(space, 10)

@@ -9,7 +9,7 @@ import pytest
 import gnomon
 from gnomon.cli.main import run as command
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.search.dimensions import Choice, Real, Whole
+from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.space import derived, space_of
 from gnomon.search.verb import search
 
@@ -21,10 +21,10 @@ def test_every_value_of_a_derived_space_is_one_that_the_system_takes(entry):
     assert space_of(system, space) == space  # refuses ends that the system refuses
     for name, one in space.items():
         now = getattr(system, name)
-        if isinstance(one, Choice):
+        if isinstance(one, OneOf):
             assert now in one.values
         else:
-            assert one.low <= now <= one.high and isinstance(now, int) == isinstance(one, Whole)
+            assert one.low <= now <= one.high and isinstance(now, int) == isinstance(one, WholeRange)
 
 
 def test_a_derived_space_leaves_out_budgets_seeds_and_what_does_nothing():
@@ -32,13 +32,13 @@ def test_a_derived_space_leaves_out_budgets_seeds_and_what_does_nothing():
     assert derived(gnomon.MLP())["hidden"].values == ((32,), (64,), (128,), (256,), (512,))
     assert derived(gnomon.LinearRegression()) == {}
     assert "learning_rate" in derived(gnomon.LinearRegression(solver="gradient"))
-    assert derived(gnomon.SVM(C=3.0)) == {"C": Real(0.1, 90.0, log=True)}
+    assert derived(gnomon.SVM(C=3.0)) == {"C": RealRange(0.1, 90.0, log=True)}
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("16..512", Whole(16, 512)), ("16..512:log", Whole(16, 512, log=True)), ("1,2,4", Choice((1, 2, 4))),
+        ("16..512", WholeRange(16, 512)), ("16..512:log", WholeRange(16, 512, log=True)), ("1,2,4", OneOf((1, 2, 4))),
     ],
 )  # fmt: skip
 def test_spaces_are_read_as_the_command_line_writes_them(text, expected):
@@ -47,11 +47,11 @@ def test_spaces_are_read_as_the_command_line_writes_them(text, expected):
 
 def test_spaces_of_other_kinds():
     mlp = gnomon.MLP()
-    assert space_of(mlp, {"learning_rate": "1e-5..1e-1:log"}) == {"learning_rate": Real(1e-5, 0.1, log=True)}
-    assert space_of(mlp, {"hidden": "64,128x64"}) == {"hidden": Choice(((64,), (128, 64)))}
-    assert space_of(gnomon.RBM(), {"objective.k": "1..10"}) == {"objective.k": Whole(1, 10)}
-    assert space_of(mlp, {"activation": np.array(["relu", "tanh"])}) == {"activation": Choice(("relu", "tanh"))}
-    assert space_of(gnomon.RandomForest(), {"max_depth": "none,3"}) == {"max_depth": Choice((None, 3))}
+    assert space_of(mlp, {"learning_rate": "1e-5..1e-1:log"}) == {"learning_rate": RealRange(1e-5, 0.1, log=True)}
+    assert space_of(mlp, {"hidden": "64,128x64"}) == {"hidden": OneOf(((64,), (128, 64)))}
+    assert space_of(gnomon.RBM(), {"objective.k": "1..10"}) == {"objective.k": WholeRange(1, 10)}
+    assert space_of(mlp, {"activation": np.array(["relu", "tanh"])}) == {"activation": OneOf(("relu", "tanh"))}
+    assert space_of(gnomon.RandomForest(), {"max_depth": "none,3"}) == {"max_depth": OneOf((None, 3))}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_metrics_tasks_and_directions():
     assert {one.parameters["max_depth"] for one in trees.trials} == {1, 2, 3, 4, 5}
     with pytest.raises(UserValueError, match=r"unknown metric 'accurracy'.*did you mean accuracy"):
         search(gnomon.SVM(), X, y, trials=5, metric="accurracy")
-    with pytest.raises(UserValueError, match="declares nothing to search in"):
+    with pytest.raises(UserValueError, match="space must be given for ppca"):
         search("ppca", X)
     for options in ({"trials": 0}, {"trials": True}, {"validation": 1.0}, {"folds": 1}, {"strategy": "best"}):
         with pytest.raises(UserError):
@@ -169,7 +169,7 @@ def test_the_command_line_tells_trials_and_gives_json(capsys, tmp_path):
     assert {line["name"] for line in found["leaderboard"]["lines"]} >= {"svm", "class shares"}
     for wrong, said in (
         (["--space", "C"], "--space must be KEY=RANGE, got 'C'"),
-        (["--space", "C=1,2", "--space", "C=3"], "C stands twice"),
+        (["--space", "C=1,2", "--space", "C=3"], "C is given twice"),
         (["--strategy", "tp"], "unknown strategy 'tp'; did you mean tpe?"),
     ):
         assert command(["search", "svm", "iris", *wrong]) == 2

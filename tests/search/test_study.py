@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from gnomon.errors import UserValueError
-from gnomon.search.dimensions import Choice, Real, Whole
+from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.study import Study
-from gnomon.search.trials import Plan
+from gnomon.search.trials import SearchPlan
 
-SPACE = {"x": Real(-5.0, 5.0), "n": Whole(1, 64, log=True), "kind": Choice(("a", "b", (1, 2)))}
+SPACE = {"x": RealRange(-5.0, 5.0), "n": WholeRange(1, 64, log=True), "kind": OneOf(("a", "b", (1, 2)))}
 
 
 def plan(strategy="random", trials=12, space=None, seed=0, **facts):
-    return Plan(SPACE if space is None else space, strategy, trials, seed, higher_is_better=False, facts=facts)
+    return SearchPlan(SPACE if space is None else space, strategy, trials, seed, higher_is_better=False, facts=facts)
 
 
 def bowl(parameters, report=None):
@@ -42,7 +42,7 @@ def test_the_best_of_equal_trials_is_the_first():
 
 @pytest.mark.parametrize("higher", [True, False])
 def test_the_best_is_the_extreme_of_all(higher):
-    study = Study(Plan(SPACE, "random", 15, 0, higher_is_better=higher))
+    study = Study(SearchPlan(SPACE, "random", 15, 0, higher_is_better=higher))
     study.run(bowl)
     values = [one.value for one in study.tried]
     assert study.best().value == (max if higher else min)(values) and len(set(values)) == 15
@@ -58,7 +58,7 @@ def test_tpe_comes_nearer_to_the_optimum_than_random_draws():
 
 
 def test_a_grid_is_gone_through_once_whatever_the_number_of_trials():
-    space = {"x": Choice((1.0, 2.0, 3.0)), "n": Choice((4, 8)), "kind": Choice(("a", "b"))}
+    space = {"x": OneOf((1.0, 2.0, 3.0)), "n": OneOf((4, 8)), "kind": OneOf(("a", "b"))}
     study = finished(plan("grid", 100, space))
     assert study.total == len(study.tried) == len(table(study)) == 12
     assert study.best().parameters == {"x": 2.0, "n": 8, "kind": "b"} and study.best().value == 0
@@ -73,7 +73,7 @@ def test_a_point_that_was_tried_is_not_fitted_again():
         calls.append(parameters["n"])
         return float(parameters["n"])
 
-    study = finished(plan("tpe", 30, {"n": Whole(1, 6)}), counting)
+    study = finished(plan("tpe", 30, {"n": WholeRange(1, 6)}), counting)
     assert sorted(calls) == [1, 2, 3, 4, 5, 6] and study.exhausted and len(study.tried) < 30
 
 
@@ -147,7 +147,7 @@ def test_a_store_of_something_else_is_refused(tmp_path):
     store = tmp_path / "s.db"
     finished(plan(trials=2, data="one"), store=store)
     for other, word in ((plan(trials=2, data="two"), "data"), (plan("tpe", 2, data="one"), "strategy"),
-                        (plan(trials=2, data="one", space={"x": Real(0, 1)}), "space")):  # fmt: skip
+                        (plan(trials=2, data="one", space={"x": RealRange(0, 1)}), "space")):  # fmt: skip
         with pytest.raises(UserValueError, match=f"the store holds a search of another {word}"):
             Study(other, store)
     with pytest.raises(UserValueError, match="cannot open the store"):

@@ -122,12 +122,12 @@ def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
             )
         twice = _twice(choices)
         if twice is not None:
-            raise UserValueError(f"{twice} stands twice among the values of {key}", "--vary", "name it once")
+            raise UserValueError(f"{twice} is given twice among the values of {key}", "--vary", "name it once")
         names = [f"{name}{',' if ':' in name else ':'}{key}={value}" for name in names for value in choices]
     twice = _twice(names)
     if twice is not None:
         remedy = "name it once; --seeds fits each system several times"
-        raise UserValueError(f"{twice} stands twice among the systems", "", remedy)
+        raise UserValueError(f"{twice} is given twice among the systems", "", remedy)
     return names
 
 

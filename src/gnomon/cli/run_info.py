@@ -54,16 +54,16 @@ def facts_of(config: Mapping[str, Any]) -> dict[str, Any]:
 def text_of(path: str, facts: Mapping[str, Any]) -> str:
     """The same for reading."""
     data, changed = facts.get("data", {}), facts["settings"]
-    said = {name: data[name] for name in OF_DATA if data.get(name) is not None}
+    shown = {name: data[name] for name in OF_DATA if data.get(name) is not None}
     for name, one in changed.items():
-        said[name] = f"{one['value']} (default {one['default']})" if one["default"] else one["value"]
+        shown[name] = f"{one['value']} (default {one['default']})" if one["default"] else one["value"]
     if not changed:
-        said["settings"] = "the defaults"
+        shown["settings"] = "the defaults"
     if "seed" in facts:
-        said["seed"] = _seed(facts)
+        shown["seed"] = _seed(facts)
     lines = [f"{path}: {facts.get('kind', 'run')} of {facts['system']}"]
-    width = max([12, *map(len, said)])
-    lines += [f"{name:<{width}} {value}" for name, value in said.items()]
+    width = max([12, *map(len, shown)])
+    lines += [f"{name:<{width}} {value}" for name, value in shown.items()]
     lines += ["", "columns", *(f"  {line}" for line in facts["preparation"])] if facts.get("preparation") else []
     if "columns" in facts:
         names = ", ".join(facts["columns"]["used"])
@@ -72,7 +72,7 @@ def text_of(path: str, facts: Mapping[str, Any]) -> str:
 
 
 def _seed(facts: Mapping[str, Any]) -> str:
-    """The seed that was given; one that was drawn is said to be drawn."""
+    """The seed that was given; one that was drawn is shown to be drawn."""
     given = facts["parameters"].get(SEED)
     if isinstance(given, int):
         return str(given)

@@ -119,7 +119,7 @@ def ranges_of(space: tuple[str, ...]) -> dict[str, str]:
         if not key or not text.strip():
             raise UserValueError(f"--space must be KEY=RANGE, got {one!r}", "--space", "such as n_hidden=16..512:log")
         if key in found:
-            raise UserValueError(f"{key} stands twice", "--space", "give each hyper-parameter once")
+            raise UserValueError(f"{key} is given twice", "--space", "give each hyper-parameter once")
         found[key] = text
     return found
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from gnomon.contracts import Array
 
-__all__ = ["Choice", "Dimension", "Real", "Whole"]
+__all__ = ["OneOf", "Dimension", "RealRange", "WholeRange"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of some values.
 
     Parameters
@@ -30,7 +30,7 @@ class Choice:
 
     Examples
     --------
-    >>> Choice(("relu", "tanh")).grid(5)
+    >>> OneOf(("relu", "tanh")).grid(5)
     ['relu', 'tanh']
     """
 
@@ -40,7 +40,7 @@ class Choice:
         if not self.values:
             raise UserValueError("a choice needs at least one value, got none", "space")
         if len(set(map(repr, self.values))) < len(self.values):
-            raise UserValueError(f"a value stands twice in {', '.join(map(str, self.values))}", "space")
+            raise UserValueError(f"values must differ, got {', '.join(map(str, self.values))}", "space")
 
     @property
     def size(self) -> float:
@@ -79,7 +79,7 @@ def _label(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Real:
+class RealRange:
     r"""A number in an interval, uniform or with a uniform logarithm.
 
     With ``log=True`` the density is :math:`p(x) = 1 / (x \log(b / a))` on [a, b].
@@ -101,7 +101,7 @@ class Real:
 
     Examples
     --------
-    >>> rate = Real(1e-5, 1e-1, log=True)
+    >>> rate = RealRange(1e-5, 1e-1, log=True)
     >>> round(rate.cdf(0.01), 4), [f"{x:.0e}" for x in rate.grid(5)]
     (0.75, ['1e-05', '1e-04', '1e-03', '1e-02', '1e-01'])
     """
@@ -119,7 +119,7 @@ class Real:
         return 1 if self.low == self.high else math.inf
 
     @property
-    def _law(self) -> Any:
+    def _distribution(self) -> Any:
         if self.log:
             return stats.loguniform(self.low, self.high)
         return stats.uniform(self.low, self.high - self.low)
@@ -128,16 +128,16 @@ class Real:
         """Numbers drawn at random."""
         if self.low == self.high:
             return [self.low] * n
-        found: list[float] = np.clip(self._law.rvs(n, random_state=random), self.low, self.high).tolist()
+        found: list[float] = np.clip(self._distribution.rvs(n, random_state=random), self.low, self.high).tolist()
         return found
 
     def pdf(self, x: Any) -> Array:
         """Density at x; 0 outside the interval."""
-        return np.asarray(self._law.pdf(x))
+        return np.asarray(self._distribution.pdf(x))
 
     def cdf(self, x: Any) -> Array:
         """Probability of at most x."""
-        return np.asarray(self._law.cdf(x))
+        return np.asarray(self._distribution.cdf(x))
 
     def grid(self, n: int) -> list[float]:
         """`n` numbers from end to end, at equal distances (of their logarithms)."""
@@ -160,7 +160,7 @@ class Real:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeRange:
     """A whole number in an interval, its ends included, uniform or with a uniform logarithm, rounded.
 
     Parameters
@@ -172,11 +172,11 @@ class Whole:
     Raises
     ------
     UserTypeError, UserValueError
-        As `Real`, and bounds that are no whole numbers.
+        As `RealRange`, and bounds that are no whole numbers.
 
     Examples
     --------
-    >>> Whole(16, 256, log=True).grid(5), Whole(1, 3).grid(10)
+    >>> WholeRange(16, 256, log=True).grid(5), WholeRange(1, 3).grid(10)
     ([16, 32, 64, 128, 256], [1, 2, 3])
     """
 
@@ -222,10 +222,10 @@ class Whole:
         return f"{self.low}..{self.high}{':log' * self.log}"
 
 
-Dimension = Choice | Real | Whole
+Dimension = OneOf | RealRange | WholeRange
 
 
-def _check_bounds(range_: Real | Whole) -> None:
+def _check_bounds(range_: RealRange | WholeRange) -> None:
     for name, value in (("low", range_.low), ("high", range_.high)):
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             raise UserTypeError.must(name, "be a number", value, "space")
@@ -237,7 +237,7 @@ def _check_bounds(range_: Real | Whole) -> None:
         raise UserValueError(f"low must be positive where the logarithm is uniform, got {range_.low}", "space")
 
 
-def _spaced(range_: Real | Whole, n: int) -> Array:
+def _spaced(range_: RealRange | WholeRange, n: int) -> Array:
     """Numbers from end to end, whose ends are exact."""
     if n == 1:
         return np.array([math.sqrt(range_.low * range_.high) if range_.log else (range_.low + range_.high) / 2])

@@ -27,7 +27,7 @@ class Found:
         What trials were judged by, on validation rows.
     validation : str
         How those were held out of the training rows.
-    space : dict of str to Choice, Real or Whole
+    space : dict of str to OneOf, RealRange or WholeRange
     board : Leaderboard
         The best and the system as it was given on the test rows, which no trial has seen, beside the baseline.
     """

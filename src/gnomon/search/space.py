@@ -11,7 +11,7 @@ from typing import Any
 from gnomon.catalog import card
 from gnomon.catalog.cards import Card, Kind, Parameter
 from gnomon.errors import UserTypeError, UserValueError, nearest
-from gnomon.search.dimensions import Choice, Dimension, Real, Whole
+from gnomon.search.dimensions import Dimension, OneOf, RealRange, WholeRange
 from gnomon.system.base import System
 from gnomon.tasks.budgets import BUDGETS
 
@@ -52,7 +52,7 @@ def derived(system: System) -> Space:
 
     Returns
     -------
-    dict of str to Choice, Real or Whole
+    dict of str to OneOf, RealRange or WholeRange
         Positive numbers with a default d: from d/8 to 8d (whole) or d/30 to 30d (real), by their logarithm. A
         fraction: the half of its interval below the middle where the default lies there, else all of it. Widths of
         layers: a quarter to four times all of them. A limit whose default is None: None and powers of 2.
@@ -90,9 +90,9 @@ def _around(parameter: Parameter, value: Any) -> Dimension | None:
     if isinstance(value, tuple):
         return _widths(value)
     if isinstance(value, str) and "choice" in kinds:
-        return Choice(kinds["choice"].choices) if len(kinds["choice"].choices) > 1 else None
+        return OneOf(kinds["choice"].choices) if len(kinds["choice"].choices) > 1 else None
     if value is None:
-        return Choice(DEPTHS) if "int" in kinds and "float" not in kinds and parameter.name.startswith("max_") else None
+        return OneOf(DEPTHS) if "int" in kinds and "float" not in kinds and parameter.name.startswith("max_") else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     kind = kinds.get("int" if isinstance(value, int) and "int" in kinds else "float")
@@ -103,7 +103,7 @@ def _widths(value: tuple[Any, ...]) -> Dimension | None:
     """Layers (...) narrower and wider, all by the same factor."""
     if not value or not all(isinstance(one, int) and one >= min(SCALES) ** -1 for one in value):
         return None
-    return Choice(tuple(tuple(round(one * scale) for one in value) for scale in SCALES))
+    return OneOf(tuple(tuple(round(one * scale) for one in value) for scale in SCALES))
 
 
 def _interval(kind: Kind, value: float) -> Dimension | None:
@@ -112,11 +112,11 @@ def _interval(kind: Kind, value: float) -> Dimension | None:
         if value < 1:
             return None
         a, b = max(math.ceil(low), round(value / FACTOR), 1), min(high, max(value * FACTOR, 4))
-        return Whole(int(a), int(b), log=True) if a < b else None
+        return WholeRange(int(a), int(b), log=True) if a < b else None
     if high <= 1:
         margin, middle = (high - low) / 100, (low + high) / 2
-        return Real(low + margin * open_low, middle if value < middle else high - margin * open_high)
-    return Real(max(value / WIDE, low), min(value * WIDE, high), log=True) if value > 0 and low >= 0 else None
+        return RealRange(low + margin * open_low, middle if value < middle else high - margin * open_high)
+    return RealRange(max(value / WIDE, low), min(value * WIDE, high), log=True) if value > 0 and low >= 0 else None
 
 
 def _bounds(interval: str) -> tuple[float, float, bool, bool]:
@@ -133,7 +133,7 @@ def space_of(system: System, given: Mapping[str, Any]) -> Space:
     Parameters
     ----------
     system : System
-    given : mapping of str to str, sequence, Choice, Real or Whole
+    given : mapping of str to str, sequence, OneOf, RealRange or WholeRange
         Texts as ``16..512``, ``1e-5..1e-1:log``, ``relu,tanh``; sequences are choices.
 
     Raises
@@ -145,7 +145,7 @@ def space_of(system: System, given: Mapping[str, Any]) -> Space:
     --------
     >>> import gnomon
     >>> space_of(gnomon.MLP(), {"learning_rate": "1e-4..1e-2:log", "activation": ["relu", "tanh"]})
-    {'learning_rate': Real(low=0.0001, high=0.01, log=True), 'activation': Choice(values=('relu', 'tanh'))}
+    {'learning_rate': RealRange(low=0.0001, high=0.01, log=True), 'activation': OneOf(values=('relu', 'tanh'))}
     """
     if not isinstance(given, Mapping):
         raise UserTypeError.must("space", "be a mapping of names to ranges", given, "search")
@@ -153,12 +153,12 @@ def space_of(system: System, given: Mapping[str, Any]) -> Space:
 
 
 def _dimension(system: System, name: str, given: Any) -> Dimension:
-    if isinstance(given, Choice | Real | Whole):
+    if isinstance(given, OneOf | RealRange | WholeRange):
         return given
     if isinstance(given, str):
         return _parsed(system, name, given)
     if isinstance(given, Sequence) or hasattr(given, "tolist"):
-        return Choice(tuple(getattr(given, "tolist", lambda: given)()))
+        return OneOf(tuple(getattr(given, "tolist", lambda: given)()))
     raise UserTypeError.must(name, "be a range such as 16..512:log, or a list of values", given, "space")
 
 
@@ -173,10 +173,10 @@ def _parsed(system: System, name: str, text: str) -> Dimension:
             raise UserValueError(
                 f"{name} must be LOW..HIGH, LOW..HIGH:log or A,B,..., got {text!r}", "space", "such as 1e-5..1e-1:log"
             )
-        return Choice(tuple(_value(system, name, one.strip()) for one in text.split(",")))
+        return OneOf(tuple(_value(system, name, one.strip()) for one in text.split(",")))
     low, high = float(hit[1]), float(hit[2])
     whole = _is_whole(system, name) and low == int(low) and high == int(high)
-    return Whole(int(low), int(high), log=bool(hit[3])) if whole else Real(low, high, log=bool(hit[3]))
+    return WholeRange(int(low), int(high), log=bool(hit[3])) if whole else RealRange(low, high, log=bool(hit[3]))
 
 
 def _is_whole(system: System, name: str) -> bool:
@@ -217,7 +217,7 @@ def _checked(system: System, name: str, dimension: Dimension) -> Dimension:
     from sklearn.base import clone
 
     _now(system, name)
-    ends = dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high)
+    ends = dimension.values if isinstance(dimension, OneOf) else (dimension.low, dimension.high)
     for value in ends:
         clone(system).set_params(**{name.replace(".", "__"): value}).check_parameters()
     return dimension
@@ -233,7 +233,7 @@ def grid(space: Mapping[str, Dimension], per_dimension: int = POINTS) -> list[di
 
     Parameters
     ----------
-    space : mapping of str to Choice, Real or Whole
+    space : mapping of str to OneOf, RealRange or WholeRange
     per_dimension : int, default 5
         Values of a range of numbers.
 
@@ -244,7 +244,7 @@ def grid(space: Mapping[str, Dimension], per_dimension: int = POINTS) -> list[di
 
     Examples
     --------
-    >>> grid({"C": Real(0.1, 10, log=True), "kernel": Choice(("rbf",))}, 2)
+    >>> grid({"C": RealRange(0.1, 10, log=True), "kernel": OneOf(("rbf",))}, 2)
     [{'C': 0.1, 'kernel': 'rbf'}, {'C': 10.0, 'kernel': 'rbf'}]
     """
     values = [one.grid(per_dimension) for one in space.values()]

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gnomon.errors import UserError, UserValueError, counted
 from gnomon.search.space import grid, size
 from gnomon.search.strategies import sampler
-from gnomon.search.trials import Judge, Plan, Tried
+from gnomon.search.trials import Judge, SearchPlan, Tried
 
 __all__ = ["Study"]
 
@@ -45,7 +45,7 @@ class Study:
 
     Parameters
     ----------
-    plan : Plan
+    plan : SearchPlan
     store : str or path, optional
         A file of SQLite or an URL as Optuna takes it; in memory where left out. What is there is gone on with.
 
@@ -55,7 +55,7 @@ class Study:
         A store that cannot be opened, or that holds the search of something else.
     """
 
-    def __init__(self, plan: Plan, store: str | Path | None = None) -> None:
+    def __init__(self, plan: SearchPlan, store: str | Path | None = None) -> None:
         self.plan = plan
         direction = StudyDirection.MAXIMIZE if plan.higher_is_better else StudyDirection.MINIMIZE
         with _quiet():
@@ -86,7 +86,7 @@ class Study:
         return len({json.dumps(one.params, sort_keys=True) for one in self.ended()}) >= size(self.plan.space)
 
     def run(
-        self, judge: Judge, told: Callable[[Tried, int], None] = lambda *_: None, seconds: float | None = None
+        self, judge: Judge, on_end: Callable[[Tried, int], None] = lambda *_: None, seconds: float | None = None
     ) -> None:
         """Carry out trials until there are enough, those of other processes included.
 
@@ -94,7 +94,7 @@ class Study:
         ----------
         judge : callable
             Gives the score of hyper-parameters. A UserError is a failed trial.
-        told : callable, optional
+        on_end : callable, optional
             Is given every trial that ended here, and how many there are.
         seconds : float, optional
             No trial begins after this long.
@@ -106,7 +106,7 @@ class Study:
 
         def ended(study: optuna.Study, trial: FrozenTrial) -> None:
             if "surplus" not in trial.user_attrs:
-                told(self._tried(trial), len(self.ended()))
+                on_end(self._tried(trial), len(self.ended()))
 
         while len(self.ended()) < self.total and not self.exhausted:
             if seconds is not None and time.monotonic() - begun >= seconds:

@@ -9,19 +9,19 @@ from typing import Any
 
 from gnomon.search.space import Space
 
-__all__ = ["Judge", "Plan", "Tried"]
+__all__ = ["Judge", "SearchPlan", "Tried"]
 
 Judge = Callable[[dict[str, Any], Callable[[int, float], None]], float]
 """The score of hyper-parameters; it is given a function that reports a score so far, and may end the trial."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What is searched, where and how.
 
     Parameters
     ----------
-    space : dict of str to Choice, Real or Whole
+    space : dict of str to OneOf, RealRange or WholeRange
     strategy : {"tpe", "random", "grid"}
     trials : int in [1, inf)
     seed : int

@@ -17,7 +17,7 @@ from gnomon.runs.config import USUAL
 from gnomon.search.found import Found
 from gnomon.search.judging import TrialJudge
 from gnomon.search.space import derived, space_of
-from gnomon.search.trials import Plan, Tried
+from gnomon.search.trials import SearchPlan, Tried
 from gnomon.system.base import System
 from gnomon.tasks.compare import compare, data_of
 from gnomon.tasks.preparing import recipe_of
@@ -67,7 +67,7 @@ def search(
         As in `gnomon.compare`; the rows held out are looked at once, when the search is over.
     trials : int in [1, inf), default 50
         In all, those that the store holds and those of other processes included.
-    space : mapping of str to str, sequence, Choice, Real or Whole, optional
+    space : mapping of str to str, sequence, OneOf, RealRange or WholeRange, optional
         ``{"n_hidden": "16..512:log", "activation": ["relu", "tanh"]}``; ranges around the values that the system has,
         within its declared intervals, where left out.
     strategy : {"tpe", "random", "grid"}, default "tpe"
@@ -118,7 +118,7 @@ def search(
         raise UserValueError(f"validation must be in (0, 1), got {validation!r}", "validation")
     ranges = derived(made) if space is None else space_of(made, space)
     if not ranges:
-        raise UserValueError(f"{title_of(made)} declares nothing to search in", "space", "give ranges")
+        raise UserValueError(f"space must be given for {title_of(made)}: it declares no range", "space")
     recipe = recipe_of(prepare)
     whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
     held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
@@ -127,7 +127,7 @@ def search(
         "system": repr(made), "data": whole.fingerprint, "judged by": f"{judge.metric}, {judge.words}",
         "rows held out": f"{holdout:g}, {held.split}, seed {split_seed}",
     }  # fmt: skip
-    plan = Plan(ranges, strategy, trials, seed, judge.higher_is_better, facts)
+    plan = SearchPlan(ranges, strategy, trials, seed, judge.higher_is_better, facts)
     study = _opened(plan, _store(store, out))
     study.run(judge, _Teller(study, judge), seconds)
     best = study.best()
@@ -147,7 +147,7 @@ def _made(system: str | System) -> System:
     return made.set_params(random_state=0) if made.random_state is None else made
 
 
-def _opened(plan: Plan, store: str | Path | None) -> Study:
+def _opened(plan: SearchPlan, store: str | Path | None) -> Study:
     """The study of a plan; its module needs Optuna."""
     try:
         from gnomon.search.study import Study
