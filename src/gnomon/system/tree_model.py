@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import r2_score
 
 from gnomon.contracts import Array
 from gnomon.system.library import LibraryModel
@@ -111,11 +114,34 @@ class ForestModel(TreeModel):
         forest = self.estimator
         self.total, judged = forest.n_estimators, forest.oob_score
         forest.set_params(warm_start=True, oob_score=False)
-        for end in np.unique(np.linspace(0, self.total, PARTS + 1).astype(int)[1:]).tolist():
-            if end:
-                forest.set_params(n_estimators=end, oob_score=judged and end == self.total)
-                forest.fit(X, y, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+            for end in np.unique(np.linspace(0, self.total, PARTS + 1).astype(int)[1:]).tolist():
+                if end:
+                    forest.set_params(n_estimators=end, oob_score=judged and end == self.total)
+                    forest.fit(X, y, **options)
         forest.set_params(warm_start=False)
+        if judged and y is not None:
+            self._judge(y)
+
+    def _judge(self, y: Array) -> None:
+        """Score the rows that some tree has not seen; the library takes the others for the first class, or for 0."""
+        forest = self.estimator
+        forest.oob_count_ = np.zeros(len(y), np.int64)
+        for rows in forest.estimators_samples_:
+            forest.oob_count_ += np.bincount(rows, minlength=len(y)) == 0
+        known = forest.oob_count_ > 0
+        if not known.all():
+            unseen = f"{len(y) - known.sum()} of {len(y)} rows were seen by every tree and are not in the"
+            warnings.warn(f"{unseen} out-of-bag score; grow more trees", UserWarning, stacklevel=2)
+        if not known.any():
+            forest.oob_score_ = math.nan
+        elif is_classifier(forest):
+            said = forest.classes_[forest.oob_decision_function_[known].argmax(axis=1)]
+            forest.oob_score_ = float((said == y[known]).mean())
+        else:
+            varies = (y[known] != y[known][0]).any()
+            forest.oob_score_ = float(r2_score(y[known], forest.oob_prediction_[known])) if varies else math.nan
 
     def reached(self) -> tuple[int, int]:
         """Trees that are grown and those that are to be."""

@@ -1,6 +1,7 @@
 """Forests: means of trees, random thresholds, importances, threads."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -85,19 +86,53 @@ def test_out_of_bag_score_of_a_forest():
 
 
 @pytest.mark.spec("DLN-42")
+@pytest.mark.parametrize("n_trees", [4, 40])
 @pytest.mark.parametrize("system", [RandomForestRegression, ExtraTreesRegression])
-def test_out_of_bag_score_of_a_forest_of_numbers(system):
+def test_out_of_bag_score_of_a_forest_of_numbers(system, n_trees):
+    """Rows that all of four trees have seen were judged as 0: R^2 was -40 and changed with the target's origin."""
     X, y = load_diabetes(return_X_y=True)
-    fitted = system(n_trees=40, bootstrap=True, out_of_bag=True, random_state=0).fit(X, y)
+    y += 1000
+    made = system(n_trees=n_trees, bootstrap=True, out_of_bag=True, random_state=0)
+    few = (
+        pytest.warns(UserWarning, match=r"^\d+ of 442 rows were seen by every tree") if n_trees == 4 else nullcontext()
+    )
+    with few:
+        fitted = made.fit(X, y)
     forest = fitted.model_.estimator
     said, asked = np.zeros(len(X)), np.zeros(len(X))
     for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
         out = np.setdiff1d(np.arange(len(X)), rows)
         said[out] += fitted.model_.numbers(tree.predict(X[out]))
         asked[out] += 1
-    assert asked.all()
-    expected = 1 - ((y - said / asked) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    np.testing.assert_array_equal(fitted.out_of_bag_count_, asked)
+    known = asked > 0
+    assert known.all() == (n_trees == 40)
+    y, said = y[known], said[known] / asked[known]
+    expected = 1 - ((y - said) ** 2).sum() / ((y - y.mean()) ** 2).sum()
     assert fitted.out_of_bag_score_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.spec("DLN-42")
+def test_rows_that_every_tree_has_seen_are_not_of_the_first_class(tmp_path):
+    """With weights, of which two are 0; the count and the score are saved."""
+    X, y = load_breast_cancer(return_X_y=True)
+    names, weight = np.array(["malignant", "benign"])[y], np.random.default_rng(0).uniform(0.5, 2, len(y))
+    weight[[3, 7]] = 0
+    with pytest.warns(UserWarning, match=r"of 567 rows were seen by every tree and are not in the out-of-bag score"):
+        fitted = RandomForest(n_trees=3, out_of_bag=True, random_state=0).fit(X, names, sample_weight=weight)
+    there, forest = weight > 0, fitted.model_.estimator
+    votes, asked = np.zeros((567, 2)), np.zeros(567)
+    for tree, rows in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        out = np.setdiff1d(np.arange(567), rows)
+        votes[out] += tree.predict_proba(fitted.model_.rows(X[there][out]))
+        asked[out] += 1
+    known = asked > 0
+    right = fitted.classes_[votes.argmax(1)] == names[there]
+    assert fitted.out_of_bag_score_ == pytest.approx(right[known].mean())
+    assert fitted.out_of_bag_score_ > right.mean() + 0.05
+    again = gnomon.load(fitted.save(tmp_path / "forest"))
+    np.testing.assert_array_equal(again.out_of_bag_count_, asked)
+    assert again.out_of_bag_score_ == fitted.out_of_bag_score_
 
 
 def test_threads_change_nothing():
@@ -138,4 +173,6 @@ def test_a_forest_that_shows_its_progress_is_the_forest_of_a_single_fit(n_trees,
         peer = RandomForestClassifier(n_trees, oob_score=True, random_state=7).fit(model.rows(X), y)
     assert model.reached() == (n_trees, n_trees)
     assert grown == ([(23 * k // 10, 23) for k in range(10)] if n_trees == 23 else [(0, 1)])
+    del model.estimator.oob_count_
+    model.estimator.oob_score_ = peer.oob_score_  # the library judges rows that every tree has seen, too
     assert dumps(model.estimator.set_params(n_jobs=None)) == dumps(peer)

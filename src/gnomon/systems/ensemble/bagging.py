@@ -210,8 +210,9 @@ class Bagging(_Bagged, Classifier):
     The mean of M members of variance s^2 and correlation r has the variance :math:`s^2 (r + (1 - r) / M)`. With
     ``max_samples`` and ``max_features`` below 1 this is random patches; with ``bootstrap=False`` and ``max_features``
     below 1 random subspaces. Each row is also judged by the members that have not drawn it, about 37 % of them: the
-    out-of-bag estimate. A sample of one class only is drawn anew; a class missing from a sample has probability 0
-    there.
+    out-of-bag estimate. Where rows belong together (groups, neighbors in time) it is too good, since near copies of a
+    row are drawn where it is not. A sample of one class only is drawn anew; a class missing from a sample has
+    probability 0 there.
 
     Attributes
     ----------

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+from gnomon.contracts import Array
 from gnomon.distributions.domains import Real
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import ComparesInSingle
@@ -50,8 +51,14 @@ class Forest(Importances, DrawsColumns, ComparesInSingle):
 
     @property
     def out_of_bag_score_(self) -> float:
-        """Accuracy or R^2 of the rows, each judged by the trees that did not see it."""
+        """Accuracy or R^2 of the rows, each judged by the trees that did not see it; without those that all saw."""
         return float(self.model_.estimator.oob_score_)
+
+    @property
+    def out_of_bag_count_(self) -> Array:
+        """By row of positive weight, the number of trees that did not see it: with 0 it is not in the score."""
+        counts: Array = self.model_.estimator.oob_count_
+        return counts
 
 
 class ForestClassifier(Forest, LibraryClassifier):
@@ -82,7 +89,7 @@ class ForestRegressor(Forest, LibraryRegressor):
 
     @property
     def out_of_bag_score_(self) -> float:
-        """R^2 of the rows, each judged by the trees that did not see it; NaN for a target that does not vary."""
+        """R^2 of the rows, each judged by the trees that did not see it; NaN where the target does not vary."""
         return math.nan if self._constant else super().out_of_bag_score_
 
     @property

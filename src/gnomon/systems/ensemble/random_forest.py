@@ -25,6 +25,8 @@ class RandomForest(ForestClassifier):
         Mean over the trees of the normalized decrease of impurity by column. It favors columns of many values.
     out_of_bag_score_ : float
         Accuracy of the rows judged by the trees that did not see them; with ``out_of_bag=True``.
+    out_of_bag_count_ : int64 array of shape (n,)
+        Trees that did not see a row; a row with 0 is not in the score.
 
     Notes
     -----
