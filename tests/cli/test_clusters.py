@@ -35,7 +35,7 @@ def test_clusters_judges_scaled_columns(capsys, beans):
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     labels = KMeans(3, n_init=10, random_state=0).fit_predict(scaled)
     found = answer(capsys, "clusters", "kmeans", path, "--least", 2, "--most", 4)
-    assert found["best"] == 3
+    assert found["best"] == 3 and [line["n_clusters"] for line in found["lines"]] == [2, 3, 4]
     scores = next(line["scores"] for line in found["lines"] if line["n_clusters"] == 3)
     assert abs(scores["silhouette"]["value"] - silhouette_score(scaled, labels)) < 1e-6
     assert scores["stability"]["value"] > 0.9

@@ -75,6 +75,12 @@ def test_fit_and_evaluate_hold_out_the_same_rows(capsys, table, tmp_path, split,
     assert scores["log_likelihood"]["value"] == first["log_likelihood"]["value"]
 
 
+def test_the_seed_of_the_split_is_handed_on(capsys, table):
+    words = ["compare", "gaussian-classifier", str(table), "--target", "kind", "--drop", "patient,day"]
+    code, out, _ = run(capsys, *words, "--split-seed", "4")
+    assert code == 0 and "0.2 held out, stratified, seed 4" in out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

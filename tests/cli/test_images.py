@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gnomon
+from gnomon.cli.compare import images
 from gnomon.cli.main import run
 from gnomon.errors import UserValueError
 from oracles.commands import call
@@ -136,3 +137,7 @@ def test_comparisons_take_a_size_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert len(runs) == 2
     for one in runs:
         assert call(capsys, "predict", one, pics / "10" / "1.png")["predictions"] == ["10"]
+
+
+def test_compare_brings_images_to_height_and_width(fitted: Path) -> None:
+    assert images(str(fitted / "pics"), [6, 3]).images == (6, 3)

@@ -187,3 +187,22 @@ def test_arrays_of_another_shape_are_refused_at_load(folders: Path, tmp_path: Pa
     save_file({**arrays, "mean": arrays["mean"][:0]}, file, metadata={"facts": json.dumps(facts)})
     with pytest.raises(UserError, match="arrays that do not fit its system"):
         gnomon.load(file.parent)
+
+
+def test_counts_of_another_shape_are_refused_at_resume(tmp_path: Path) -> None:
+    """A checkpoint without digests whose counts had one dimension more ended in a traceback."""
+    file, texts = tmp_path / "run" / "state" / "checkpoint.safetensors", ["a b", "b a c"]
+    gnomon.NGram(n=2, smoothing="dirichlet", random_state=0).fit(texts, run=tmp_path / "run")
+    (tmp_path / "run" / "model.safetensors").unlink()
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    (tmp_path / "run" / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "digest"}))
+    with safe_open(file, framework="numpy") as opened:
+        facts = {k: v for k, v in json.loads(opened.metadata()["facts"]).items() if k not in MARKS}
+        arrays = {one: opened.get_tensor(one) for one in opened.keys()}  # noqa: SIM118
+    counts = next(name for name in arrays if name.endswith("count_2"))
+    save_file(arrays, file, metadata={"facts": json.dumps(facts)})
+    shutil.copytree(tmp_path / "run", tmp_path / "whole")
+    save_file({**arrays, counts: arrays[counts][None]}, file, metadata={"facts": json.dumps(facts)})
+    with pytest.raises(UserError, match="arrays that do not fit its system"):
+        gnomon.resume(tmp_path / "run", texts)
+    assert gnomon.resume(tmp_path / "whole", texts).next_tokens("b", k=1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -176,3 +178,12 @@ def seeds_of_a_fit() -> list[tuple[int, Any]]:
 
 def test_every_seed_means_the_same_on_two_processes() -> None:
     assert launch(seeds_of_a_fit, devices=2) == seeds_of_a_fit()
+
+
+@pytest.mark.slow
+def test_a_script_that_launches_itself_is_told_so(tmp_path: Path) -> None:
+    """Every new process ran the script again, and a fault of gnomon's was reported."""
+    (tmp_path / "s.py").write_text("import gnomon\ngnomon.launch(print, 3, devices=2)\n")
+    run = subprocess.run([sys.executable, str(tmp_path / "s.py")], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1 and run.stderr.count("Traceback") == 1
+    assert run.stderr.splitlines()[-1].endswith('call it under if __name__ == "__main__":')

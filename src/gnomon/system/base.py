@@ -37,6 +37,7 @@ from gnomon.runs.versions import changes, versions
 from gnomon.system.fields import Seeded
 from gnomon.system.memory import within_memory
 from gnomon.system.rows import TakesRows
+from gnomon.system.trial import ask_once, on_trial
 from gnomon.system.verbs import verb
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
@@ -265,11 +266,14 @@ class System(TakesRows, Seeded, BaseEstimator):
         model = self._allocate(**self.arguments_)
         self.initialize(model, examples, noise.child("initial"))
         problem = self.problem(model, examples, noise, group, validation)
-        with limited(threads_for(model, problem.batches, group), torch_alone=self.numpy_products):
-            procedure = self.procedure(examples)
-            outcome = run_procedure(procedure, problem, run, limit=limit, describe=self._facts, name=self.name)
-        self.finish(model)
-        self._set_fitted(model, outcome)
+        with on_trial(run):
+            with limited(threads_for(model, problem.batches, group), torch_alone=self.numpy_products):
+                procedure = self.procedure(examples)
+                outcome = run_procedure(procedure, problem, run, limit=limit, describe=self._facts, name=self.name)
+            self.finish(model)
+            self._set_fitted(model, outcome)
+            if run is not None and not run.sealed:
+                ask_once(self)
         finished = limit is None or outcome.steps < limit
         if run is not None and finished and group.rank == 0:
             self._write(run, model, outcome)

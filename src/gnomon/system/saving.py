@@ -16,6 +16,7 @@ from gnomon.runs.codecs import DAMAGE, decode
 from gnomon.runs.config import check_facts
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
+from gnomon.system.trial import ask_once, unfit
 
 __all__ = ["load", "system_of"]
 
@@ -131,7 +132,7 @@ def _restore(
     try:
         system.restore(arrays, facts, **(inside or {}))
         if not run.sealed:
-            _ask_once(system)
+            ask_once(system)
         return system
     except UserError as error:
         if run.sealed:
@@ -141,34 +142,5 @@ def _restore(
         raise unfit(run, error) from None
 
 
-def _ask_once(system: System) -> None:
-    """Ask a system of a table for its answers to one row, which arrays of other shapes than its own do not give.
-
-    What is bound to its config.json by digests needs no such question.
-    """
-    width, supervised = getattr(system, "n_features_in_", None), system.__sklearn_tags__().target_tags.required
-    if hasattr(system, "sample") and not supervised:
-        system.sample(1, random_state=0)
-    if not system.domain.is_table:
-        return
-    if width is None:
-        raise ValueError("it does not say how many columns it takes")
-    row = np.zeros((1, width), np.float32)
-    verbs = ["predict", "predict_proba", "transform"]
-    if not supervised:  # a joint density asks for y too
-        verbs.append("log_prob")
-    found = {verb: getattr(system, verb)(row) for verb in verbs if hasattr(system, verb)}
-    classes = getattr(system, "classes_", None)
-    if "predict_proba" in found and classes is not None and found["predict_proba"].shape != (1, len(classes)):
-        raise ValueError(f"{len(classes)} classes for probabilities of {found['predict_proba'].shape[1]}")
-
-
 def _is_finite(array: Any) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
-
-
-def unfit(run: RunFolder, error: Exception) -> UserValueError:
-    """The refusal of arrays that do not belong to the system of the run."""
-    return UserValueError(
-        f"{run.path} holds arrays that do not fit its system", " ".join(str(error).split()), "fit again"
-    )

@@ -16,6 +16,9 @@ from gnomon.errors import UserError, UserValueError
 
 __all__ = ["ProcessDied", "launch"]
 
+UNGUARDED = 71
+"""Exit status of a process that was to run a function and ran the whole script instead."""
+
 
 def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> Any:
     """Run ``function(*arguments)`` in `devices` processes that form one group; what the first returns.
@@ -34,7 +37,8 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     UserValueError
         Fewer than one process, or far more than there are processors.
     UserError
-        As the first process that met one raised it; the others are stopped.
+        The script has no ``if __name__ == "__main__":``; or as the first process that met one raised it, and the
+        others are stopped.
     ProcessDied
         One was killed, by the system for want of memory, say; the others are stopped.
     RuntimeError
@@ -50,6 +54,8 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
     import torch.multiprocessing as processes
 
     mp: Any = processes
+    if getattr(mp.current_process(), "_inheriting", False):
+        raise SystemExit(UNGUARDED)  # a new process that runs the script of the user from its beginning
 
     with tempfile.TemporaryDirectory() as folder:
         started = mp.spawn(_work, (devices, folder, function, arguments), nprocs=devices, join=False)
@@ -62,12 +68,7 @@ def launch(function: Callable[..., Any], *arguments: Any, devices: int = 2) -> A
                 or RuntimeError(f"process {error.error_index} of {devices} failed:{error.msg}")
             ) from None
         except mp.ProcessExitedException as error:
-            code = error.exit_code
-            raise (
-                _died(error.error_index, devices, code)
-                if code < 0
-                else RuntimeError(f"process {error.error_index} of {devices} ended: {error}")
-            ) from None
+            raise _ended(error.error_index, devices, error.exit_code) from None
         if not (Path(folder) / "result").exists():
             raise KeyboardInterrupt  # the processes were interrupted, each in its own session
         # written by our own child a moment ago, in a folder only this user can enter
@@ -78,6 +79,14 @@ class ProcessDied(UserError):
     """One of several processes was killed."""
 
     exit_code = 1
+
+
+def _ended(rank: int, size: int, code: int) -> Exception:
+    """What is said of a process that is gone without an error of its own."""
+    if code == UNGUARDED:
+        what, remedy = "a new process came to launch itself", 'call it under if __name__ == "__main__":'
+        return UserError(what, f"process {rank} of {size}", remedy)
+    return _died(rank, size, code) if code < 0 else RuntimeError(f"process {rank} of {size} ended with status {code}")
 
 
 def _died(rank: int, size: int, code: int) -> ProcessDied:
