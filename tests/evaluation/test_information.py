@@ -265,6 +265,26 @@ def test_mutual_information_of_labels_and_of_a_normal_pair():
         info.mutual_information()
 
 
+@pytest.mark.spec("DLN-100", "DLN-101", "DLN-102")
+def test_tables_of_more_variables():
+    """What is given may be any axis; what speaks of a pair refuses three variables, of which it gave numbers."""
+    table = simplexes(12, 1, seed=12)[0].reshape(2, 3, 2)
+    for given in (0, 1, 2, -1, -3):
+        rest = tuple(axis for axis in range(3) if axis != given % 3)
+        expected = info.joint_entropy(table) - info.entropy(table.sum(rest))
+        assert math.isclose(info.conditional_entropy(table, given=given), expected)
+    for given in (3, -4):
+        with pytest.raises(UserValueError, match=rf"given must be an axis of a table of 3, got {given}"):
+            info.conditional_entropy(table, given=given)
+    for function in (info.mutual_information, info.pmi, info.ppmi, info.npmi):
+        with pytest.raises(UserValueError, match=r"pxy must be a table of two variables, got 3; sum over"):
+            function(table)
+    pair = table.reshape(2, 6)  # of the first against both others
+    assert math.isclose(
+        info.mutual_information(pair), info.entropy(pair.sum(1)) - info.conditional_entropy(pair, given=1)
+    )
+
+
 @pytest.mark.spec("DLN-102")
 def test_pointwise_mutual_information():
     found = info.pmi(TABLE)

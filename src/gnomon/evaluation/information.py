@@ -250,6 +250,8 @@ def conditional_entropy(pxy: ArrayLike, *, given: int = 0, base: float = math.e)
     0.477386
     """
     table = _table(pxy, None)
+    if given not in range(-table.ndim, table.ndim):
+        raise UserValueError.must("given", f"be an axis of a table of {table.ndim}", given)
     marginal = table.sum(tuple(axis for axis in range(table.ndim) if axis != given % table.ndim), keepdims=True)
     ratio = np.divide(table, marginal, out=np.ones_like(table), where=marginal > 0)
     return float(-special.xlogy(table, ratio).sum()) / _log(base) + 0.0
@@ -278,7 +280,7 @@ def mutual_information(
     >>> round(mutual_information([[0.5, 0.25], [0.0, 0.25]]), 6)
     0.215762
     """
-    table = _table(pxy, labels)
+    table = _of_two(_table(pxy, labels))
     product = table.sum(1, keepdims=True) * table.sum(0, keepdims=True)
     return max(float(special.kl_div(table, product).sum()), 0.0) / _log(base)
 
@@ -297,7 +299,7 @@ def pmi(pxy: ArrayLike, *, base: float = math.e) -> Floats:
     >>> round(float(pmi([[0.5, 0.25], [0.0, 0.25]])[0, 0]), 6)
     0.287682
     """
-    table = _table(pxy, None)
+    table = _of_two(_table(pxy, None))
     rows, columns = table.sum(1, keepdims=True), table.sum(0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return (np.log(table) - np.log(rows) - np.log(columns)) / _log(base)
@@ -422,6 +424,13 @@ def _log_simplex(log_p: ArrayLike, axis: int, normalize: bool, name: str) -> Flo
     if not np.isfinite(total).all():
         raise UserValueError(f"{name} must be logarithms of weights with a finite positive sum", name)
     return np.asarray(values - total)
+
+
+def _of_two(table: Floats) -> Floats:
+    if table.ndim != 2:
+        remedy = "sum over the other axes, or join them by reshape"
+        raise UserValueError(f"pxy must be a table of two variables, got {table.ndim}", "pxy", remedy)
+    return table
 
 
 def _table(pxy: ArrayLike | None, labels: tuple[ArrayLike, ArrayLike] | None) -> Floats:

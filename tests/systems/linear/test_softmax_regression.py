@@ -96,6 +96,12 @@ def test_mean_over_rows_divides_the_gradient_by_n():
     cross_entropy(scores, torch.tensor([0, 1, 2, 0]), "mean").backward()
     expected = (softmax(SCORES.numpy(), 1) - np.eye(3)[[0, 1, 2, 0]]) / 4
     np.testing.assert_allclose(scores.grad, expected, atol=1e-12)
+    # of soft targets too; sum(y) p - y where they do not sum to 1
+    soft, scores.grad = np.random.default_rng(0).dirichlet(np.ones(3), size=4), None
+    soft[3] *= 2.5
+    cross_entropy(scores, torch.from_numpy(soft), "mean").backward()
+    expected = (soft.sum(1, keepdims=True) * softmax(SCORES.numpy(), 1) - soft) / 4
+    np.testing.assert_allclose(scores.grad, expected, atol=1e-12)
 
 
 @pytest.mark.spec("DLN-68", "DLN-79")
