@@ -92,6 +92,23 @@ def test_the_log_is_too_low_on_average_by_half_the_variance():
     assert low < -5 * error
 
 
+@pytest.mark.spec("INF-62")
+def test_densities_of_zero():
+    """Of the target: a weight of 0; of the proposal where it draws: refused."""
+    states = np.arange(4)[:, None]
+    found = estimate_log_z(lambda x: np.where(x[:, 0] == 2, -np.inf, 0.0), Uniform(states), 4000, Noise(3, "zero"))
+    assert np.isneginf(found.log_weights[found.values[:, 0] == 2]).all()
+    assert abs(math.exp(found.log_mean_weight) - 3) < 3.9 * 3 * found.stderr
+    assert found.stderr == pytest.approx(math.sqrt(1 / 3 / 4000), rel=0.05)
+
+    class Wrong(Uniform):
+        def log_prob(self, x):
+            return np.where(x[:, 0] == 2, -np.inf, super().log_prob(x))
+
+    with pytest.raises(UserValueError, match=r"the proposal has density 0 where it draws \(draw \d+\)"):
+        estimate_log_z(lambda x: 0.0 * x[:, 0], Wrong(states), 100, Noise(3, "zero"))
+
+
 @pytest.mark.spec("INF-62", "INF-07")
 def test_collapsed_weights_are_told():
     """A sharp normal in 30 dimensions under a wide proposal: one weight is all there is."""

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from gnomon.errors import UserValueError
 from gnomon.inference.mcmc.chains import detailed_balance_error, invariance_error
 from gnomon.inference.mcmc.gibbs import block_kernel, gibbs, joint_states, kernel_matrix, mean_field
+from gnomon.inference.mcmc.sweeps import Conditionals, Gibbs
 from gnomon.numeric.noise import Noise, recording
 from oracles.binary import Joint, all_states, layers_energy, marginal_kernel, rbm_energy
 from oracles.toys import ToyDBM, ToyRBM, ToyTriangle, tiny_rbm
@@ -129,6 +130,21 @@ def test_samples_follow_the_enumerated_distribution():
     state = gibbs(model, {"visible": np.zeros((n, 3))}, Noise(1, "chi"), steps=25, order=("hidden", "visible"))
     joint = np.concatenate([state["visible"], state["hidden"]], axis=1)
     assert _chi_square(joint, truth.p) < chi2.isf(FALSE_ALARM, 31)
+
+
+@pytest.mark.spec("INF-19")
+def test_a_block_of_all_units_gives_exact_draws_that_know_nothing_of_the_last():
+    model, n = tiny_rbm(), 4000
+    truth = Joint(rbm_energy(model.W, model.b, model.c), (3, 2))
+
+    class Whole:
+        def sample(self, noise, draw):
+            return truth.states[np.searchsorted(np.cumsum(truth.p)[:-1], noise.uniform((n,), draw))]
+
+    one, noise = Conditionals({"all": lambda state: Whole()}), Noise(7, "whole").at(0)
+    ends = [Gibbs().step(Gibbs().init({"all": np.full((n, 5), x)}, one), noise)[0]["all"] for x in (0.0, 1.0)]
+    assert np.array_equal(*ends)
+    assert _chi_square(ends[0], truth.p) < chi2.isf(FALSE_ALARM, 31)
 
 
 @pytest.mark.spec("INF-19")

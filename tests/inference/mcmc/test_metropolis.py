@@ -13,8 +13,11 @@ from gnomon.inference.mcmc.density import Density, Tempered, as_density
 from gnomon.inference.mcmc.invariance import check_invariance
 from gnomon.inference.mcmc.metropolis import Independence, MetropolisHastings, RandomWalk, metropolis_matrix
 from gnomon.inference.mcmc.stationary import second_eigenvalue
+from gnomon.inference.mcmc.sweeps import Gibbs
 from gnomon.numeric.noise import Noise, recording
+from oracles.binary import Joint, rbm_energy
 from oracles.scripted import LADDER_ENERGY, Scripted, ladder_log_p, ladder_metropolis, walk
+from oracles.toys import ToyRBM, tiny_rbm
 
 FALSE_ALARM = 1e-4
 LINE = np.arange(5.0)[:, None]
@@ -135,6 +138,35 @@ def test_autoregression_is_invariant_and_wrong_rules_are_found():
         report = check_invariance(kernel, bell, draws, Noise(4, "moves"), false_alarm=FALSE_ALARM)
         assert report.holds is holds, report.failed
     assert "x[0]^2" in check_invariance(TooWide(), bell, draws, Noise(4, "moves")).failed
+
+
+@pytest.mark.spec("INF-15")
+@pytest.mark.parametrize("off", [0.0, 0.15])
+def test_latents_and_observations_keep_their_joint_law(off):
+    """Geweke's test: exact pairs (v, h), latents redrawn given v, then v given them; a bias that is off is found."""
+    model = tiny_rbm()
+    joint = Joint(rbm_energy(model.W, model.b, model.c), (3, 2))
+    u = Noise(8, "exact").uniform(40_000)
+    rows = joint.states[np.searchsorted(np.cumsum(joint.p)[:-1], u)]
+    draws = {"visible": rows[:, :3], "hidden": rows[:, 3:]}
+    kernel, wrong = Gibbs(order=("hidden", "visible")), ToyRBM(model.W, model.b, model.c + [0.0, off])
+    report = check_invariance(kernel, wrong, draws, Noise(9, "moves"), false_alarm=FALSE_ALARM)
+    assert report.holds is (off == 0.0), report.failed
+    assert len(report.p_values) == 5 + 5 + 4 + 5
+    assert off == 0.0 or "hidden[1]" in report.failed
+    only = {"pair": lambda x: x[:, 2] * x[:, 4]}  # blocks stand side by side
+    assert len(check_invariance(kernel, model, draws, Noise(9, "moves"), statistics=only).p_values) == 1 + 5
+
+
+@pytest.mark.spec("INF-15")
+def test_a_right_kernel_fails_as_often_as_it_is_said_to():
+    """200 checks at a rate of 0.2 over three tests: Bonferroni's bound holds (band of 1e-4) and is not far away."""
+    kernel, draws = MetropolisHastings(RandomWalk(1.5)), Noise(10, "exact").normal((200, 200, 1), like=np.empty(0))
+    found = [check_invariance(kernel, bell, x, Noise(k, "moves"), false_alarm=0.2) for k, x in enumerate(draws)]
+    alarms = sum(not report.holds for report in found)
+    assert 0.08 * 200 < alarms <= stats.binom.ppf(1 - 1e-4, 200, 0.2)
+    for name in ("x[0]", "x[0]^2"):  # p-values of a right kernel are uniform
+        assert stats.kstest([report.p_values[name] for report in found], "uniform").pvalue > 1e-4
 
 
 @pytest.mark.spec("INF-21")

@@ -66,3 +66,22 @@ def test_a_normal_target_is_found_in_both_directions():
     assert math.isclose(kl_divergence(Normal(0.0, 1.0), target), 0.4431471805599453)
     with pytest.raises(UserValueError, match="direction"):
         project(target.log_prob, "sideways")
+
+
+@pytest.mark.spec("INF-85")
+def test_a_target_of_the_half_line_has_no_reverse_projection():
+    """KL(q || p) is infinite for every normal q, wherever the search begins; forward it is 1/2 log(2 pi e) - 1."""
+
+    def half_line(x):
+        return np.where(x > 0, -x, -np.inf)
+
+    found = project(half_line, "forward", support=(0.0, 60.0))
+    assert abs(found.mean - 1) < 1e-9 and abs(found.divergence - 0.5 * math.log(2 * math.pi * math.e) + 1) < 1e-9
+    assert abs(project(half_line, "forward", support=(-40.0, 60.0)).divergence - found.divergence) < 1e-9
+    for start in ((0.0, 1.0), (2.0, 1.0), (2.0, 0.1), (9.0, 0.1)):
+        with pytest.raises(UserValueError, match=r'KL\(q \|\| p\) is infinite: .*use direction="forward"'):
+            project(half_line, "reverse", start=start)
+    with pytest.raises(UserValueError, match="must be a number, got nan"):
+        project(lambda x: x * np.nan, "reverse")
+    with pytest.raises(UserValueError, match="the divergence has no minimum"):
+        project(lambda x: 0.5 * x**2, "reverse")

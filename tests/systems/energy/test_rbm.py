@@ -265,6 +265,23 @@ def test_expected_cd_statistics_in_numbers():
     exact = -gradient(Exact().build(), RBMModel.of(*TINY), DATA, Noise(0, "fit"))["weight"]
     for k, gap in ((1, 0.031294), (2, 0.009198), (10, 5.8e-7)):
         assert np.abs(expected_cd(TINY, DATA, k)["weight"] - exact).max() == pytest.approx(gap, rel=2e-2, abs=1e-8)
+    exact = gradient(Exact().build(), RBMModel.of(*TINY), DATA, Noise(0, "fit"))
+    for name, gap in (("visible_bias", 0.035752), ("hidden_bias", 0.021002)):
+        assert np.abs(expected_cd(TINY, DATA, 1)[name] + exact[name]).max() == pytest.approx(gap, abs=1e-6)
+
+
+@pytest.mark.spec("INF-33")
+def test_the_mean_update_of_cd_is_the_gradient_of_no_function():
+    """Its Jacobian over all 11 parameters by central differences: far from symmetric at k = 1, symmetric at k = 200."""
+
+    def field(flat, k):
+        found = expected_cd((flat[:6].reshape(3, 2), flat[6:9], flat[9:]), DATA, k)
+        return np.concatenate([found[name].ravel() for name in NAMES])
+
+    at, h = np.concatenate([part.ravel() for part in TINY]), 1e-5
+    for k, apart in ((1, 0.0244), (200, 0.0)):
+        J = np.array([(field(at + h * e, k) - field(at - h * e, k)) / (2 * h) for e in np.eye(11)])
+        assert np.abs(J - J.T).max() == pytest.approx(apart, abs=5e-5 if k == 1 else 1e-8)
 
 
 @pytest.mark.spec("INF-33", "DLN-87")

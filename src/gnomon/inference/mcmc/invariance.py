@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Noise, State
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.kernel import Kernel
@@ -50,7 +50,7 @@ class InvarianceReport:
 def check_invariance(
     kernel: Kernel,
     target: Any,
-    draws: Array,
+    draws: Array | State,
     noise: Noise,
     *,
     steps: int = 1,
@@ -69,13 +69,14 @@ def check_invariance(
     kernel : Kernel
     target : object
         What the kernel walks on.
-    draws : array of shape (n, d)
-        Independent exact draws of the target; n in the thousands.
+    draws : array of shape (n, d), or mapping of block to array
+        Independent exact draws of the target; n in the thousands. Of a latent model draws of latents and observations
+        together, by blocks: moved by the kernel they are to follow the same joint law.
     noise : Noise
     steps : int, in [1, inf)
         Moves; one shows an error most clearly.
     statistics : mapping of name to function of (n, d) -> (n,), optional
-        Each coordinate, its square, and products of neighboring coordinates by default.
+        Each coordinate, its square, and products of neighboring coordinates by default; blocks stand side by side.
     false_alarm : float, in (0, 1)
         Chance that a right kernel fails.
 
@@ -93,28 +94,38 @@ def check_invariance(
     """
     if steps < 1:
         raise UserValueError.must("steps", "be at least 1", steps)
-    if len(draws) < 100:
-        raise UserValueError.must("draws", "be at least 100", len(draws), remedy="use thousands")
+    before, names = _columns(draws if isinstance(draws, Mapping) else {"x": draws})
+    if len(before) < 100:
+        raise UserValueError.must("draws", "be at least 100", len(before), remedy="use thousands")
     state = kernel.init(draws, target)
     for t in range(steps):
         state, _ = kernel.step(state, noise.at(t))
-    before, after = to_numpy(draws), to_numpy(kernel.position(state)["x"])
-    found = {name: _paired(f(before), f(after)) for name, f in (statistics or _moments(before.shape[1])).items()}
+    position = kernel.position(state)
+    after, _ = _columns({block: position[block] for block in (draws if isinstance(draws, Mapping) else ("x",))})
+    found = {name: _paired(f(before), f(after)) for name, f in (statistics or _moments(names)).items()}
     half = len(before) // 2
-    for j in range(before.shape[1]):
-        found[f"distribution of x[{j}]"] = float(
+    for j, name in enumerate(names):
+        found[f"distribution of {name}"] = float(
             stats.ks_2samp(before[:half, j], after[half:, j], method="asymp").pvalue
         )
     return InvarianceReport(found, false_alarm)
 
 
-def _moments(d: int) -> Statistics:
+def _columns(arrays: State) -> tuple[NDArray[np.float64], list[str]]:
+    """Arrays (n, d) side by side, and the names of their columns."""
+    parts = {block: to_numpy(x) for block, x in arrays.items()}
+    return np.concatenate(list(parts.values()), axis=1), [
+        f"{b}[{j}]" for b, x in parts.items() for j in range(x.shape[1])
+    ]
+
+
+def _moments(names: list[str]) -> Statistics:
     found: dict[str, Any] = {}
-    for j in range(d):
-        found[f"x[{j}]"] = lambda x, j=j: x[:, j]
-        found[f"x[{j}]^2"] = lambda x, j=j: x[:, j] ** 2
+    for j, name in enumerate(names):
+        found[name] = lambda x, j=j: x[:, j]
+        found[f"{name}^2"] = lambda x, j=j: x[:, j] ** 2
         if j:
-            found[f"x[{j - 1}] x[{j}]"] = lambda x, j=j: x[:, j - 1] * x[:, j]
+            found[f"{names[j - 1]} {name}"] = lambda x, j=j: x[:, j - 1] * x[:, j]
     return found
 
 

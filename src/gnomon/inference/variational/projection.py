@@ -19,6 +19,10 @@ __all__ = ["Projection", "moment_projection", "project"]
 Floats = NDArray[np.float64]
 
 _NODES, _REACH = 2001, 10.0
+_LARGEST = 300.0
+"""Of the log of a standard deviation that is taken for a minimum."""
+_AT_REST = 1e-4
+"""Slope of the divergence, in nats, at what is taken for a minimum."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def project(
     Raises
     ------
     UserValueError
-        An unknown direction, or a target without mass on the support.
+        An unknown direction, a target without mass on the support, or for ``"reverse"`` one that is 0 near q, where the
+        divergence is infinite, or that has no minimum.
 
     References
     ----------
@@ -127,8 +132,10 @@ def _forward(log_target: Callable[[Floats], ArrayLike], support: tuple[float, fl
     if not np.isfinite(mass.sum()) or not mass.sum() > 0:
         raise UserValueError("the target has no finite mass", "support", "choose an interval that holds it")
     distribution = moment_projection(x, mass)
-    normalized = log_p - log_p.max() - math.log(mass.sum())
-    return Projection(distribution, float((mass / mass.sum() * (normalized - distribution.log_prob(x))).sum()))
+    there = mass > 0  # 0 log 0 is 0
+    normalized = log_p[there] - log_p.max() - math.log(mass.sum())
+    log_ratio = normalized - np.asarray(distribution.log_prob(x[there]))
+    return Projection(distribution, float((mass[there] / mass.sum() * log_ratio).sum()))
 
 
 def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, float]) -> Projection:
@@ -139,11 +146,37 @@ def _reverse(log_target: Callable[[Floats], ArrayLike], start: tuple[float, floa
 
     def divergence(parameters: Any) -> float:
         mean, log_scale = float(parameters[0]), float(parameters[1])
-        expected = float((weights * np.asarray(log_target(mean + math.exp(log_scale) * nodes), np.float64)).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = mean + np.exp(log_scale) * nodes
+            expected = float((weights * np.asarray(log_target(x), np.float64)).sum())
         return -0.5 * math.log(2 * math.pi * math.e) - log_scale - expected
 
     if not start[1] > 0:
         raise UserValueError.must("start", "have a positive standard deviation", start[1])
     begin = np.array([start[0], math.log(start[1])])
-    result = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
-    return Projection(Normal(float(result.x[0]), math.exp(float(result.x[1]))), float(result.fun))
+    _check_support(log_target, *start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = optimize.minimize(divergence, begin, method="BFGS", options={"gtol": 1e-9})
+    if not np.isfinite([*result.x, result.fun]).all() or abs(result.x[1]) > _LARGEST:
+        raise UserValueError("the divergence has no minimum", "log_target", "give a density that can be normalized")
+    mean, scale = float(result.x[0]), math.exp(float(result.x[1]))
+    _check_support(log_target, mean, scale)
+    if np.abs(result.jac).max() > _AT_REST:
+        raise UserValueError(
+            "the search ended at no minimum", "start",
+            'begin elsewhere; where the target is 0 KL(q || p) is infinite: use direction="forward"',
+        )  # fmt: skip
+    return Projection(Normal(mean, scale), float(result.fun))
+
+
+def _check_support(log_target: Callable[[Floats], ArrayLike], mean: float, scale: float) -> None:
+    """Refuse a target that is 0 where the normal distribution is not: the divergence is infinite."""
+    x = mean + scale * np.linspace(-1.2 * _REACH, 1.2 * _REACH, _NODES)
+    log_p = np.asarray(log_target(x), np.float64)
+    if np.isnan(log_p).any():
+        raise UserValueError("the log density must be a number, got nan", f"log_target at {x[np.isnan(log_p)][0]:.6g}")
+    if np.isneginf(log_p).any():
+        raise UserValueError(
+            "KL(q || p) is infinite: the target is 0 where a normal distribution is not",
+            f"log_target at {x[np.isneginf(log_p)][0]:.6g}", 'use direction="forward", or a target on the whole line',
+        )  # fmt: skip
