@@ -153,6 +153,9 @@ def test_divergence_from_samples_covers_the_closed_form():
         value, error = info.kl_samples(stats.norm.logpdf(wide, 1, 2), stats.norm.logpdf(wide), positive=positive)
         assert abs(value - 1.3068528194400547) < 4.5 * error < 0.06
     assert info.kl_samples(log_q, log_q) == (0.0, 0.0)
+    for given in (([0.0, -np.inf], [0.0, 0.0]), ([0.0, 0.0], [0.0]), ([0.0, 0.0], [0.0, np.nan]), ([0.0], [0.0])):
+        with pytest.raises(UserValueError, match=r"log_[pq] must be"):
+            info.kl_samples(*given)
     assert info.kl_samples(log_q[:3], np.array([0.0, -np.inf, 0.0]))[0] == math.inf
     # the positive form never falls below 0 where the plain one does
     near = stats.norm.logpdf(z[:20], 0.01, 1)
@@ -326,6 +329,11 @@ def test_differential_entropy_from_samples():
     assert abs(info.differential_entropy(draws) - stats.differential_entropy(draws)) < 0.04
     whole, _ = integrate.quad(lambda x: special.entr(stats.norm.pdf(x)), -12, 12)
     assert math.isclose(whole, 0.5 * math.log(2 * math.pi * math.e), rel_tol=1e-8)
+    for given in ([0.0, 1, 2, np.nan, 5], np.zeros((9, 2, 2))):
+        with pytest.raises(UserValueError, match="x must be finite numbers, one row per draw"):
+            info.differential_entropy(given)
+    with pytest.raises(UserValueError, match=r"counts must be whole numbers, got 1\.5"):
+        info.entropy_of_counts([2, 1.5])
     with pytest.raises(UserValueError, match="equal rows"):
         info.differential_entropy(np.zeros(10))
     with pytest.raises(UserValueError, match=r"k must be in \[1, 2\], fewer than the 3 rows, got 3"):

@@ -171,6 +171,7 @@ def test_the_threshold_is_fitted_on_rows_that_are_given(iris):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: coverage_curve(*EXAMPLE).at(math.nan), "threshold must be a number, got nan"),
         (lambda: coverage_at_accuracy(*EXAMPLE, 98), r"target must be in \[0, 1\], got 98"),
         (lambda: coverage_at_accuracy(*EXAMPLE, 0.9, level=1), r"level must be in \(0, 1\), got 1"),
         (lambda: coverage_curve([1, 1], [1, 0], [0.5, math.nan]), "row 1"),

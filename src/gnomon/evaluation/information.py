@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation._inputs import numbers
 
 __all__ = [
     "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts", "joint_entropy",
@@ -102,7 +103,9 @@ def entropy_of_counts(counts: ArrayLike, *, correction: str = "miller-madow", ba
     """
     if correction not in ("miller-madow", "none"):
         raise UserValueError.must("correction", 'be "miller-madow" or "none"', correction)
-    n = np.asarray(counts, np.float64).ravel()
+    n = _numbers(counts, "counts").ravel()
+    if (n != np.floor(n)).any():
+        raise UserValueError.must("counts", "be whole numbers", n[n != np.floor(n)][0])
     plug_in = float(entropy(n, normalize=True))
     bias = (np.count_nonzero(n) - 1) / (2 * n.sum()) if correction == "miller-madow" else 0.0
     return (plug_in + bias) / _log(base)
@@ -221,9 +224,13 @@ def kl_samples(log_q: ArrayLike, log_p: ArrayLike, *, positive: bool = False) ->
     estimate, standard error : float
         Infinite where p is 0 at a draw.
     """
-    log_r = np.asarray(log_p, np.float64) - np.asarray(log_q, np.float64)
-    if log_r.ndim != 1 or log_r.size < 2:
-        raise UserValueError.must("log_q", "be one log density for each of two or more draws", log_r)
+    log_q, log_p = numbers(log_q, "log_q"), np.asarray(log_p, np.float64)
+    if log_q.size < 2:
+        raise UserValueError.must("log_q", "be one log density for each of two or more draws", log_q)
+    if log_p.shape != log_q.shape or np.isnan(log_p).any() or np.isposinf(log_p).any():
+        what = f"log_p must be {log_q.size} log densities, finite or -inf, one per draw"
+        raise UserValueError(what, "log_p", "give log p at the draws of log_q")
+    log_r = log_p - log_q
     if np.isneginf(log_r).any():
         return math.inf, math.inf
     values = np.expm1(log_r) - log_r if positive else -log_r
@@ -345,8 +352,10 @@ def differential_entropy(x: Any, *, k: int = 3, base: float = math.e) -> float:
     """
     from scipy.spatial import cKDTree
 
-    rows = np.asarray(x, np.float64)
+    rows = _numbers(x, "x")
     rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise UserValueError("x must be finite numbers, one row per draw", "x", "drop rows with missing values")
     n, d = rows.shape
     if not 1 <= k < n:
         raise UserValueError.must("k", f"be in [1, {n - 1}], fewer than the {n} rows", k)

@@ -63,6 +63,8 @@ class CoverageCurve:
 
     def at(self, threshold: float, *, level: float = 0.95) -> Coverage:
         """Coverage and accuracy when the answers of at least this confidence are given."""
+        if math.isnan(threshold):
+            raise UserValueError.must("threshold", "be a number", threshold)
         return self._point(int(np.searchsorted(-self.threshold, -threshold, side="right")) - 1, level)
 
     def at_accuracy(self, target: float, *, level: float | None = None) -> Coverage:

@@ -121,8 +121,14 @@ def test_kernels_by_their_formulas():
     assert np.linalg.eigvalsh(Sigmoid(gamma=1.0, offset=-1.0).gram(np.array([[0.5], [1.0]]))).min() < -0.1
     features = X - X.mean(0)
     np.testing.assert_allclose(centered(Linear().gram(X)), features @ features.T, atol=1e-12)
-    with pytest.raises(UserError, match="gamma must be a number, got None"):
-        RBF().gram(X)
+    for function in (RBF().gram, Polynomial(gamma=None).features):
+        with pytest.raises(UserError, match="gamma must be a number, got None"):
+            function(X)
+    for kernel, said in ((Polynomial(offset=-1.0), r"offset must be .*\[0, inf\), got -1"), (RBF(-1.0), "gamma must")):
+        with pytest.raises(UserError, match=said):
+            kernel.gram(X)
+    with pytest.raises(UserError, match=r"gamma must be .*\(0, inf\) or None, got -2"):
+        Polynomial(gamma=-2.0).features(X)  # its root would be NaN
 
 
 @pytest.mark.spec("DLN-105", "DLN-106")

@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
+from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["RBF", "KernelFunction", "Linear", "Polynomial", "Sigmoid", "centered"]
@@ -30,6 +31,15 @@ class KernelFunction(Recipe):
         """The kernel in scikit-learn's words."""
         known = {"degree": "degree", "gamma": "gamma", "offset": "coef0"}
         return {known[name]: value for name, value in self.get_params().items()}
+
+    def _checked(self) -> dict[str, Any]:
+        """The options of a kernel whose every field is a number in its range."""
+        check_parameters(self, self.get_params())
+        options = self.options()
+        if options.get("gamma", 1.0) is None:
+            remedy = "give a number; a fitted system has it in kernel_"
+            raise UserValueError("gamma must be a number, got None", "gamma", remedy)
+        return options
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
         """Kernel of every pair.
@@ -47,18 +57,15 @@ class KernelFunction(Recipe):
         Raises
         ------
         UserValueError
-            A ``gamma`` of None: what it stands for is known only after a fit, as ``SVM.kernel_``.
+            A ``gamma`` of None: what it stands for is known only after a fit, as ``SVM.kernel_``; a field out of its
+            range.
 
         Examples
         --------
         >>> Polynomial(degree=2).gram(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0]]))
         array([[36.]])
         """
-        options = self.options()
-        if options.get("gamma", 1.0) is None:
-            raise UserValueError(
-                "gamma must be a number, got None", "gamma", "give a number; a fitted system has it in kernel_"
-            )
+        options = self._checked()
         return pairwise_kernels(X, Z, metric=self.function, **options)
 
 
@@ -111,9 +118,9 @@ class Polynomial(KernelFunction):
         >>> Polynomial(degree=2).features(np.array([[3.0]])).round(4)  # 1, sqrt(2) x, x^2
         array([[1.    , 4.2426, 9.    ]])
         """
-        if self.gamma is None:
-            raise UserValueError("gamma must be a number, got None", "gamma", "give a number")
-        rows = np.column_stack([np.full(len(X), math.sqrt(self.offset)), np.sqrt(self.gamma) * np.asarray(X)])
+        options = self._checked()
+        gamma, offset = (math.sqrt(options[name]) for name in ("gamma", "coef0"))
+        rows = np.column_stack([np.full(len(X), offset), gamma * np.asarray(X)])
         columns = []
         for chosen in combinations_with_replacement(range(rows.shape[1]), self.degree):
             ways = math.factorial(self.degree)
