@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import BaggingClassifier
 
@@ -92,7 +93,7 @@ def test_numbers_out_of_bag_by_a_loop_with_columns_drawn_twice():
     total, said, asked = np.zeros(150), np.zeros(150), np.zeros(150, int)
     for i, (part, columns) in enumerate(zip(fitted.members_, fitted.columns_, strict=True)):
         rows = fitted.drawn(i)
-        again = gnomon.make("regression-tree", random_state=part.random_state).fit(X[rows][:, columns], y[rows])
+        again = clone(part).fit(X[rows][:, columns], y[rows])
         p, out = again.predict(X[:, columns]), np.setdiff1d(np.arange(150), rows)
         total += p
         said[out] += p[out]
@@ -115,6 +116,22 @@ def test_rows_that_every_member_has_drawn_have_no_estimate():
     assert np.isnan(fitted.out_of_bag_[seen]).all()
     assert not np.isnan(np.delete(fitted.out_of_bag_, seen, axis=0)).any()
     np.testing.assert_array_equal(fitted.out_of_bag_count_ == 0, np.isin(np.arange(150), seen))
+
+
+@pytest.mark.spec("DLN-42")
+@pytest.mark.parametrize("system", [Bagging, BaggingRegression])
+def test_rows_of_weight_0_are_not_judged_out_of_bag(system):
+    """They were, as if they were there: the score was that of other rows than the fit's."""
+    X, y = load_iris(return_X_y=True)
+    weight = (np.arange(150) % 3 > 0).astype(float)
+    there, wrong = weight > 0, np.where(weight > 0, y, 2 - y)
+    made = system(n_members=3, random_state=0)
+    fitted = made.fit(X, wrong, sample_weight=weight)
+    count, score = fitted.out_of_bag_count_, fitted.out_of_bag_score_
+    assert not count[~there].any() and np.isnan(fitted.out_of_bag_[~there]).all()
+    alone = made.fit(X[there], y[there])
+    np.testing.assert_array_equal(count[there], alone.out_of_bag_count_)
+    assert score == alone.out_of_bag_score_
 
 
 @pytest.mark.spec("DLN-41")

@@ -122,7 +122,7 @@ class BaggingModel(Parts):
         X = examples.X[:, columns]
         part = self.fit_part(self.base, X[rows], target[rows], examples.weight[rows], seed, always=True)
         self.parts[str(i)] = part
-        out = np.ones(len(X), bool)
+        out = examples.weight > 0  # a row of weight 0 is no row
         out[rows] = False
         if out.any():
             self.own["said"][out] += outputs(part, X[out], self.classes)
@@ -181,7 +181,7 @@ class _Bagged(HasDtype, Composite):
 
     @property
     def out_of_bag_count_(self) -> Array:
-        """By training row, the number of members that had not drawn it: with 0 it has no out-of-bag prediction."""
+        """By training row, the members that had not drawn it, 0 for a row of weight 0: then it has no prediction."""
         return self.model_.own["asked"]
 
     @property
