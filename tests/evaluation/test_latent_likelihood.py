@@ -125,7 +125,7 @@ STATES = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
 DATA = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
 
 
-@pytest.mark.spec("INF-10")
+@pytest.mark.spec("INF-10", "GEN-084", "GEN-088")
 def test_the_mean_weight_is_unbiased_and_the_bound_is_that_of_the_enumeration():
     """Binary latents: log p(x) and L_1, L_2 by sums over 8 and 64 states; each within 4.5 errors."""
     model = Switches()
@@ -169,7 +169,7 @@ def _bound(k):
     return stats.binom.pmf(ones, k, 0.5) @ np.log((0.6 * ones + 1.4 * (k - ones)) / k)
 
 
-@pytest.mark.spec("INF-10")
+@pytest.mark.spec("INF-10", "GEN-084", "GEN-088")
 @pytest.mark.parametrize(("k", "repeats", "slack"), [(400, 1, 0.0), (20, 60, 0.005)])
 def test_the_stated_error_covers_the_bound(k, repeats, slack):
     """3000 rows, each with an estimate and an error of its own, from K weights or from the repeats (t of 59)."""

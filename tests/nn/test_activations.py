@@ -466,7 +466,7 @@ def test_a_threshold_passes_a_gradient_only_straight_through():
 # --- diagnostics, gains, recipes ------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("DLN-04", "PRA-060")
+@pytest.mark.spec("DLN-04", "LIN-18", "PRA-060")
 def test_units_off_in_every_row_are_dead():
     x = torch.tensor([[1.0, 1.0, -1.0], [-1.0, 2.0, 0.5]]) + torch.tensor([0.0, -100.0, 0.0])
     assert dead_fraction(ReLU().build()(x)) == pytest.approx(1 / 3)

@@ -126,7 +126,7 @@ PARITY = {
         BinaryCrossEntropy(), SCORES[:, 0], SOFT[:, 0], functional.binary_cross_entropy_with_logits, ("DLN-20",)),
     "smooth l1": (SmoothL1(0.7), SCORES, REALS, partial(functional.smooth_l1_loss, beta=0.7), ("DLN-22",)),
     "huber": (Huber(0.7), SCORES, REALS, partial(functional.huber_loss, delta=0.7), ("DLN-22",)),
-    "squared": (SquaredError(half=False), SCORES, REALS, functional.mse_loss, ("DLN-28",)),
+    "squared": (SquaredError(half=False), SCORES, REALS, functional.mse_loss, ("DLN-28", "LIN-02")),
     "absolute": (AbsoluteError(), SCORES, REALS, functional.l1_loss, ()),
 }  # fmt: skip
 
@@ -271,7 +271,7 @@ def test_smooth_l1_without_a_parabola_has_a_finite_gradient_at_zero():
     assert d.grad.tolist() == [0]
 
 
-@pytest.mark.spec("DLN-28")
+@pytest.mark.spec("DLN-28", "LIN-02")
 def test_the_squared_error_is_half_of_torchs_and_its_gradient_the_difference():
     outputs = SCORES[:, 0].clone().requires_grad_()
     loss = SquaredError()(outputs, REALS[:, 0], reduction="sum")
@@ -287,7 +287,7 @@ def test_the_gradient_of_the_row():
     assert abs(found.sum().item()) < 1e-15
 
 
-@pytest.mark.spec("NLP-15")
+@pytest.mark.spec("NLP-15", "LIN-13")
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("targets", [CLASSES, SOFT], ids=["classes", "soft"])
 def test_the_gradient_is_softmax_minus_target(targets, reduction):
@@ -335,7 +335,7 @@ REFUSED = [
     (SmoothL1(-1.0), SCORES, REALS, r"beta must be a number in .0, inf\), got -1.0", "DLN-22"),
     (Huber(0.0), SCORES, REALS, r"\(0, inf\)", "DLN-22"),
     (CrossEntropyLoss(smoothing=1.0), SCORES, CLASSES, r"\[0, 1\)", "NLP-06"),
-    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"must have shape \(7,\) .*, got \(7, 1\)", "DLN-28"),
+    (SquaredError(), SCORES[:, 0], REALS[:, :1], r"must have shape \(7,\) .*, got \(7, 1\)", "DLN-28", "LIN-02"),
     (CrossEntropyLoss(), SCORES, CLASSES[:5], r"targets must have shape \(7,\)", "NLP-06"),
     (BinaryCrossEntropy(), SCORES, LABELS[:, :1], r"targets must have shape \(7, 4\)", "DLN-21"),
 ]  # fmt: skip
@@ -344,7 +344,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("loss", "outputs", "targets", "words"),
     [
-        pytest.param(*case[:4], marks=pytest.mark.spec(case[4]), id=f"{k} {case[0].short}")
+        pytest.param(*case[:4], marks=pytest.mark.spec(*case[4:]), id=f"{k} {case[0].short}")
         for k, case in enumerate(REFUSED)
     ],
 )

@@ -374,7 +374,19 @@ def test_the_rise_of_the_divergence_and_free_bits():
     for update, share in ((0, 0.25), (1, 0.5), (3, 1.0), (9, 1.0)):
         assert np.allclose(loss(update, warm_up=4), lost + share * divergence.sum(1))
     assert np.allclose(loss(free_bits=0.3), lost + np.maximum(divergence, 0.3).sum(1))
-    assert len(batch.positions) == 2
+    # what is recorded: the weighted loss with what shapes it, and beside it the divergence without
+    batch = batch_of(X, weight=np.array([3.0, 0.5]))
+
+    def recorded(**fields):
+        objective = ELBO(**fields).build()
+        return objective(model, batch, noise=Noise(0, "fit/test"), phase="fit", group=Group()).terms
+
+    terms = recorded(beta=4.0, free_bits=0.3)
+    assert set(terms) == {"negative_bound", "divergence"} and all(term.weight == 3.5 for term in terms.values())
+    assert float(terms["divergence"].sum) == pytest.approx(batch.weight @ divergence.sum(1), rel=1e-12)
+    plain = recorded()["negative_bound"].sum.item()
+    more = 4 * np.maximum(divergence, 0.3).sum(1) - divergence.sum(1)
+    assert terms["negative_bound"].sum.item() == pytest.approx(plain + batch.weight @ more, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,10 @@ class PHM(nn.Module):
         self, inputs: int, outputs: int, n: int, *, bias: bool = True, dtype: torch.dtype | None = None
     ) -> None:
         super().__init__()
+        if n < 1:
+            raise UserValueError.must("n", "be at least 1", n)
         for name, size in (("inputs", inputs), ("outputs", outputs)):
-            if n < 1 or size % n:
+            if size % n:
                 raise UserValueError(f"{name} must be a multiple of {n}, got {size}", name)
         self.rules = nn.Parameter(torch.zeros(n, n, n, dtype=dtype))
         self.parts = nn.Parameter(torch.zeros(n, outputs // n, inputs // n, dtype=dtype))

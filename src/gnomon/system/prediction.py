@@ -26,7 +26,7 @@ from gnomon.numeric.ops import log_softmax
 from gnomon.system.base import System
 from gnomon.system.verbs import verb
 
-__all__ = ["Classifier", "DensityRegressor", "Labeled", "Regressor"]
+__all__ = ["Classifier", "DensityRegressor", "Labeled", "Regressor", "without_nan"]
 
 MOST_CLASSES = 2000
 """Classes up to which `Classifier.evaluate` counts who was taken for whom: the table has their square."""
@@ -92,7 +92,7 @@ class Classifier(ClassifierMixin, Labeled):
 
     def class_codes(self, rows: Floats) -> np.ndarray[Any, Any]:
         """Places of the predicted classes, shape (n,); ties go to the first."""
-        return np.argmax(self.class_log_proba(rows), axis=1)
+        return np.argmax(without_nan(self.class_log_proba(rows)), axis=1)
 
     def _states_frequencies(self) -> bool:
         """Whether probabilities are shares of a few training rows: a 0 then says only that none of them was there."""
@@ -118,12 +118,12 @@ class Classifier(ClassifierMixin, Labeled):
     @verb
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes in the order of ``classes_``, shape (n, n_classes)."""
-        return self.class_proba(self._rows(X))
+        return without_nan(self.class_proba(self._rows(X)))
 
     @verb
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, shape (n, n_classes)."""
-        return self.class_log_proba(self._rows(X))
+        return without_nan(self.class_log_proba(self._rows(X)))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Accuracy, mean log-likelihood of the labels (nats per row) where there are probabilities, and macro F1.
@@ -174,6 +174,16 @@ class Classifier(ClassifierMixin, Labeled):
         known, codes = Labels().locate(y, self.classes_, n=len(rows))
         right = known & (self.class_codes(rows) == codes)
         return float(np.average(right, weights=row_weights(sample_weight, len(right), np.float64)))
+
+
+def without_nan(scores: Floats) -> Floats:
+    """Scores (n, classes) as they are; a row of NaN, which an arg max would give the first class, is refused."""
+    lost = np.isnan(scores).any(axis=1)
+    if lost.any():
+        what = "scores of the classes must be numbers, got nan"
+        remedy = "bring the row's values into the range of the training rows"
+        raise UserValueError(what, f"row {int(lost.argmax())}", remedy)
+    return scores
 
 
 def _unknown(y: Any, known: np.ndarray[Any, Any]) -> str:

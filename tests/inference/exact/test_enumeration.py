@@ -67,6 +67,7 @@ def test_chunks_change_nothing(monkeypatch):
     assert log_partition(model, keep="visible") == pytest.approx(whole, abs=1e-12)
 
 
+@pytest.mark.spec("GEN-007")
 def test_huge_energies_do_not_overflow():
     model = ToyRBM(np.zeros((3, 4), np.float32), np.full(3, 5000, np.float32), np.zeros(4, np.float32))
     assert log_partition(model) == pytest.approx(15000 + 4 * math.log(2), rel=1e-14)
@@ -74,6 +75,7 @@ def test_huge_energies_do_not_overflow():
     assert log_partition(model) == pytest.approx(4 * math.log(2), rel=1e-14)
 
 
+@pytest.mark.spec("GEN-007")
 def test_float32_numpy_models_are_summed_in_float64():
     model = ToyRBM.random(8, 9, 2)
     small = model.astype(lambda x: x.astype(np.float32))
@@ -90,7 +92,7 @@ def test_torch_models():
     assert log_p.dtype == torch.float64
 
 
-@pytest.mark.spec("INF-30", "DLN-86")
+@pytest.mark.spec("INF-30", "DLN-86", "GEN-007")
 def test_refuses_above_the_limit_and_states_the_cost():
     model = ToyRBM(np.zeros((40, 30)), np.zeros(40), np.zeros(30))
     assert not enumerable(model)

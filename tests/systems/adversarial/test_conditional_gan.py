@@ -73,6 +73,17 @@ def test_rows_of_a_class_have_its_mean_and_its_spread(fitted):
 
 
 @pytest.mark.spec("GEN-098")
+def test_the_critics_answer_is_the_logistic_of_its_logits_of_row_and_class():
+    X, y = mixture(50)
+    gan = ConditionalGAN(critic=DenseEncoder(()), max_updates=2, random_state=0, dtype="float64").fit(X, y)
+    critic, places = gan.model_.critic, np.searchsorted(gan.classes_, y)
+    (layer,) = (m for m in critic.network.modules() if isinstance(m, torch.nn.Linear))
+    told = np.hstack([(X - X.mean(0)) / X.std(0), critic.labels.vectors.detach().numpy()[places]])
+    logits = told @ layer.weight.detach().numpy()[0] + layer.bias.item()
+    assert np.allclose(gan.discriminate(X, y), 1 / (1 + np.exp(-logits)), rtol=1e-9)
+
+
+@pytest.mark.spec("GEN-098")
 def test_labels_follow_the_classes_shares_in_the_weighted_rows(fitted):
     """Chi-square of 20,000 labels; false alarm 1e-5."""
     X, y = mixture()

@@ -73,6 +73,19 @@ def test_the_history_has_both_players(fitted):
     assert next(iter(key for key in fitted.history_ if key not in ("step", "epoch"))) == "generator"
 
 
+@pytest.mark.spec("GEN-093")
+def test_the_critics_answer_is_the_logistic_of_its_logits():
+    """An affine critic of scaled rows: d = 1 / (1 + exp(-a)), 1 for data; its loss falls as data are given larger a."""
+    X = ring(40)
+    gan = GAN(n_latent=2, critic=DenseEncoder(()), max_updates=3, random_state=0, dtype="float64").fit(X)
+    (layer,) = (m for m in gan.model_.critic.modules() if isinstance(m, nn.Linear))
+    logits = ((X - X.mean(0)) / X.std(0)) @ layer.weight.detach().numpy()[0] + layer.bias.item()
+    assert np.allclose(gan.discriminate(X), 1 / (1 + np.exp(-logits)), rtol=1e-9) and np.ptp(logits) > 0.1
+    real, fake = torch.tensor([0.3], requires_grad=True), torch.tensor([0.3], requires_grad=True)
+    NonSaturating().critic_loss(real, fake).sum().backward()
+    assert real.grad.item() == pytest.approx(1 / (1 + math.exp(-0.3)) - 1) and fake.grad.item() > 0
+
+
 @pytest.mark.spec("GEN-101")
 def test_noise_on_the_output_gives_the_density_of_a_linear_generator():
     X = ring(80)

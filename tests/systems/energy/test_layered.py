@@ -251,6 +251,29 @@ def test_even_then_odd_layers_are_two_updates_of_a_sweep_whatever_the_depth():
         assert (walked[:, 0] == 1).all() and 0 < walked[:, 1:].mean() < 1
 
 
+@pytest.mark.spec("GEN-020")
+def test_clamped_units_stay_and_every_other_layer_follows_their_conditional_law():
+    """T2 with a unit of each layer held: the kernel's law, and 20,000 chains of it by chi-square; false alarm 1e-4."""
+    machine, order = toy_t2(), ("visible", "h2", "h1")
+    hold = {"visible": ([[1.0, 0.0]], [[True, False]]), "h1": ([[0.0, 0.0]], [[False, True]]),
+            "h2": ([[0.0, 1.0]], [[False, True]])}  # fmt: skip
+    clamp = {block: (np.array(value), np.array(mask)) for block, (value, mask) in hold.items()}
+    table = Table(machine)
+    held = np.ones(len(table.p), dtype=bool)
+    for block, (value, mask) in clamp.items():
+        held &= (table.state[block] == value)[:, mask[0]].all(1)
+    law = table.p[held] / table.p[held].sum()
+    np.testing.assert_allclose(kernel_matrix(machine, order, clamp) @ law, law, atol=1e-14)
+    n = 20_000
+    start = {block: np.tile(value, (n, 1)) for block, (value, _) in clamp.items()}
+    end = gibbs(machine, start, Noise(0, "walk").rows(np.arange(n)), steps=30, order=order, clamp=clamp)
+    for block, (value, mask) in clamp.items():
+        assert (end[block] == value)[:, mask[0]].all()
+    free = np.concatenate([end[block][:, ~mask[0]] for block, (_, mask) in clamp.items()], axis=1)
+    counts = np.bincount((free @ [4, 2, 1]).astype(int), minlength=8)
+    assert chisquare(counts, n * law).pvalue > 1e-4 and law.min() > 0.01
+
+
 # --- the restricted machine, types, refusals --------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit, log_expit
 from scipy.stats import chisquare
 from sklearn.neural_network import BernoulliRBM
 
@@ -101,6 +102,22 @@ def test_conditionals_of_t1_and_their_products():
     np.testing.assert_allclose(kernel, marginal_kernel(joint, 0), atol=1e-12)
 
 
+@pytest.mark.spec("GEN-005", "GEN-006")
+def test_log_conditionals_are_sums_of_log_sigmoids_however_large():
+    """log P(h | v) = sum_j log s((2h - 1)(c + v W))_j and the like for v; saturated units cost their field."""
+    W, b, c = random_model(4, 3)
+    model, v, h = RBMModel.of(W, b, c), all_states(4), np.tile(all_states(3), (2, 1))
+    for block, x, given, field in (("hidden", h, v, v @ W + c), ("visible", v, h, h @ W.T + b)):
+        law = model.conditional(block, {"visible" if block == "hidden" else "hidden": given})
+        np.testing.assert_allclose(law.log_prob(x), log_expit((2 * x - 1) * field).sum(1), rtol=1e-12)
+        np.testing.assert_allclose(law.mean, expit(field), rtol=1e-12)
+    large = RBMModel.of(*(np.full(shape, 1e4, np.float32) for shape in ((2, 2), 2, 2)))
+    ones = np.ones((1, 2), np.float32)
+    assert large.conditional("hidden", {"visible": ones}).log_prob(np.array([[1.0, 0.0]])).tolist() == [-3e4]
+    assert large.energy(ones).tolist() == [-8e4]  # 2e4 of the biases, twice 3e4 of the hidden units
+    assert (-large.energy(-1e3 * ones)).tolist() == [-2e7]  # softplus of -2e7 is 0
+
+
 @pytest.mark.spec("GEN-006", "DLN-82", "INF-19")
 @pytest.mark.parametrize("case", ["plain", "tempered", "bridged", "clamped"])
 def test_every_sweep_leaves_its_target_invariant(case):
@@ -121,7 +138,7 @@ def test_every_sweep_leaves_its_target_invariant(case):
         np.testing.assert_allclose(kernel_matrix(model, order, clamp) @ p, p, atol=1e-12)
 
 
-@pytest.mark.spec("DLN-82", "INF-19")
+@pytest.mark.spec("DLN-82", "GEN-006", "INF-19")
 def test_a_long_chain_visits_the_enumerated_law():
     model = RBMModel.of(*TINY)
     n = 20_000

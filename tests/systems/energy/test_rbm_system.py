@@ -33,7 +33,7 @@ CENTIMETRES = np.array([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4], [6.3, 2.9, 5.6]] * 20)
 PIXELS = np.random.default_rng(0).integers(0, 256, size=(64, 784)).astype(np.uint8)
 
 
-@pytest.mark.spec("DLN-81")
+@pytest.mark.spec("DLN-81", "GEN-005")
 @pytest.mark.parametrize("X", [CENTIMETRES, PIXELS])
 def test_values_outside_the_unit_interval_are_refused_with_their_place(X):
     with pytest.raises(UserValueError, match=r"\(row 0, column 0\).*scale to \[0, 1\].*binarize"):
@@ -51,6 +51,7 @@ def test_truth_values_whole_numbers_and_rounding_noise():
     assert np.isfinite(almost.weights_).all()
 
 
+@pytest.mark.spec("GEN-005")
 def test_grey_rows_train_but_have_no_probability():
     X = np.random.default_rng(0).random((20, 4))
     system = RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
@@ -58,7 +59,22 @@ def test_grey_rows_train_but_have_no_probability():
         system.score(X)
 
 
-@pytest.mark.spec("DLN-81")
+@pytest.mark.spec("GEN-005")
+def test_verbs_are_those_of_the_model():
+    """T1 of the specification: hidden means of (1, 1), the reconstruction from these, log p, in either dtype."""
+    X = np.array([[1.0, 1.0], [0.0, 1.0]])
+    system = RBM(n_hidden=2, epochs=1, random_state=0).fit(X)
+    system.model_ = RBMModel.of(np.array([[1.0, -1.0], [0.5, 2.0]]), np.array([0.1, -0.2]), np.array([0.3, -0.4]))
+    hidden = system.transform(X)
+    np.testing.assert_allclose(hidden[0], (0.858149, 0.645656), atol=1e-6)
+    field = np.array([0.1 + hidden[0, 0] - hidden[0, 1], -0.2 + 0.5 * hidden[0, 0] + 2 * hidden[0, 1]])
+    np.testing.assert_allclose(system.reconstruct(X)[0], 1 / (1 + np.exp(-field)), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(system.log_prob(X)), (0.408381, 0.356643), atol=1e-6)
+    np.testing.assert_allclose(-system.free_energy(X) - 3.786021, system.log_prob(X), atol=1e-6)
+    assert system.score(X) == pytest.approx(np.log((0.408381, 0.356643)).mean(), abs=1e-5)
+
+
+@pytest.mark.spec("DLN-81", "GEN-005", "GEN-006")
 def test_sampling_follows_its_seed_and_the_model():
     system = RBM(n_hidden=2, epochs=1, random_state=0).fit(all_states(3))
     system.model_ = RBMModel.of(*TINY)

@@ -161,7 +161,7 @@ def test_ridge_is_scikit_learns_with_alpha_n_l2_on_both_ways(weighted):
     np.testing.assert_allclose(gradient.noise_variance_, spread.noise_variance_, rtol=1e-8)
 
 
-@pytest.mark.spec("DLN-71")
+@pytest.mark.spec("DLN-71", "LIN-21", "LIN-22")
 def test_a_gradient_step_with_l2_is_multiplicative_decay():
     start = descent(epochs=1).fit(x, y)
     w, b = start.coef_[0], start.intercept_

@@ -125,7 +125,7 @@ def test_classes_that_a_plane_separates_are_told_of():
     assert np.isfinite(penalized.coef_).all()
 
 
-@pytest.mark.spec("DLN-68")
+@pytest.mark.spec("DLN-68", "LIN-09")
 @pytest.mark.parametrize("epochs", [200, 20_000])
 def test_softmax_regression_tells_of_separation_too(epochs):
     """B2-07: no penalty and a plane between the classes; rows of weight 0 do not count."""

@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+import gnomon
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.numeric.ops import softmax
@@ -185,6 +186,24 @@ def test_a_tie_gives_the_first_class():
         model.model_.weight.zero_()
         model.model_.bias.zero_()
     assert (model.predict(X) == model.classes_[0]).all()
+
+
+@pytest.mark.spec("LIN-11")
+def test_scores_that_are_not_numbers_choose_no_class():
+    """An arg max gives NaN the first class: rows so large that a network's sums overflow were of class 0."""
+    X, y = iris()
+    model = SoftmaxRegression(epochs=5, random_state=0).fit(X, y)
+    with torch.no_grad():
+        model.model_.bias[1] = torch.nan
+    net = gnomon.MLP(hidden=(8,), epochs=1, random_state=0).fit(X.astype(np.float32), y)
+    with torch.no_grad():
+        net.model_.matrices[0].fill_(1.0)
+    far = np.r_[X[:3], [[3e38, 3e38, 3e38, 3e38]]].astype(np.float32)
+    for system, rows, row in ((model, X, 0), (net, far, 3)):
+        for verb in ("predict", "predict_proba", "predict_log_proba", "score"):
+            with pytest.raises(UserValueError, match=f"must be numbers, got nan.*row {row}"):
+                getattr(system, verb)(rows[:4], *([y[:4]] if verb == "score" else []))
+    assert len(net.predict(far[:3])) == 3
 
 
 CODINGS = {

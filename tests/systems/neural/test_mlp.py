@@ -194,7 +194,7 @@ def test_back_propagation_says_what_it_does_not_know() -> None:
             net.backward([], torch.zeros(1, 2))
 
 
-@pytest.mark.spec("DLN-71", "DLN-72")
+@pytest.mark.spec("DLN-71", "DLN-72", "LIN-21")
 def test_one_step_is_penalized_in_matrices_alone() -> None:
     """W <- W - rate (g + l2 W + l1 sign W) with sign 0 = 0; slopes, biases and norms as without penalties."""
     X, y = blobs(40)
@@ -219,9 +219,11 @@ def test_one_step_is_penalized_in_matrices_alone() -> None:
         np.testing.assert_allclose(ends[1][name], plain - 0.5 * (0.2 * w + 0.3 * np.sign(w)), atol=1e-12, err_msg=name)
 
 
-@pytest.mark.spec("DLN-66", "DLN-71", "DLN-72")
-def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
-    net, random = model(), np.random.default_rng(3)
+@pytest.mark.spec("DLN-66", "DLN-71", "DLN-72", "LIN-21")
+@pytest.mark.parametrize("norm", [False, True])
+def test_the_loss_is_a_mean_and_the_penalties_are_added_once(norm: bool) -> None:
+    """Penalties are of the layers' weights alone, of no bias and nothing of a norm."""
+    net, random = model(norm=norm), np.random.default_rng(3)
     X, y, weight = random.normal(size=(5, 3)), random.integers(0, 2, size=5), random.uniform(0.5, 2, size=5)
     loss = Supervised(CrossEntropyLoss(), l1=0.5, l2=0.25)(
         net, Batch(X, y, weight), noise=Noise(0, "fit"), phase="fit", group=Group()
@@ -229,7 +231,7 @@ def test_the_loss_is_a_mean_and_the_penalties_are_added_once() -> None:
     log_p = torch.log_softmax(net.scores(torch.from_numpy(X)), 1).detach().numpy()[np.arange(5), y]
     assert loss.terms["cross_entropy"].sum.item() == pytest.approx(-(weight * log_p).sum(), rel=1e-12)
     assert loss.terms["cross_entropy"].weight == pytest.approx(weight.sum())
-    weights = np.concatenate([w.detach().numpy().ravel() for w in net.matrices])
+    weights = np.concatenate([net.state()[f"layers.{k}.weight"].ravel() for k in range(3)])
     l1, l2 = loss.terms["l1"], loss.terms["l2"]
     assert l1.scale * l1.sum().item() / l1.weight == pytest.approx(0.5 * np.abs(weights).sum(), rel=1e-12)
     assert l2.scale * l2.sum().item() / l2.weight == pytest.approx(0.25 * (weights**2).sum() / 2, rel=1e-12)

@@ -21,6 +21,7 @@ from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineClassifier
+from gnomon.system.prediction import without_nan
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
 
@@ -184,7 +185,7 @@ class SoftmaxRegression(GradientSteps, Standardized, HasDtype, OnlineClassifier)
         return softmax(self._scores(rows), 1)
 
     def class_codes(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.argmax(self._scores(rows), axis=1)
+        return np.argmax(without_nan(self._scores(rows)), axis=1)
 
     @property
     def coef_(self) -> Array:
