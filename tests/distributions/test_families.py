@@ -16,6 +16,7 @@ from scipy import integrate, special, stats
 from gnomon.contracts import Distribution, supports
 from gnomon.distributions import bounded, counts, positive, real
 from gnomon.distributions.family import cross_entropy, kl_divergence
+from gnomon.distributions.spike_and_slab import SpikeAndSlab
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise, recording
 
@@ -317,6 +318,7 @@ PAIRS = [
     (positive.Exponential(1.0), positive.Exponential(0.3)),
     (real.Laplace(0.0, 1.0), real.Laplace(0.5, 2.0)),
     (positive.Pareto(2.0, 3.0), positive.Pareto(1.0, 2.0)),
+    (bounded.TruncatedNormal(0.2, 0.7, -0.5, 1.5), bounded.TruncatedNormal(0.0, 2.0, -1.0, 2.0)),
 ]
 
 
@@ -331,6 +333,27 @@ def test_divergences_are_quadratures(p, q):
     numeric = math.fsum(integrate.quad(term, a, b, epsabs=1e-13)[0] for a, b in itertools.pairwise(edges))
     assert abs(numeric - float(kl_divergence(p, q))) < 1e-6
     assert abs(float(kl_divergence(p, p))) < 1e-12
+
+
+@pytest.mark.spec("BAY-41")
+def test_what_lies_outside_the_other_law_makes_a_divergence_infinite():
+    narrow, wide = bounded.TruncatedNormal(0.0, 1.0, -1.0, 1.0), bounded.TruncatedNormal(0.0, 1.0, -1.0, 2.0)
+    assert kl_divergence(wide, narrow) == math.inf and 0 < kl_divergence(narrow, wide) < math.inf
+    assert kl_divergence(bounded.Uniform(0.0, 2.0), bounded.Uniform(0.0, 1.0)) == math.inf
+    assert kl_divergence(real.Normal(0.0, 1.0), positive.Exponential(1.0)) == math.inf
+
+
+@pytest.mark.spec("BAY-41")
+@pytest.mark.parametrize(
+    "law",
+    [bounded.TruncatedNormal(0.0, 1.0, -1.0, 1.0), SpikeAndSlab(0.4, 0.0, 1.0), bounded.VonMises(0.0, 1.0)],
+    ids=str,
+)
+def test_a_law_made_from_a_normal_has_not_the_normals_divergences(law):
+    for other in (real.Normal(0.0, 1.0), real.Laplace(0.0, 1.0), bounded.Uniform(-4.0, 4.0)):
+        for pair in ((law, other), (other, law)):
+            with pytest.raises(UserTypeError, match="no closed form"):
+                kl_divergence(*pair)
 
 
 @pytest.mark.parametrize(("p", "q"), PAIRS, ids=lambda x: type(x).__name__)

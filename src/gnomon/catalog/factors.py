@@ -10,7 +10,7 @@ ENTRIES = (
     Entry(
         "ppca", "Probabilistic principal component analysis", "概率主成分分析", "model",
         ("density", "represent"), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
-        ("REP-003", "REP-004", "BAY-54", "BAY-55", "BAY-56", "BAY-57"),
+        ("REP-003", "REP-004", "BAY-55", "BAY-56", "BAY-57"),
         {"n_components": 1, "max_iter": 30},
     ),
 )  # fmt: skip

@@ -119,11 +119,6 @@ class TruncatedNormal(Family):
         super().__init__(loc=loc, scale=scale, low=low, high=high)
         _ordered(self._plain("low"), self._plain("high"))
 
-    def _torch_distribution(self) -> Any:
-        from torch.distributions import Normal
-
-        return Normal(self._own("loc"), self._own("scale"), validate_args=False)
-
     def _ends(self) -> tuple[Any, Any]:
         loc, scale = self._own("loc"), self._own("scale")
         return (self._own("low") - loc) / scale, (self._own("high") - loc) / scale
@@ -169,6 +164,17 @@ class TruncatedNormal(Family):
         mean, variance = self._moments()
         squares = variance + mean**2
         return self._own("scale").log() + 0.5 * math.log(2 * math.pi) + self._log_mass() + squares / 2
+
+    def _kl(self, other: TruncatedNormal) -> Any:
+        """-H(p) - E_p[log q], by the mean and variance of p; infinite where p reaches beyond the ends of q."""
+        import torch
+
+        mean, variance = self._moments()
+        scale, width = self._own("scale"), other._own("scale")
+        squares = (scale**2 * variance + (self._own("loc") + scale * mean - other._own("loc")) ** 2) / width**2
+        crossed = width.log() + 0.5 * math.log(2 * math.pi) + other._log_mass() + squares / 2
+        inside = (self._own("low") >= other._own("low")) & (self._own("high") <= other._own("high"))
+        return torch.where(inside, crossed - self._entropy(), math.inf)
 
     def _quantile(self, u: Any) -> Any:
         """Phi(z) = (1 - u) Phi(a) + u Phi(b) says how z moves with the ends."""

@@ -57,8 +57,7 @@ class SpikeAndSlab(Family):
         slab = log_normal_density(x, self._own("loc"), self._own("scale"))
         return torch.where(x == 0, torch.log1p(-p), p.log() + slab)
 
-    def _torch_distribution(self) -> Any:
-        """That of the slab."""
+    def _slab(self) -> Any:
         from torch.distributions import Normal
 
         return Normal(self._own("loc"), self._own("scale"), validate_args=False)
@@ -78,7 +77,7 @@ class SpikeAndSlab(Family):
         import torch
 
         p = self._own("probability")
-        return torch.special.entr(p) + torch.special.entr(1 - p) + p * self.torch_distribution.entropy()
+        return torch.special.entr(p) + torch.special.entr(1 - p) + p * self._slab().entropy()
 
     def _kl(self, other: SpikeAndSlab) -> Any:
         import torch
@@ -86,7 +85,7 @@ class SpikeAndSlab(Family):
         p, q = self._own("probability"), other._own("probability")
         spike = torch.special.xlogy(p, p) - torch.special.xlogy(p, q)
         rest = torch.special.xlogy(1 - p, 1 - p) - torch.special.xlogy(1 - p, 1 - q)
-        return spike + rest + p * torch.distributions.kl_divergence(self.torch_distribution, other.torch_distribution)
+        return spike + rest + p * torch.distributions.kl_divergence(self._slab(), other._slab())
 
     def _quantile(self, u: Any) -> Any:
         raise NotImplementedError  # whether a draw is 0 has no gradient
