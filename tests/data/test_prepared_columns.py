@@ -126,3 +126,38 @@ def test_days_first_of_a_file_are_days_first_in_new_rows(tmp_path: Any) -> None:
     prepared = Preparation().fit(load(tmp_path / "old.csv"))
     X = prepared.apply(load(tmp_path / "new.csv", kinds=prepared.kinds)).X
     assert X is not None and X[:, prepared.names_out.index("d.month")].tolist() == [4, 4]
+
+
+def test_what_is_always_the_same_says_something_where_it_is_missing() -> None:
+    days = pl.Series(["2024-01-05", None, "2024-01-05", None]).str.to_date()
+    rows = pl.DataFrame({"c": ["x", None, "x", "x"], "n": [4.0, None, 4.0, 4.0], "d": days, "b": [1.0, 5.0, 2.0, 2.0]})
+    found = Preparation().fit(rows)
+    assert found.names_out == ("c=x", "c missing", "n", "n missing", "d.days", "d missing", "b")
+    assert dict(Preparation().fit(rows.drop_nulls()).left_out).keys() == {"c", "n", "d"}
+
+
+def test_of_one_row_nothing_is_constant_and_nothing_an_id() -> None:
+    rows = pl.DataFrame({"id": [3.0], "b": [2.0], "c": ["x"], "patient id": ["p"]})
+    assert Preparation().fit(rows).names_in == ("id", "b", "c", "patient id")
+
+
+def test_texts_that_are_called_ids_are_left_out_of_few_rows_too() -> None:
+    rows = pl.DataFrame({"patient_id": ["p1", "p2", "p3"], "name": ["r", "s", "t"], "b": [1.0, 5.0, 2.0]})
+    assert list(Preparation().fit(rows).left_out) == ["patient_id"]
+
+
+def test_a_count_with_gaps_is_no_row_number() -> None:
+    rows = pl.DataFrame({"n": [*range(24), None], "b": np.arange(25.0) ** 2})
+    assert Preparation().fit(rows).names_out == ("n", "n missing", "b")
+
+
+def test_rare_is_a_share_of_all_rows() -> None:
+    rows = pl.DataFrame({"c": ["x"] * 6 + ["y"] * 2 + [None] * 4, "b": np.arange(12.0) ** 2})
+    assert Preparation(rare=0.25).fit(rows).names_out == ("c=x", "c other", "c missing", "b")
+    assert Preparation(rare=0.16).fit(rows).names_out == ("c=x", "c=y", "c missing", "b")
+
+
+def test_dates_stay_missing_where_nothing_is_to_stand_for_them() -> None:
+    rows = pl.DataFrame({"d": pl.Series(["2024-01-05", None, "2024-01-09"]).str.to_date(), "b": [1.0, 5.0, 2.0]})
+    X = Preparation(missing="none").fit(rows).transform(rows)
+    assert np.isnan(X[1, :-1]).all() and X.shape == (3, 3), "weekday, days and b"

@@ -282,3 +282,10 @@ def test_the_stated_error_covers_the_truth():
         score = f_score(y, predicted, average="macro")
         covered += abs(score.value - truth) <= 1.96 * score.stderr
     assert 0.93 - 4.5 * math.sqrt(0.05 * 0.95 / n) < covered / n < 0.97 + 4.5 * math.sqrt(0.05 * 0.95 / n)
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted", "classes"), [([3, 5, 4], [4, 4, 3], [3, 4, 5]), ([-2, 5], [5, 5], [-2, 5]), ([7], [7], [7])]
+)
+def test_classes_are_the_labels_that_occur(y, predicted, classes):
+    assert confusion_matrix(y, predicted).classes.tolist() == classes

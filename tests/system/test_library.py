@@ -143,3 +143,17 @@ def test_single_precision_stays_and_generators_advance(name):
         first, second = (made(name).set_params(random_state=generator).fit(X, Y) for _ in range(2))
         assert first.seed_ != second.seed_
         assert not np.array_equal(first.model_.state()["estimator"], second.model_.state()["estimator"])
+
+
+@pytest.mark.parametrize("name", ["logistic-regression", "svm"])
+def test_a_row_of_weight_three_is_three_rows(name):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(60, 2)), random.integers(0, 2, 60)
+    weight = np.where(random.random(60) < 0.3, 3, 1)
+    weighted = made(name).fit(X, y, sample_weight=weight)
+    repeated = made(name).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    plain = made(name).fit(X, y)
+    verb = "predict_proba" if hasattr(plain, "predict_proba") else "decision_function"
+    first, second, third = (getattr(fitted, verb)(X) for fitted in (weighted, repeated, plain))
+    np.testing.assert_allclose(first, second, atol=2e-3)
+    assert np.abs(first - third).max() > 0.05

@@ -10,6 +10,7 @@ import pytest
 from gnomon.cli.main import run
 from gnomon.errors import UserValueError
 from gnomon.tasks.base import task
+from gnomon.tasks.fitting import other_data
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +96,9 @@ def test_a_fit_to_images_is_asked_about_a_folder_of_images(tmp_path: Path, capsy
         told = capsys.readouterr().err
         assert f"images must have 4 x 4 pixels, as the fit has them, got {got} ({name})" in told
         assert told.count("\n") == 1
+
+
+def test_a_fit_that_needs_a_target_alone_says_so(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating\na,b,1\nc,d,2\n")
+    with pytest.raises(UserValueError, match=r"the fit needs the target 'stars'$"):
+        other_data({"features": None}, str(tmp_path / "r.csv"), task("recommend"), target="stars", columns=None)

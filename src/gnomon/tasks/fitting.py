@@ -156,7 +156,8 @@ def other_data(
         return prepared.apply(goal.read(name, target=target, columns=fitted, kinds=prepared.kinds))
     except NoColumn as error:
         listed = ", ".join(map(repr, (fitted or [])[:6])) + (", ..." if len(fitted or []) > 6 else "")
-        remedy = f"the fit needs {listed}" + ("" if target is None else f", and the target {target!r}")
+        needs = ([listed] if listed else []) + ([] if target is None else [f"the target {target!r}"])
+        remedy = f"the fit needs {', and '.join(needs)}"
         raise NoColumn(error.what, error.where.removesuffix(", columns"), remedy) from None
 
 
