@@ -30,6 +30,27 @@ def test_without_hidden_layers_it_is_ridge_regression() -> None:
     np.testing.assert_allclose(ours.predict(X), 1e6 * theirs.predict(Z) + 3e7, rtol=0, atol=100)
 
 
+def test_a_level_of_a_category_is_not_scaled_up() -> None:
+    """Three rows of sixty have it: the penalty acts on the column of zeros and ones as it is."""
+    X, y = waves()
+    level = np.zeros(60)
+    level[[4, 20, 33]] = 1.0
+    rows, target = np.column_stack([X, level]), y + 2 * level
+    options: dict[str, Any] = {"learning_rate": 0.05, "schedule": "cosine", "epochs": 600, "dtype": "float64"}
+    ours = gnomon.MLPRegression(hidden=(), l2=0.1, batch_size=None, random_state=0, **options).fit(rows, target)
+    Z = np.column_stack([(X - X.mean(0)) / X.std(0), level])
+    theirs = Ridge(alpha=60 * 0.1).fit(Z, target / target.std())
+    np.testing.assert_allclose(ours.predict(rows), target.std() * theirs.predict(Z), rtol=0, atol=1e-4)
+    weight = np.ones(60)
+    weight[0], rows[0, 3] = 0.0, 0.5  # a row that does not count
+    again = gnomon.MLPRegression(hidden=(), **options | {"epochs": 1}).fit(rows, target, sample_weight=weight)
+    assert again.model_.shift[3] == 0 and again.model_.scale[3] == 1
+    classifier = gnomon.MLP(epochs=1, random_state=0).fit(rows[1:], y[1:] > 0)
+    assert (
+        classifier.model_.shift[3] == 0 and classifier.model_.scale[3] == 1 and (classifier.model_.shift[:3] != 0).all()
+    )
+
+
 @pytest.mark.spec("LIN-16", "DLN-80")
 def test_the_record_is_in_the_units_of_the_target_and_the_way_is_not() -> None:
     """A target in other units is the same fit: history and predictions are multiplied."""

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 
 from gnomon.contracts import Array, Noise
@@ -47,6 +48,13 @@ class Network(ByGradient, Standardized, HasDtype):
         "he-uniform"
     )
     batch_size: int | None = 32
+    standardize: Annotated[
+        bool,
+        Doc(
+            "Whether columns are brought to mean 0 and standard deviation 1; those of zeros and ones, levels of "
+            "categories, stay as they are. The numbers are saved with the model."
+        ),
+    ] = True
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -80,7 +88,7 @@ class Network(ByGradient, Standardized, HasDtype):
         gains = {f"layers.{k}": gain for k in range(len(model.units))}
         initialize(model, self.recipe("initializer"), noise, gain=gains)
         if self.standardize:
-            shift, scale = standardization(table.X, table.weight)
+            shift, scale = units(table.X, table.weight)
             model.shift.copy_(torch.from_numpy(shift))
             model.scale.copy_(torch.from_numpy(scale))
 
@@ -91,6 +99,25 @@ class Network(ByGradient, Standardized, HasDtype):
         """Outputs of the hidden layers for each row, in order, each of shape (n, units)."""
         rows = self._rows(X)
         return list(self.model_.ask("hidden", rows))
+
+
+def units(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column; 0 and 1 of one that holds zeros and ones.
+
+    That is a level of a category, say. Brought to spread 1, a level of one row in a hundred would be 10 in the few rows
+    that have it, and the network would learn these by heart.
+
+    Examples
+    --------
+    >>> units(np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 1.0]]), np.array([1.0, 1.0, 0.0]))
+    (array([2., 0.]), array([1., 1.]))
+    >>> units(np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 1.0]))
+    (array([2., 0.]), array([1., 1.]))
+    """
+    shift, scale = standardization(X, weight)
+    there = X if weight.all() else X[weight > 0]
+    levels = ((there == 0) | (there == 1)).all(0)
+    return np.where(levels, 0.0, shift), np.where(levels, 1.0, scale)
 
 
 def _check_hidden(hidden: Any) -> None:

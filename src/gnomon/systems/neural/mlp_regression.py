@@ -59,8 +59,8 @@ class MLPRegression(OnlineRegressor, Network):
     standardize: Annotated[
         bool,
         Doc(
-            "Whether columns and targets are brought to mean 0 and standard deviation 1; the numbers are saved with "
-            "the model."
+            "Whether columns and targets are brought to mean 0 and standard deviation 1; columns of zeros and ones, "
+            "levels of categories, stay as they are. The numbers are saved with the model."
         ),
     ] = True
 
