@@ -171,6 +171,10 @@ NATURAL = {  # parameters that rows are added to, and what is added
     algebra.BernoulliBeta: (lambda p: (p.ones, p.zeros), lambda x: (x, 1 - x)),
     algebra.CategoricalDirichlet: (lambda p: p.concentration, lambda x: np.eye(3)[int(x)]),
     algebra.PoissonGamma: (lambda p: (p.concentration, p.rate), lambda x: (x, 1)),
+    algebra.MultivariateNormalMean: (
+        lambda p: (*np.linalg.solve(p.covariance, p.mean), *np.linalg.inv(p.covariance).ravel()),
+        lambda x: (*np.linalg.solve(NOISE, x), *np.linalg.inv(NOISE).ravel()),
+    ),
     algebra.MultivariateNormalPrecision: (
         lambda p: (p.df, *p.inverse_scale.ravel()), lambda x: (1, *np.outer(x, x).ravel()),
     ),
@@ -234,10 +238,12 @@ def test_the_evidence_of_rows_far_from_zero(prior, offset):
     assert prior.log_evidence(rows, 0 * weight) == 0
 
 
+NOISE = np.array([[1.0, -0.4], [-0.4, 0.7]])
 PAIRS = [
     *((case.pair, case.rows) for case in CASES[:-1]),
     (algebra.NormalMeanPrecision(0.5, 2, 1.5, 1), [1.0, 2.0, 4.0]),
     (algebra.CategoricalDirichlet((1, 2, 0.5)), [0, 2, 2, 1]),
+    (algebra.MultivariateNormalMean([0.5, -1.0], [[2.0, 0.6], [0.6, 0.9]], NOISE), [[1.0, 0], [0, 1], [1, 2]]),
     (algebra.MultivariateNormalPrecision(3, np.eye(2), np.zeros(2)), [[1.0, 0], [0, 1], [1, 1]]),
     (algebra.MultivariateNormalMeanPrecision(np.zeros(2), 1.5, 3, np.eye(2)), [[1.0, 0], [0, 1], [2, 1]]),
 ]
@@ -292,6 +298,30 @@ def test_the_mean_of_three_numbers():
     exact = stats.multivariate_normal([0, 0, 0], np.eye(3) + np.ones((3, 3))).logpdf([1, 2, 3])
     assert math.isclose(prior.log_evidence([1, 2, 3]), exact)
     assert abs(prior.log_evidence([1, 2, 3]) + 5.949963) < 1e-6
+
+
+@pytest.mark.spec("BAY-31")
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_the_mean_of_vectors_is_that_of_the_joint_gaussian(offset):
+    """Rows stacked: N(1 x m, I x noise + 11' x C), conditioned by the general rule; d = 1 is the scalar pair."""
+    prior = algebra.MultivariateNormalMean([0.5, -1.0] + offset * np.ones(2), [[2.0, 0.6], [0.6, 0.9]], NOISE)
+    rows = np.array([[1.0, 0.0], [0.5, 1.0], [1.0, 2.0]]) + offset
+    C, means = prior.covariance, np.tile(prior.mean - offset, 3)
+    joint = np.kron(np.eye(3), NOISE) + np.kron(np.ones((3, 3)), C)
+    gain = np.kron(np.ones((1, 3)), C) @ np.linalg.inv(joint)
+    after, weighted = prior.update(rows), prior.update(rows[:2], [1.0, 2.0])
+    assert np.allclose(after.mean - offset, prior.mean - offset + gain @ ((rows - offset).ravel() - means), atol=1e-8)
+    assert np.allclose(after.covariance, C - gain @ np.kron(np.ones((3, 1)), C), rtol=1e-10)
+    exact = stats.multivariate_normal(means, joint).logpdf((rows - offset).ravel())
+    assert math.isclose(prior.log_evidence(rows), exact, rel_tol=1e-6 if offset else 1e-12)
+    assert np.allclose(weighted.mean, prior.update(rows[[0, 1, 1]]).mean)
+    peer = stats.multivariate_normal(after.mean - offset, after.covariance + NOISE)
+    assert np.allclose(after.log_predictive(rows), peer.logpdf(rows - offset), rtol=1e-6 if offset else 1e-12)
+    assert np.allclose(sum(after.spread()), after.covariance + NOISE)
+    one, scalar = algebra.MultivariateNormalMean([0.5], [[2.0]], [[1.5]]), algebra.NormalMean(0.5, 2.0, 1.5)
+    assert math.isclose(one.log_evidence([[1.0], [3.0]]), scalar.log_evidence([1.0, 3.0]))
+    with pytest.raises(UserValueError, match="noise_covariance must be positive definite"):
+        algebra.MultivariateNormalMean([0.0, 0.0], np.eye(2), np.ones((2, 2)))
 
 
 @pytest.mark.spec("BAY-32")

@@ -100,3 +100,6 @@ def test_uneven_points_in_any_order_and_two_parameters():
     assert math.isclose(plane.log_evidence, -6.633660, abs_tol=1e-5)  # the figure of BAY-33
     assert np.allclose(plane.mean, [1.5, 1.0], atol=1e-4)  # a / b = 3.5 / 3.5
     assert plane.sample(7, Noise(0, "plane")).shape == (7, 2)
+    cut = points[:, 1] < 1.0  # half of the precisions
+    with pytest.warns(UserWarning, match=r"at the end 0\.9\d* of the grid in parameter 1: widen it"):
+        grid_posterior(points[cut], plane.log_mass[cut], 0 * points[cut, 0], weights=1.0)

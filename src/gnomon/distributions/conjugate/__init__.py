@@ -9,12 +9,16 @@ Source: Raiffa and Schlaifer (1961), chapter 3; Bishop (2006), chapter 2.
 
 from gnomon.distributions.conjugate.base import Pair, conjugate, is_conjugate, same_up_to_a_constant
 from gnomon.distributions.conjugate.counts import BernoulliBeta, CategoricalDirichlet, PoissonGamma, UniformPareto
-from gnomon.distributions.conjugate.matrices import MultivariateNormalMeanPrecision, MultivariateNormalPrecision
+from gnomon.distributions.conjugate.matrices import (
+    MultivariateNormalMean,
+    MultivariateNormalMeanPrecision,
+    MultivariateNormalPrecision,
+)
 from gnomon.distributions.conjugate.normals import NormalMean, NormalMeanPrecision, NormalPrecision
 from gnomon.distributions.conjugate.updating import pairs, prior, update
 
 __all__ = [
-    "BernoulliBeta", "CategoricalDirichlet", "MultivariateNormalMeanPrecision", "MultivariateNormalPrecision",
-    "NormalMean", "NormalMeanPrecision", "NormalPrecision", "Pair", "PoissonGamma", "UniformPareto", "conjugate",
-    "is_conjugate", "pairs", "prior", "same_up_to_a_constant", "update",
+    "BernoulliBeta", "CategoricalDirichlet", "MultivariateNormalMean", "MultivariateNormalMeanPrecision",
+    "MultivariateNormalPrecision", "NormalMean", "NormalMeanPrecision", "NormalPrecision", "Pair", "PoissonGamma",
+    "UniformPareto", "conjugate", "is_conjugate", "pairs", "prior", "same_up_to_a_constant", "update",
 ]  # fmt: skip

@@ -51,9 +51,9 @@ class Pair(ABC):
     def _moved(self, x: Floats, weight: Floats) -> Self:
         """The distribution after rows with weights; negative weights take rows out."""
 
-    @abstractmethod
     def _log_base(self, x: Floats, weight: Floats) -> float:
-        """Sum of the factors of the likelihood that hold no parameter."""
+        """Sum of the factors of the likelihood that hold no parameter; what `_log_evidence` is made from here."""
+        raise NotImplementedError
 
     @property
     @abstractmethod
@@ -101,8 +101,10 @@ class Pair(ABC):
     def log_evidence(self, x: ArrayLike, weight: ArrayLike | None = None) -> float:
         """Log probability (density) in nats of the rows in their order, the parameter averaged out."""
         rows = self._rows(x)
-        weights = weights_of(weight, len(rows))
-        return self._moved(rows, weights).log_normalizer - self.log_normalizer + self._log_base(rows, weights)
+        return self._log_evidence(rows, weights_of(weight, len(rows)))
+
+    def _log_evidence(self, x: Floats, weight: Floats) -> float:
+        return self._moved(x, weight).log_normalizer - self.log_normalizer + self._log_base(x, weight)
 
     def log_predictive(self, x: ArrayLike) -> Floats:
         """Log probability (density) in nats of each row as the next one, shape (n,)."""

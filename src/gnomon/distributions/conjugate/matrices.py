@@ -1,4 +1,4 @@
-"""Conjugate pairs of normal vectors: precision matrix, or mean and precision matrix together."""
+"""Conjugate pairs of normal vectors: mean, precision matrix, or both together."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from numpy.typing import ArrayLike
 from gnomon.distributions.conjugate.base import Pair, Spread, finite, in_range, positive
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalWishart
-from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite
+from gnomon.distributions.vectors import MultivariateNormal, MultivariateStudentT, Wishart, positive_definite
 from gnomon.errors import UserValueError
 from gnomon.numeric.given import check_fields, floats
 
-__all__ = ["MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
+__all__ = ["MultivariateNormalMean", "MultivariateNormalMeanPrecision", "MultivariateNormalPrecision"]
 
 
-class _WishartPair(Pair):
-    """What both pairs share: normal vectors about a mean, and the Wishart distribution of their precision matrix."""
+class _Vectors(Pair):
+    """What all pairs share: rows of as many columns as the mean has entries."""
 
-    df: float
-    inverse_scale: Floats
     mean: Floats
 
     def __post_init__(self) -> None:
@@ -32,16 +30,97 @@ class _WishartPair(Pair):
         if mean.ndim != 1 or not mean.size or not np.isfinite(mean).all():
             raise UserValueError.must("mean", "be d finite numbers", mean)
         object.__setattr__(self, "mean", mean)
-        d = len(mean)
-        object.__setattr__(self, "inverse_scale", positive_definite(self.inverse_scale, "inverse_scale", d))
-        if not d - 1 < self.df < math.inf:
-            raise UserValueError.must("df", f"be more than {d - 1} for vectors of size {d}", self.df)
 
     def _rows(self, x: ArrayLike) -> Floats:
         rows = finite(x, 2)
         if rows.shape[1] != len(self.mean):
             raise UserValueError.must("x", f"have {len(self.mean)} columns, one for each entry of the mean", rows)
         return rows
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormalMean(_Vectors):
+    """Mean of normal vectors of known covariance, with a normal distribution.
+
+    Parameters
+    ----------
+    mean : array of shape (d,)
+    covariance : array of shape (d, d), positive definite
+        Of the mean's distribution (no precision).
+    noise_covariance : array of shape (d, d), positive definite
+        Of the vectors around the mean.
+
+    Examples
+    --------
+    >>> prior = MultivariateNormalMean([0.0, 0.0], np.eye(2), np.eye(2))
+    >>> prior.update([[1.0, 0.0], [2.0, 3.0]]).mean.tolist()
+    [1.0, 1.0]
+    """
+
+    mean: Floats
+    covariance: Floats
+    noise_covariance: Floats
+    likelihood: ClassVar[str] = "multivariate-normal"
+    prior: ClassVar[str] = "multivariate-normal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("covariance", "noise_covariance"):
+            object.__setattr__(self, name, positive_definite(getattr(self, name), name, len(self.mean)))
+
+    def _moved(self, x: Floats, weight: Floats) -> Self:
+        noise = np.linalg.inv(self.noise_covariance)
+        precision = np.linalg.inv(self.covariance) + weight.sum() * noise
+        in_range(float(np.linalg.eigvalsh((precision + precision.T) / 2)[0]))
+        shift = np.linalg.solve(precision, np.matmul(noise, (weight[:, None] * (x - self.mean)).sum(0)))
+        covariance = np.linalg.inv(precision)
+        return replace(self, mean=self.mean + shift, covariance=(covariance + covariance.T) / 2)
+
+    def _log_evidence(self, x: Floats, weight: Floats) -> float:
+        """By squares around the rows' mean, as of numbers."""
+        n, d = float(weight.sum()), len(self.mean)
+        if not n:
+            return 0.0
+        center = (weight[:, None] * x).sum(0) / n
+        scatter = np.matmul((x - center).T, weight[:, None] * (x - center))
+        wide, noise = n * self.covariance + self.noise_covariance, self.noise_covariance
+        of_noise = float(np.linalg.slogdet(noise)[1])
+        apart = n * (d * math.log(2 * math.pi) + of_noise) + float(np.linalg.slogdet(wide)[1]) - of_noise
+        offset = center - self.mean
+        squares = float(np.trace(np.linalg.solve(noise, scatter)) + n * offset @ np.linalg.solve(wide, offset))
+        return -(apart + squares) / 2
+
+    @property
+    def log_normalizer(self) -> float:
+        """log sqrt(|2 pi C|) + m^T C^-1 m / 2."""
+        squares = self.mean @ np.linalg.solve(self.covariance, self.mean)
+        return 0.5 * float(np.linalg.slogdet(2 * math.pi * self.covariance)[1] + squares)
+
+    def distribution(self) -> MultivariateNormal:
+        """Normal distribution of the mean."""
+        return MultivariateNormal(self.mean, self.covariance)
+
+    def predictive(self) -> MultivariateNormal:
+        """Normal, with both covariances added."""
+        return MultivariateNormal(self.mean, self.covariance + self.noise_covariance)
+
+    def spread(self) -> Spread:
+        """Both covariances."""
+        return Spread(self.covariance, self.noise_covariance)
+
+
+class _WishartPair(_Vectors):
+    """What two pairs share: normal vectors about a mean, and the Wishart distribution of their precision matrix."""
+
+    df: float
+    inverse_scale: Floats
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        d = len(self.mean)
+        object.__setattr__(self, "inverse_scale", positive_definite(self.inverse_scale, "inverse_scale", d))
+        if not d - 1 < self.df < math.inf:
+            raise UserValueError.must("df", f"be more than {d - 1} for vectors of size {d}", self.df)
 
     def _log_base(self, x: Floats, weight: Floats) -> float:
         return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))

@@ -6,10 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from gnomon.distributions.conjugate.base import Pair, Spread, in_range, positive, real, weights_of
+from gnomon.distributions.conjugate.base import Pair, Spread, in_range, positive, real
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalGamma
 from gnomon.distributions.positive import Gamma, InverseGamma
@@ -55,21 +52,15 @@ class NormalMean(Pair):
         shift = (weight * (x - self.mean)).sum() / self.noise_variance
         return replace(self, mean=float(self.mean + shift / precision), variance=float(1 / precision))
 
-    def _log_base(self, x: Floats, weight: Floats) -> float:
-        return float(-(weight * (np.log(2 * np.pi * self.noise_variance) + x**2 / self.noise_variance)).sum() / 2)
-
-    def log_evidence(self, x: ArrayLike, weight: ArrayLike | None = None) -> float:
-        """Log density in nats of the rows in their order, by squares around their mean: offsets cancel nothing."""
-        rows = self._rows(x)
-        weights = weights_of(weight, len(rows))
-        n, v = float(weights.sum()), self.noise_variance
+    def _log_evidence(self, x: Floats, weight: Floats) -> float:
+        """By squares around the rows' mean: large offsets cancel nothing."""
+        n, v = float(weight.sum()), self.noise_variance
         if not n:
             return 0.0
-        center = float((weights * rows).sum() / n)
-        squares = float((weights * (rows - center) ** 2).sum())
-        wide = n * self.variance + v
+        center = float((weight * x).sum() / n)
+        squares = float((weight * (x - center) ** 2).sum())
         apart = n * math.log(2 * math.pi * v) + math.log1p(n * self.variance / v)
-        return -(apart + squares / v + n * (center - self.mean) ** 2 / wide) / 2
+        return -(apart + squares / v + n * (center - self.mean) ** 2 / (n * self.variance + v)) / 2
 
     @property
     def log_normalizer(self) -> float:

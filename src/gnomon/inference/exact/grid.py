@@ -108,8 +108,9 @@ def grid_posterior(
     Warns
     -----
     UserWarning
-        A continuous parameter of one dimension whose posterior density at an end is not small: kept up for one more
-        standard deviation it would hold over 0.1 %. The grid misses some of the mass, unless the parameter ends there.
+        A continuous parameter whose posterior density at an end is not small: kept up for one more standard deviation
+        it would hold over 0.1 %. The grid misses some of the mass, unless the parameter ends there. Of several
+        parameters each is looked at where the points are a product of grids.
 
     Raises
     ------
@@ -142,18 +143,24 @@ def grid_posterior(
         what = f"the posterior has no finite mass (log evidence {evidence})"
         raise UserValueError(what, "log_likelihood", "cover the likely values, with a proper prior")
     posterior = GridPosterior(grid, joint - evidence, evidence)
-    if weights is not None and grid.ndim == 1:
-        _warn_of_edges(posterior, np.broadcast_to(np.asarray(weights, np.float64), joint.shape))
+    if weights is not None:
+        _warn_of_edges(posterior)
     return posterior
 
 
-def _warn_of_edges(found: GridPosterior, weights: Floats) -> None:
+def _warn_of_edges(found: GridPosterior) -> None:
     """By the density, which a finer grid leaves as it is; the mass of the last point it makes small."""
-    spread = float(np.sqrt(found.expect(lambda t: (t - found.mean) ** 2)))
-    for end in (int(found.points.argmin()), int(found.points.argmax())):
-        if weights[end] > 0 and found.mass[end] / weights[end] * spread > _EDGE:
-            warnings.warn(
-                f"the posterior is not small at the end {found.points[end]:g} of the grid: widen it, unless the "
-                "parameter ends there",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
+    axes = found.points.reshape(len(found.points), -1).T
+    for j, axis in enumerate(axes):
+        places, of = np.unique(axis, return_inverse=True)
+        if len(places) < 3 or (len(axes) > 1 and len(places) == len(axis)):
+            continue  # points that are scattered have no ends
+        mass = np.bincount(of, found.mass)
+        spread = float(np.sqrt(mass @ (places - mass @ places) ** 2))
+        for end, inner in ((0, 1), (-1, -2)):
+            if mass[end] / abs(places[end] - places[inner]) * spread > _EDGE:
+                where = f"{places[end]:g} of the grid" + (f" in parameter {j}" if len(axes) > 1 else "")
+                warnings.warn(
+                    f"the posterior is not small at the end {where}: widen it, unless the parameter ends there",
+                    UserWarning, stacklevel=3,
+                )  # fmt: skip
