@@ -68,7 +68,7 @@ def test_a_normal_target_is_found_in_both_directions():
         project(target.log_prob, "sideways")
 
 
-@pytest.mark.spec("INF-85")
+@pytest.mark.spec("INF-85", "NLP-02", "NLP-03")
 def test_a_target_of_the_half_line_has_no_reverse_projection():
     """KL(q || p) is infinite for every normal q, wherever the search begins; forward it is 1/2 log(2 pi e) - 1."""
 

@@ -298,6 +298,17 @@ def test_teacher_forcing(kind):
     }
     assert len({round(value, 9) for value in losses.values()}) == 3
     assert losses[1.0] == pytest.approx(-made.log_prob(SOURCES, targets).sum())
+    # of 500 pairs three in ten inputs, each by itself; five standard deviations
+    many = Examples({"source": Ragged.of([[3]] * 500), "target": Ragged.of([[3, 4, 0, 3]] * 500)})
+    batch, masks, scores = Batches(many, Padded(500, shuffle=False)).step(0, 0), [], made.scores
+    made.scores = lambda memory, given, forced: masks.append(forced) or scores(memory, given, forced)
+    _TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
+    _TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="validation", group=Group())
+    made.scores = scores
+    shares = masks[0].double().mean(0)
+    assert masks[0].shape == (500, 5) and ((shares - 0.3).abs() < 5 * np.sqrt(0.21 / 500)).all()
+    assert abs(np.corrcoef(masks[0].T)[np.triu_indices(5, 1)]).max() < 5 / np.sqrt(500)
+    assert masks[1] is None  # judged by the true tokens
     # what a pair reads depends on its place in the batch alone, not on how processes share the batch
     whole_batch = Batches(Examples({"source": SOURCES, "target": targets}), Padded(3, shuffle=False))
     parts = [loss_of(made, whole_batch.shard(Group(rank, 3)).step(0, 0), 0.5).sum.item() for rank in range(3)]

@@ -90,6 +90,12 @@ def test_additive_by_hand_and_as_a_dirichlet_predictive() -> None:
 
     expected = [np.exp(log_constant(alpha + count + np.eye(3)[w]) - log_constant(alpha + count)) for w in range(3)]
     np.testing.assert_allclose(model.estimate.unigram[[A, B, C]], expected, rtol=1e-12)
+    # after B came A and C, after A nothing
+    model = NGramModel(2, 6, Additive((9.0, 9.0, 9.0, *alpha)), "lower_order", unknown=False).fit(
+        ([B, C, B, A], [0, 4])
+    )
+    rows = model.next_distribution([[B], [A]])[:, [A, B, C]]
+    np.testing.assert_allclose(rows, [(alpha + [1, 0, 1]) / 6, alpha / 4], rtol=1e-14)
 
 
 @pytest.mark.spec("PRA-148", "DLN-32")
