@@ -31,6 +31,7 @@ _WHERE = {
     "log_partition": "gnomon.evaluation.partition:log_partition",
     "make": "gnomon.catalog:make",
     "fit": "gnomon.tasks.fitting:fit",
+    "report": "gnomon.report.verb:report",
     "resume": "gnomon.tasks.fitting:resume",
     "search": "gnomon.search.verb:search",
     "sample_chain": "gnomon.tasks.chains:sample_chain",

@@ -13,8 +13,11 @@ from gnomon.cli.main import run
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (("softmax-regression", "wine", "--epochs", "3"), {"confusion.svg"}),
-        (("linear-regression", "diabetes"), {"predictions.svg"}),
+        (
+            ("softmax-regression", "wine", "--epochs", "3"),
+            {"confusion.svg", "calibration.svg", "roc.svg", "precision_recall.svg"},
+        ),
+        (("linear-regression", "diabetes"), {"predictions.svg", "residuals.svg"}),
         (("ppca", "digits"), {"log_prob.svg", "samples.svg", "data.svg"}),
     ],
 )

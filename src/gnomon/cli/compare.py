@@ -92,12 +92,17 @@ def command(
         if out is None:
             raise
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {out}") from None
+    page = None
+    if out is not None:
+        from gnomon.report.verb import of_comparison
+
+        page = str(of_comparison(boards, out))
     if as_json:
-        output.dump({"leaderboards": [board.to_json() for board in boards]})
+        output.dump({"leaderboards": [board.to_json() for board in boards], **({"report": page} if page else {})})
         return
     output.write("\n\n".join(str(board) for board in boards))
-    if out is not None:
-        output.write(f"the runs are in {out}")
+    if page is not None:
+        output.write(f"the runs are in {out}, the report is {page}")
 
 
 def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:

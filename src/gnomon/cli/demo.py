@@ -28,7 +28,7 @@ GROUPS: tuple[tuple[str, str, tuple[tuple[str, dict[str, Any]], ...]], ...] = (
 @click.option("--out", metavar="FOLDER", help="Where the runs are saved, new or empty. [default gnomon-demo]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(out: str | None, as_json: bool) -> None:
-    """Fit systems of five tasks to built-in data, print a leaderboard per task and data space, save the runs."""
+    """Fit systems of five tasks to built-in data, print a leaderboard per task and data space, save runs and report."""
     folder = new_folder(out, "--out") if out else free_path(Path("gnomon-demo"))
     from gnomon.catalog import make
     from gnomon.tasks.compare import compare
@@ -41,8 +41,12 @@ def command(out: str | None, as_json: bool) -> None:
         made = [make(name, random_state=0, **parameters) for name, parameters in systems]
         with context(verbose=True):
             boards += compare(made, data, task=task, out=folder / task)
+    from gnomon.report.verb import of_comparison
+
+    page = str(of_comparison(boards, folder))
     if as_json:
-        output.dump({"leaderboards": [board.to_json() for board in boards], "runs": str(folder)})
+        output.dump({"leaderboards": [board.to_json() for board in boards], "runs": str(folder), "report": page})
         return
     output.write("\n\n".join(str(board) for board in boards))
     output.write(f"\n{time.monotonic() - begun:.0f} s; the runs are in {folder}: gnomon evaluate {folder}/density/rbm")
+    output.write(f"the report, for the browser: {page}")

@@ -37,7 +37,7 @@ RESIZE = "Height and width to which the images of a folder are brought, such as 
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
     "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "split_seed", "out", "devices", "device",
-    "precision", "checkpoint_every", "as_json",
+    "precision", "checkpoint_every", "page", "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -156,6 +156,7 @@ def run_options() -> list[click.Option]:
                      help="Of the products within a network while it trains. [default float32]"),
         click.Option(["--checkpoint-every"], type=click.IntRange(1), metavar="STEPS",
                      help="Steps between checkpoints; the result does not depend on it. [default about 10 seconds]"),
+        click.Option(["--report", "page"], is_flag=True, help="Write report.html into the run; see gnomon report."),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
     ]  # fmt: skip
 
@@ -216,6 +217,10 @@ def fit(one: Entry, about: Card, data: str, given: Mapping[str, str], **options:
     path = together(lambda: RunFolder.create(path, config(one, about, data, params, options)).path)
     output.announce(f"fitting {one.name} to {data} into {path}")
     finish(path, begun, options["as_json"], new=True)
+    if options["page"] and output.first_process():
+        from gnomon.report.verb import report as write_report
+
+        output.note(f"the report is {write_report(path)}")
 
 
 def finish(path: Path, begun: float, as_json: bool, *, new: bool = False) -> None:

@@ -41,6 +41,7 @@ VERBS = {
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
     "clusters": "How many clusters there are: gnomon clusters SYSTEM DATA [--most 10].",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
+    "report": "A page about runs, for the browser: gnomon report RUN ... [--out FILE.html].",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
     "demo": "Systems of five tasks on built-in data, against their baselines.",
 }

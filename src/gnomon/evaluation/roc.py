@@ -11,9 +11,10 @@ from gnomon.distributions.domains import Labels
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import Array, Floats, numbers, probabilities, weights
 from gnomon.evaluation.curves import flags
+from gnomon.evaluation.ranking import Ranking
 from gnomon.evaluation.score import Score
 
-__all__ = ["roc_auc", "roc_auc_of_classes"]
+__all__ = ["roc_auc", "roc_auc_of_classes", "roc_curve"]
 
 
 def roc_auc(y: Any, score: Any, *, positive: Any = None, sample_weight: Any = None) -> Score:
@@ -48,6 +49,39 @@ def roc_auc(y: Any, score: Any, *, positive: Any = None, sample_weight: Any = No
     hit = flags(y, positive)
     values = numbers(score, "score", n=len(hit))
     return _mean_area(hit[:, None], values[:, None], _unit(sample_weight, len(hit)), "roc_auc", 2)
+
+
+def roc_curve(y: Any, score: Any, *, positive: Any = None) -> tuple[Floats, Floats]:
+    """Rates of false and of true positives at every distinct score, from (0, 0) to (1, 1).
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        0 and 1, -1 and 1, False and True; any labels with `positive`.
+    score : array of shape (n,)
+        Finite numbers; the higher, the more positive.
+    positive : label, optional
+
+    Returns
+    -------
+    tuple of two arrays of shape (m + 1,)
+        Shares of the negative and of the positive rows with at least that score, thresholds falling.
+
+    Raises
+    ------
+    UserValueError
+        Rows of one class alone: a rate is then 0/0.
+
+    Examples
+    --------
+    >>> false, true = roc_curve([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
+    >>> false.tolist(), true.tolist()
+    ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    """
+    right, wrong = Ranking(score, flags(y, positive)).cumulative()
+    if not (right[-1] > 0 and wrong[-1] > 0):
+        raise UserValueError("y must have rows of both classes", "y", "a rate needs them")
+    return np.append(0.0, wrong / wrong[-1]), np.append(0.0, right / right[-1])
 
 
 def roc_auc_of_classes(y: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> Score:

@@ -137,8 +137,8 @@ class ForestModel(TreeModel):
         if not known.any():
             forest.oob_score_ = math.nan
         elif is_classifier(forest):
-            said = forest.classes_[forest.oob_decision_function_[known].argmax(axis=1)]
-            forest.oob_score_ = float((said == y[known]).mean())
+            predictions = forest.classes_[forest.oob_decision_function_[known].argmax(axis=1)]
+            forest.oob_score_ = float((predictions == y[known]).mean())
         else:
             varies = (y[known] != y[known][0]).any()
             forest.oob_score_ = float(r2_score(y[known], forest.oob_prediction_[known])) if varies else math.nan

@@ -63,6 +63,11 @@ class Line:
         """Name and settings."""
         return f"{self.name}:{self.settings}" if self.settings else self.name
 
+    @property
+    def seeds_text(self) -> str:
+        """What another seed would change, in words where there is no number."""
+        return "one seed" if self.spread is None else "exact" if self.seeds == 1 else _number(self.spread)
+
     def to_json(self) -> dict[str, Any]:
         """The line as a JSON object."""
         others = {name: score.to_json() for name, score in self.others.items()}
@@ -146,9 +151,8 @@ def _text(board: Leaderboard) -> str:
 
 
 def _cells(line: Line, proportion: list[str], others: list[str]) -> tuple[str, ...]:
-    seeds = "one seed" if line.spread is None else "exact" if line.seeds == 1 else _number(line.spread)
     return (
-        line.title, *(_number(value) for value in (line.score.value, line.score.stderr, line.score.error)), seeds,
+        line.title, *map(_number, (line.score.value, line.score.stderr, line.score.error)), line.seeds_text,
         line.score.kind, f"{line.seconds:.2f}", "-" if line.parameters is None else f"{line.parameters:,}",
         line.against_baseline, line.against_best, *proportion, *(_number(line.others[name].value) for name in others),
     )  # fmt: skip

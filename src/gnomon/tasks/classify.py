@@ -11,7 +11,10 @@ from sklearn.dummy import DummyClassifier
 from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserError
+from gnomon.evaluation.calibration import reliability
 from gnomon.evaluation.classification import classification_metrics, log_loss_of
+from gnomon.evaluation.curves import pr_curve
+from gnomon.evaluation.roc import roc_curve
 from gnomon.evaluation.score import Score
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["ClassShares", "Classify"]
+
+MOST_CURVES = 5
+"""Classes that have a curve."""
 
 
 class ClassShares:
@@ -102,9 +108,35 @@ class Classify(Task):
         return found if known is None else {"log_loss": log_loss_of(known), **found}
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
-        """Who was taken for whom."""
-        classes = system.classes_
-        if len(classes) > pictures.MOST_CLASSES or not np.isin(y, classes).all():
+        """Who was taken for whom; whether stated probabilities come true; what each threshold would find and miss."""
+        classes, found = system.classes_, {}
+        if not np.isin(y, classes).all():
             return {}
-        matrix = system.confusion_matrix(X, y)
-        return {"confusion": pictures.matrix(np.asarray(matrix.weight), [str(one) for one in classes])}
+        if len(classes) <= pictures.MOST_CLASSES:
+            matrix = system.confusion_matrix(X, y)
+            found["confusion"] = pictures.matrix(np.asarray(matrix.weight), [str(one) for one in classes])
+        if not hasattr(system, "predict_proba"):
+            return found
+        proba = np.asarray(system.predict_proba(X), np.float64)
+        bins = reliability(y, proba, classes=classes)
+        found["calibration"] = pictures.calibration(bins.stated, bins.observed, bins.weight)
+        shown = _shown(classes, y)
+        if shown:
+            points = {str(one): pr_curve(y, proba[:, place], positive=one) for place, one in shown.items()}
+            found["roc"] = pictures.curves(
+                {str(one): roc_curve(y, proba[:, place], positive=one) for place, one in shown.items()},
+                "false positive rate", "true positive rate", chance=True,
+            )  # fmt: skip
+            found["precision_recall"] = pictures.curves(
+                {name: (one.recall, one.precision) for name, one in points.items()}, "recall", "precision"
+            )
+        return found
+
+
+def _shown(classes: Any, y: Any) -> dict[int, Any]:
+    """Classes that have curves, by place: the second of two, the commonest `MOST_CURVES` of more."""
+    counts = np.array([np.count_nonzero(y == one) for one in classes])
+    if len(classes) == 2:
+        return {1: classes[1]} if counts.all() else {}
+    places = np.argsort(-counts, kind="stable")[:MOST_CURVES]
+    return {int(place): classes[place] for place in places if 0 < counts[place] < len(y)}

@@ -12,11 +12,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MOST_CLASSES", "SHOWN", "bars", "grid", "histogram", "matrix", "plane", "predicted", "rows"]
+__all__ = [
+    "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "grid", "histogram", "importances", "learning", "matrix",
+    "plane", "predicted", "residuals", "rows",
+]  # fmt: skip
 
 SHOWN = 64
 """Rows that are drawn."""
 MOST_CLASSES = 60
+MOST_POINTS = 2000
+"""Points of a scatter plot: more hide each other."""
+LONGEST_NAME = 24
 SMALLEST = 48
 """Pixels that an image in a grid is enlarged to, where it has fewer."""
 
@@ -40,7 +46,7 @@ def histogram(values: Any, label: str) -> Figure:
 def bars(names: Sequence[str], values: Any, x: str, y: str) -> Figure:
     """A bar for each name."""
     figure, axes = _axes()
-    axes.bar(names, np.asarray(values))
+    axes.bar([plain(name) for name in names], np.asarray(values))
     axes.set(xlabel=x, ylabel=y)
     return figure
 
@@ -56,19 +62,98 @@ def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
             j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if fractions[i, j] > 0.5 else "black"
         )
     axes.set(xticks=range(len(names)), yticks=range(len(names)), xlabel="predicted", ylabel="true")
-    axes.set_xticklabels(names, rotation=90)
-    axes.set_yticklabels(names)
+    axes.set_xticklabels([plain(name) for name in names], rotation=90)
+    axes.set_yticklabels([plain(name) for name in names])
     return figure
 
 
 def predicted(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
     """Predicted against true numbers, with the line on which they are equal."""
     figure, axes = _axes()
-    axes.scatter(y.ravel(), found.ravel(), s=8, alpha=0.6)
+    chosen = _some(y.size)
+    axes.scatter(y.ravel()[chosen], found.ravel()[chosen], s=8, alpha=0.6)
     ends = [min(y.min(), found.min()), max(y.max(), found.max())]
     axes.plot(ends, ends, color="gray", linewidth=1)
     axes.set(xlabel="true", ylabel="predicted")
     return figure
+
+
+def residuals(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
+    """True less predicted numbers against predicted ones, with the line of no error."""
+    figure, axes = _axes()
+    chosen = _some(found.size)
+    axes.scatter(found.ravel()[chosen], (y - found).ravel()[chosen], s=8, alpha=0.6)
+    axes.axhline(0, color="gray", linewidth=1)
+    axes.set(xlabel="predicted", ylabel="true less predicted")
+    return figure
+
+
+def calibration(stated: Any, observed: Any, weight: Any, sure: Any = None) -> Figure:
+    """Shares that came true against stated probabilities, with bars of one standard error.
+
+    Parameters
+    ----------
+    stated, observed, weight : arrays of shape (bins,)
+        Of each bin the mean probability, the share that came true and the number of rows; NaN where it is empty.
+    """
+    figure, axes = _axes()
+    full = np.asarray(weight) > 0
+    stated, observed, weight = (np.asarray(one)[full] for one in (stated, observed, weight))
+    error = np.sqrt(np.clip(observed * (1 - observed), 0, None) / weight)
+    axes.plot([0, 1], [0, 1], color="gray", linewidth=1)
+    axes.errorbar(stated, observed, error, marker="o", capsize=3)
+    axes.set(xlabel="stated probability", ylabel="share that came true", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    return figure
+
+
+def curves(found: dict[str, tuple[Any, Any]], x: str, y: str, *, chance: bool = False) -> Figure:
+    """Curves in the unit square by name; with `chance` the diagonal too."""
+    figure, axes = _axes()
+    if chance:
+        axes.plot([0, 1], [0, 1], color="gray", linewidth=1)
+    for name, (across, up) in found.items():
+        axes.plot(across, up, label=plain(name))
+    axes.set(xlabel=x, ylabel=y, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    if len(found) > 1:
+        axes.legend()
+    return figure
+
+
+def importances(names: Sequence[str], values: Sequence[float], errors: Sequence[float]) -> Figure:
+    """A bar for each column, the first at the top, with its error."""
+    figure, axes = _axes(5.5, max(1.5, 0.28 * len(names) + 0.9))
+    places = np.arange(len(names))[::-1]
+    axes.barh(places, np.asarray(values), xerr=np.asarray(errors) if any(errors) else None, ecolor="gray")
+    axes.set_yticks(places, [plain(name) for name in names])
+    return figure
+
+
+def learning(x: Any, lines: dict[str, Any], label: str, chosen: float | None = None) -> Figure:
+    """What a fit recorded, a panel for each number, with a dashed line at what was chosen."""
+    from matplotlib.figure import Figure as New
+
+    figure = New(figsize=(6.0, 1.0 + 1.9 * len(lines)), layout="constrained")
+    for axes, (name, values) in zip(
+        np.atleast_1d(figure.subplots(len(lines), sharex=True)), lines.items(), strict=True
+    ):
+        axes.plot(np.asarray(x)[-len(values) :], np.asarray(values))
+        axes.set_ylabel(name.replace("_", " "))
+        if chosen is not None:
+            axes.axvline(chosen, color="gray", linestyle="--", linewidth=1)
+    axes.set_xlabel(label)
+    return figure
+
+
+def plain(text: object) -> str:
+    """A text as matplotlib draws it: short, on one line, with no letter that begins mathematics."""
+    whole = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(text))
+    short = whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 1]}\u2026"
+    return short.replace("$", r"\$")
+
+
+def _some(n: int) -> np.ndarray[Any, Any]:
+    """Places of at most `MOST_POINTS` of n points, at equal distances."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
 
 
 def plane(X: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], label: str) -> Figure:

@@ -94,8 +94,9 @@ class Regress(Task):
         return regression_metrics(y, found, std=std)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
-        """Predicted against true numbers."""
-        return {"predictions": pictures.predicted(np.asarray(y), np.asarray(system.predict(X)))}
+        """Predicted against true numbers, and what is left of them."""
+        y, found = np.asarray(y, np.float64), np.asarray(system.predict(X))
+        return {"predictions": pictures.predicted(y, found), "residuals": pictures.residuals(y, found)}
 
     def example_answers(self, X: Any, group: Any, random: np.random.Generator) -> Any:
         """A linear function of two columns, with noise."""

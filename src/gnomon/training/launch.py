@@ -84,7 +84,10 @@ class ProcessDied(UserError):
 def _ended(rank: int, size: int, code: int) -> Exception:
     """What is said of a process that is gone without an error of its own."""
     if code == UNGUARDED:
-        what, remedy = "a new process came to launch itself", 'call it under if __name__ == "__main__":'
+        what, remedy = (
+            "launch must not be called again by the processes that it starts",
+            'call it under if __name__ == "__main__":',
+        )
         return UserError(what, f"process {rank} of {size}", remedy)
     return _died(rank, size, code) if code < 0 else RuntimeError(f"process {rank} of {size} ended with status {code}")
 

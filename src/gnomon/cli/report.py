@@ -1,0 +1,27 @@
+"""``gnomon report RUN ...``: one page of HTML about runs."""
+
+from __future__ import annotations
+
+import click
+
+from gnomon.cli import output
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN ...")
+@click.option("--out", metavar="FILE.html", help="[default: report.html in the run, or beside the first of several]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(runs: tuple[str, ...], out: str | None, as_json: bool) -> None:
+    """Write a page about the models in the folders RUN: scores, pictures, mistakes, what matters, diagnosis, data.
+
+    One file that needs no network and no script; several runs are ranked first.
+    """
+    from gnomon.report.verb import report
+
+    file = report(list(runs), out)
+    if as_json:
+        output.dump({"report": str(file), "runs": list(runs)})
+        return
+    output.write(f"the report is {file}")

@@ -1,0 +1,235 @@
+"""The sections of a report: each asks a subject for one thing, and is left out where there is nothing to show."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnomon.data.overview import overview
+from gnomon.errors import UserError, counted
+from gnomon.evaluation.importance import permutation
+from gnomon.evaluation.score import Score
+from gnomon.report.figures import picture, pictures
+from gnomon.report.legends import LEGENDS
+from gnomon.report.page import Section, details, facts, paragraph, table
+from gnomon.report.subject import Subject
+from gnomon.tasks import pictures as drawings
+from gnomon.tasks.diagnose import diagnose
+from gnomon.tasks.explain import coefficients, groups, impurity
+from gnomon.tasks.mistakes import mistakes
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["of_run", "scores_of"]
+
+MOST_COLUMNS = 200
+"""Columns of the data that are listed."""
+MOST_BARS = 25
+SHUFFLE_SECONDS = 1.5
+"""What permutation importances may take."""
+SHUFFLES = 5
+ROWS = 2000
+"""Held-out rows whose columns are shuffled."""
+MOST_MISTAKES = 12
+PARTS_OF_LOSS = 6
+
+
+def number(value: Any) -> str:
+    """Five significant digits; what is undefined says so."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and math.isnan(value):
+        return "undefined"
+    return f"{value:.5g}" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else str(value)
+
+
+def scores_of(subject: Subject) -> Section | None:
+    """Every score of the held-out rows with its errors."""
+    if subject.held is None:
+        return None
+    header = ["score", "value", "± examples", "95 % interval", "kind", "unit", "note"]
+    rows = [
+        (name, number(one.value), number(one.stderr), one.interval_text, one.kind, one.unit, one.note)
+        for name, one in subject.scores.items()
+    ]
+    kept = [j for j in range(len(header)) if j < 3 or any(row[j] for row in rows)]
+    body = table([header[j] for j in kept], [[row[j] for j in kept] for row in rows], right=[1, 2], caption="scores")
+    reading = (
+        f"On {counted(len(subject.held), 'row')} that the fit has not seen; ± is what another test set of this size "
+        "would change (one standard error)."
+    )
+    return Section("Scores", reading, body)
+
+
+def system_of(subject: Subject) -> Section:
+    """What was fitted, with which settings, on what."""
+    config, data = subject.config, subject.config.get("data", {})
+    found: dict[str, Any] = {"system": subject.system.name}
+    found |= {name: value for name, value in config.get("parameters", {}).items() if name != "random_state"}
+    found |= {
+        "seed": config.get("seed"), "data": data.get("name"), "target": data.get("target"),
+        "held out": f"{data['holdout']:g}, {data.get('split') or 'random'}" if data.get("holdout") else None,
+        "rows of the fit": None if subject.train is None else len(subject.train), "run": subject.path,
+        **{name: version for name, version in config.get("versions", {}).items() if name in ("gnomon", "python")},
+    }  # fmt: skip
+    prepared = getattr(subject.system, "preparation_", None)
+    lines = [] if prepared is None else prepared.lines()
+    body = facts({name: value for name, value in found.items() if value is not None})
+    if lines:
+        body += details("what was done to the columns", "".join(paragraph(line) for line in lines))
+    return Section("What was fitted", "Settings that are not named have their defaults.", body)
+
+
+def data_of(subject: Subject) -> Section | None:
+    """The columns of the data: kinds, ranges, missing cells; classes."""
+    recipe = subject.config.get("data", {})
+    if subject.train is None or recipe.get("resize"):
+        return None
+    try:
+        found, _ = overview(recipe["name"], target=recipe.get("target"))
+    except UserError:
+        return None  # a form of text of which no overview is made
+    body = ""
+    if isinstance(found["labels"], dict):
+        counts = sorted(found["labels"].items(), key=lambda pair: -pair[1])
+        rows = [(name, count, f"{count / found['rows']:.1%}") for name, count in counts[:MOST_BARS]]
+        more = f" (the {MOST_BARS} commonest of {len(counts)})" if len(counts) > MOST_BARS else ""
+        body += paragraph(f"Classes{more}") + table(["class", "rows", "share"], rows, right=[1, 2], caption="classes")
+    columns = found["columns"] or []
+    if columns and not found["images"]:
+        header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]
+        rows = [
+            (one["name"], one["kind"], *(number(one[key]) for key in ("min", "mean", "max")), one["missing"],
+             number(one["different"]), one["taken"] or one["role"] or "")
+            for one in columns[:MOST_COLUMNS]
+        ]  # fmt: skip
+        body += table(header, rows, right=[2, 3, 4, 5, 6], caption="columns")
+    more = f"; the first {MOST_COLUMNS} of {len(columns)} columns" if len(columns) > MOST_COLUMNS else ""
+    reading = f"{found['name']}: {counted(found['rows'] or len(subject.train), 'row')} as they were read{more}."
+    return Section("Data", reading, body) if body else None
+
+
+def history_of(subject: Subject) -> Section | None:
+    """The learning curve."""
+    history = dict(subject.system.history_)
+    axis = next((name for name in ("epoch", "iteration", "step") if len(set(history.get(name, ()))) > 1), None)
+    losses = [name for name in history if name not in ("step", "epoch", "iteration", "gradient_norm")][:PARTS_OF_LOSS]
+    if axis is None or not losses:
+        return None
+    chosen = getattr(subject.system, "best_epoch_", None)
+    found = drawings.learning(history[axis], {name: history[name] for name in losses}, axis, chosen)
+    reading = "What the fit recorded as it went on: it has come to rest where the line is level."
+    if chosen is not None:
+        reading += " The dashed line is the epoch whose weights were kept."
+    return Section("Learning curve", reading, pictures([picture(found, "Learning curve", axis)]))
+
+
+def figures_of(subject: Subject) -> Section | None:
+    """The task's pictures, a sentence each."""
+    if subject.held is None:
+        return None
+    drawn = subject.task.figures(subject.system, *subject.examples, subject.held.images)
+    found = [picture(one, *LEGENDS.get(name, (name.replace("_", " "), ""))) for name, one in drawn.items()]
+    return Section("Pictures", "Of the rows that the fit has not seen.", pictures(found)) if found else None
+
+
+def mistakes_of(subject: Subject) -> Section | None:
+    """The rows that the system is furthest off on."""
+    if subject.held is None:
+        return None
+    found = mistakes(subject.system, *subject.examples, most=MOST_MISTAKES)
+    if found is None or not len(found.places):
+        return None
+    header, rows = found.table(subject.held)
+    body = table(header, rows, right=range(2, len(header)), caption="worst mistakes")
+    if subject.held.images is not None:
+        images = np.asarray(subject.held.X)[found.places]
+        body += pictures([picture(drawings.rows(images, subject.held.images, ""), "The same rows", "In their order.")])
+    return Section("Worst mistakes", found.reading, body)
+
+
+def explanation_of(subject: Subject) -> Section | None:
+    """Coefficients, impurity and permutation importances."""
+    if subject.held is None or not set(subject.system.tasks) & {"classify", "regress"}:
+        return None
+    X, y = subject.examples
+    if np.ndim(X) != 2:
+        return None
+    names = list(subject.held.columns)
+    body = _coefficients(subject, names)
+    found: list[str] = []
+    gains = impurity(subject.system, names)
+    if gains:
+        found.append(_bars(gains, {}, "impurity"))
+    shuffled = _shuffled(subject, names, X, y)
+    if shuffled:
+        worth = {name: one.value for name, one in shuffled.items()}
+        found.append(_bars(worth, {name: one.stderr for name, one in shuffled.items()}, "permutation"))
+    body += pictures(found) if found else ""
+    reading = "What predictions rest on; columns that say the same share what they are worth."
+    return Section("Columns that matter", reading, body) if body else None
+
+
+def _coefficients(subject: Subject, names: Sequence[str]) -> str:
+    train = None if subject.train is None else subject.task.examples(subject.train, subject.system)
+    tables, note = coefficients(subject.system, names, *(train or (None, None)))
+    body = ""
+    for one in tables[:MOST_BARS]:
+        low, high = one.interval().T
+        order = np.argsort(-np.abs(np.nan_to_num(one.statistic, nan=0.0)), kind="stable")[:MOST_COLUMNS]
+        rows = [
+            (one.names[j], *map(number, (one.value[j], one.stderr[j], low[j], high[j], one.p_value[j]))) for j in order
+        ]
+        header = ["coefficient", "value", "standard error", "95 % from", "to", "p"]
+        body += (paragraph(f"for {one.output}") if one.output else "") + table(header, rows, right=range(1, 6))
+    return body + (paragraph(note) if note and body else "")
+
+
+def _bars(values: Mapping[str, float], errors: Mapping[str, float], name: str) -> str:
+    top = sorted(values, key=lambda column: -values[column])[:MOST_BARS]
+    figure = drawings.importances(top, [values[one] for one in top], [errors.get(one, 0.0) for one in top])
+    return picture(figure, *LEGENDS[name])
+
+
+def _shuffled(subject: Subject, names: Sequence[str], X: Any, y: Any) -> dict[str, Score]:
+    """Permutation importances, where they do not take long."""
+    rows = np.arange(len(X)) if len(X) <= ROWS else np.random.default_rng(0).choice(len(X), ROWS, replace=False)
+    X, y = np.asarray(X)[rows], np.asarray(y)[rows]
+    begun = time.perf_counter()
+    subject.system.evaluate(X, y)
+    columns = groups(subject.system, names)
+    if (time.perf_counter() - begun) * len(columns) * SHUFFLES > SHUFFLE_SECONDS:
+        return {}
+    return permutation(subject.system, X, y, columns=columns, repeats=SHUFFLES, seed=0)
+
+
+def diagnosis_of(subject: Subject) -> Section | None:
+    """What `gnomon.diagnose` finds."""
+    try:
+        found = diagnose(os.fspath(subject.path))
+    except UserError:
+        return None
+    rows = [(one.level, one.what, one.evidence, one.remedy) for one in found.findings]
+    if not rows:
+        return None
+    body = table(["level", "finding", "numbers", "what to do"], rows, caption="diagnosis")
+    if found.level == "warning":
+        body = paragraph("There is something to mend.", "warning") + body
+    return Section("Diagnosis", "What the checks of a fit found, the gravest first.", body)
+
+
+SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    scores_of, figures_of, mistakes_of, explanation_of, history_of, diagnosis_of, data_of, system_of,
+)  # fmt: skip
+
+
+def of_run(subject: Subject) -> list[Section]:
+    """The sections of one run, those that have something to show."""
+    found = [make(subject) for make in SECTIONS]
+    return [one for one in found if one is not None]
