@@ -15,8 +15,10 @@ from scipy import integrate, special, stats
 
 from gnomon.contracts import Distribution, supports
 from gnomon.distributions import bounded, counts, positive, real
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.family import cross_entropy, kl_divergence
 from gnomon.distributions.spike_and_slab import SpikeAndSlab
+from gnomon.distributions.table import Categorical
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise, recording
 
@@ -333,6 +335,26 @@ def test_divergences_are_quadratures(p, q):
     numeric = math.fsum(integrate.quad(term, a, b, epsabs=1e-13)[0] for a, b in itertools.pairwise(edges))
     assert abs(numeric - float(kl_divergence(p, q))) < 1e-6
     assert abs(float(kl_divergence(p, p))) < 1e-12
+
+
+@pytest.mark.spec("BAY-41")
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_divergences_of_coins_and_categories_are_sums_over_their_outcomes(kind):
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet(np.ones(4), 5), rng.dirichlet(np.ones(4), 5)
+    p[0, 1] = p[1, 2] = q[1, 2] = q[2, 3] = 0.0  # 0 log 0 is 0; what q rules out makes it infinite
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = kl_divergence(Categorical(kind(np.log(p))), Categorical(kind(np.log(q))))
+        p, q = (law / law.sum(1, keepdims=True) for law in (p, q))
+        exact = np.where(p > 0, p * np.log(p / q), 0.0).sum(1)
+        a, b = (np.log(law / (1 - law)) for law in (p, q))
+        coins = kl_divergence(Bernoulli(kind(a)), Bernoulli(kind(b)))
+        each = np.where(p > 0, p * np.log(p / q), 0) + np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - q)), 0)
+    np.testing.assert_allclose(rows, exact, rtol=1e-10)
+    np.testing.assert_allclose(coins, each.sum(1), rtol=1e-10)
+    assert np.isinf(exact).tolist() == np.isinf(each.sum(1)).tolist() == [False, False, True, False, False]
+    same = Categorical(kind(np.log([0.3, 0.7])))
+    assert float(kl_divergence(same, same)) == 0
 
 
 @pytest.mark.spec("BAY-41")

@@ -64,6 +64,13 @@ class Bernoulli:
         a = self.logits
         return (_weighted(ops.sigmoid(a), ops.softplus(-a)) + _weighted(ops.sigmoid(-a), ops.softplus(a))).sum(-1)
 
+    def _kl(self, other: Bernoulli) -> Any:
+        """Summed over the last axis; infinite where the other is certain of what may come otherwise."""
+        a, b = self.logits, other.logits
+        with np.errstate(invalid="ignore"):  # of outcomes that come under neither
+            on, off = ops.softplus(-b) - ops.softplus(-a), ops.softplus(b) - ops.softplus(a)
+        return (_weighted(ops.sigmoid(a), on) + _weighted(ops.sigmoid(-a), off)).sum(-1)
+
 
 def _like(x: Any, like: Any) -> Any:
     """`x` in the kind, dtype and device of `like`."""

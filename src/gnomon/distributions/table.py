@@ -102,6 +102,14 @@ class Categorical:
             return -(p * np.where(p > 0, log_p, 0)).sum(-1)
         return -(p * log_p.masked_fill(p == 0, 0)).sum(-1)
 
+    def _kl(self, other: Categorical) -> Any:
+        """Infinite where a category that may come never comes under the other."""
+        log_p, log_q, p = self.log_probs, other.log_probs, self.mean
+        if isinstance(p, np.ndarray):
+            with np.errstate(invalid="ignore"):  # of categories that come under neither
+                return (p * np.where(p > 0, log_p - log_q, 0)).sum(-1)
+        return (p * (log_p - log_q).masked_fill(p == 0, 0)).sum(-1)
+
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Any:
         """Categories, int64, of shape ``shape + batch``: one uniform number each, against the running sum."""
         from gnomon.distributions.family import axes, uniform
