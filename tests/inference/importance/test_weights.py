@@ -274,6 +274,23 @@ def test_functions_of_several_columns_are_estimated_column_by_column(self_normal
             assert whole.shape == (3,) and whole[k] == pytest.approx(part, rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.spec("INF-04", "INF-06")
+@pytest.mark.parametrize("self_normalized", [True, False])
+@pytest.mark.parametrize("off", [5.0, math.inf, -math.inf, math.nan])
+def test_draws_outside_the_target_count_as_zero_whatever_f_is_there(self_normalized, off):
+    """0 log 0 of an entropy, say: f may be anything where the weight is 0; the draw still counts in n."""
+    log_w, f = np.log([0.5, 1.5, 1.0]), np.array([2.0, -1.0, 4.0])
+    sample = WeightedSample([*log_w, -math.inf])
+    for given in ([*f, off], np.array([*f, off])[:, None] * [1.0, 1.0]):
+        found = sample.estimate(given, self_normalized=self_normalized)
+        plain = sample.estimate(
+            np.where(np.arange(4) == 3, 0.0, np.transpose(given)).T, self_normalized=self_normalized
+        )
+        assert all(np.array_equal(a, b) for a, b in zip(found, plain, strict=True))
+    by_hand = np.exp(log_w) @ f / (3 if self_normalized else 4)
+    assert sample.estimate([*f, off], self_normalized=self_normalized).value == pytest.approx(by_hand, rel=1e-14)
+
+
 def test_single_draw_has_an_unknown_error():
     one = WeightedSample([0.5], np.array([2.0]))
     assert one.stderr == math.inf

@@ -161,7 +161,7 @@ class WeightedSample:
         Parameters
         ----------
         f : callable or array
-            Function of `values` giving (n,) or (n, k), or its values.
+            Function of `values` giving (n,) or (n, k), or its values. What it is at draws of weight 0 does not matter.
         self_normalized : bool, default True
             Which of the two estimators.
 
@@ -178,6 +178,7 @@ class WeightedSample:
         if y.shape[:1] != self.log_weights.shape:
             raise UserValueError(f"f must return one value per draw, got shape {y.shape} for {len(self)} draws", "f")
         n = len(self)
+        y = np.where((self.log_weights == -math.inf).reshape(-1, *(1,) * (y.ndim - 1)), 0.0, y)
         if self_normalized:
             w = self.normalized_weights
             value = np.tensordot(w, y, axes=1)

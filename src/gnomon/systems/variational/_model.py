@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -108,7 +109,7 @@ class VAEModel(Module):
 
 def single_row_bounds(
     model: VAEModel, x: torch.Tensor, noise: Noise, steps: int, draws: int, rate: float = 0.02
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Evidence lower bounds of each row, by the encoder and by parameters of q of its own, raised from there.
 
     Parameters
@@ -122,8 +123,9 @@ def single_row_bounds(
 
     Returns
     -------
-    two float64 tensors of shape (n,)
-        Both under the same draws, which are others than those that the parameters were raised under.
+    three float64 tensors of shape (n,)
+        Both under the same draws, which are others than those that the parameters were raised under; and the variance
+        of their difference over such draws, nan for a single one.
     """
     rows = x.repeat_interleave(draws, 0)
     with torch.no_grad():
@@ -131,9 +133,11 @@ def single_row_bounds(
     own = [p.clone().requires_grad_() for p in first.parameters]
     rule = torch.optim.Adam(own, lr=rate)
 
+    def likelihood(codes: Any, stream: Noise) -> torch.Tensor:
+        return model.log_likelihood(rows, codes.rsample(stream, draws=draws)).reshape(len(x), draws)
+
     def bound(codes: Any, stream: Noise) -> torch.Tensor:
-        likelihood = model.log_likelihood(rows, codes.rsample(stream, draws=draws)).reshape(len(x), draws)
-        return likelihood.mean(1) - model.divergence(codes).sum(1)
+        return likelihood(codes, stream).mean(1) - model.divergence(codes).sum(1)
 
     for step in range(steps):
         stream = noise.child("raise").at(step)
@@ -143,5 +147,8 @@ def single_row_bounds(
             parameter.grad = slope
         rule.step()
     with torch.no_grad():
-        bounds = [bound(codes, noise.child("judge")).double() for codes in (first, type(first)(*own))]
-    return bounds[0], bounds[1]
+        both = first, type(first)(*own)
+        judged = [likelihood(codes, noise.child("judge")).double() for codes in both]
+        bounds = [at.mean(1) - model.divergence(codes).double().sum(1) for at, codes in zip(judged, both, strict=True)]
+        apart = (judged[1] - judged[0]).var(1, unbiased=True) / draws if draws > 1 else 0 * bounds[0] + math.nan
+    return bounds[0], bounds[1], apart

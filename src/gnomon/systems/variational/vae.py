@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -239,6 +240,11 @@ class VAE(
         n_samples : int, default 16
             Draws of z per row.
 
+        Returns
+        -------
+        Score
+            ``error`` is that of the draws under which the two are compared; inf for a single one.
+
         Raises
         ------
         UserTypeError
@@ -248,9 +254,11 @@ class VAE(
             raise UserTypeError("draws of the latent variables have no gradient", "latents", "fit gaussian ones")
         x = torch.tensor(self._rows(X))
         noise = Noise(self.seed_, "evaluate/gap")
-        values = single_row_bounds(self.model_, x, noise, how_many(steps, "steps"), how_many(n_samples, "n_samples"))
+        draws = how_many(n_samples, "n_samples")
+        first, own, apart = single_row_bounds(self.model_, x, noise, how_many(steps, "steps"), draws)
+        error = float(apart.sum().sqrt()) / len(x) if draws > 1 else math.inf
         return Score.from_pointwise(
-            (values[-1] - values[0]).numpy(), name="amortization_gap", kind="estimate", higher_is_better=False,
+            (own - first).numpy(), name="amortization_gap", kind="estimate", higher_is_better=False, error=error,
             data_space=self.domain.space(x.shape[1]),
         )  # fmt: skip
 
