@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["Section", "cell", "details", "facts", "page", "paragraph", "table"]
+__all__ = ["Section", "cell", "details", "facts", "joined", "page", "paragraph", "table"]
 
 LONGEST = 120
 """Letters of a text that are shown; the whole stands in the title of the cell, up to ten times as many."""
@@ -61,7 +61,7 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[int] = (), caption: str = "") -> str:
-    """A table that scrolls by itself where it is wider than the page.
+    """A table that scrolls by itself where it is wider than the page; columns without a word are left out.
 
     Parameters
     ----------
@@ -72,12 +72,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterab
     caption : str
         What a screen reader says before it.
     """
-    numbers = set(right)
-    ranged = [' class="n"' if j in numbers else "" for j in range(len(header))]
-    head = "".join(f'<th scope="col"{kind}>{cell(name)}</th>' for name, kind in zip(header, ranged, strict=True))
-    lines = []
-    for row in rows:
-        first, *rest = [cell(value) for value in row]
+    lines, body, numbers = [], list(rows), set(right)
+    shown = [j for j in range(len(header)) if not j or any(str(row[j]) for row in body)]
+    ranged = [' class="n"' if j in numbers else "" for j in shown]
+    names = [cell(header[j]) for j in shown]
+    head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in zip(names, ranged, strict=True))
+    for row in body:
+        first, *rest = [cell(row[j]) for j in shown]
         cells = "".join(f"<td{kind}>{text}</td>" for text, kind in zip(rest, ranged[1:], strict=True))
         lines.append(f'<tr><th scope="row"{ranged[0]}>{first}</th>{cells}</tr>')
     label = escape(visible(caption or header[0]), quote=True)
@@ -98,6 +99,16 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{cell(summary)}</summary>{body}</details>"
 
 
+def joined(title: str, parts: Sequence[Section]) -> Section:
+    """Several sections under one title: what is shown of one run among others."""
+    body = "".join(f"<h3>{cell(one.title)}</h3>{_how(one.reading)}{one.body}" for one in parts)
+    return Section(title, "", body)
+
+
+def _how(reading: str) -> str:
+    return f'<p class="how">{escape(visible(reading))}</p>' if reading else ""
+
+
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
     """The whole document: no script, nothing that is loaded from elsewhere, the colors of the reader's system.
 
@@ -113,7 +124,7 @@ def page(title: str, lead: str, sections: Sequence[Section]) -> str:
     )
     body = "".join(
         f'<section id="{place}" aria-labelledby="{place}h"><h2 id="{place}h">{cell(one.title)}</h2>'
-        f'<p class="how">{escape(one.reading)}</p>{one.body}</section>'
+        f"{_how(one.reading)}{one.body}</section>"
         for place, one in zip(places, sections, strict=True)
     )
     return (

@@ -58,8 +58,7 @@ def scores_of(subject: Subject) -> Section | None:
         (name, number(one.value), number(one.stderr), one.interval_text, one.kind, one.unit, one.note)
         for name, one in subject.scores.items()
     ]
-    kept = [j for j in range(len(header)) if j < 3 or any(row[j] for row in rows)]
-    body = table([header[j] for j in kept], [[row[j] for j in kept] for row in rows], right=[1, 2], caption="scores")
+    body = table(header, rows, right=[1, 2], caption="scores")
     reading = (
         f"On {counted(len(subject.held), 'row')} that the fit has not seen; ± is what another test set of this size "
         "would change (one standard error)."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.report.figures import drawn_for_a_page
-from gnomon.report.page import Section, page, paragraph, table
+from gnomon.report.page import Section, joined, page, paragraph, table
 from gnomon.report.sections import number, of_run
 from gnomon.report.subject import Subject
 from gnomon.runs.atomic import write_atomically
@@ -86,15 +86,10 @@ def of_comparison(boards: Sequence[Leaderboard], out: str | os.PathLike[str]) ->
         for board in boards:
             best = next((line for line in board.lines if line.run), None)
             if best is not None and best.run is not None:
-                sections += _under(Subject.of(best.run), f"{best.title} on {board.data}")
+                sections.append(joined(f"{best.title} on {board.data}", of_run(Subject.of(best.run))))
         text = page("Comparison", "Leaderboards first, then the best run of each.", sections)
     write_atomically(file, text.encode())
     return file
-
-
-def _under(subject: Subject, name: str) -> list[Section]:
-    """The sections of one run among others."""
-    return [Section(f"{name}: {part.title}", part.reading, part.body) for part in of_run(subject)]
 
 
 def _page(subjects: Sequence[Subject]) -> str:
@@ -102,7 +97,7 @@ def _page(subjects: Sequence[Subject]) -> str:
         return page(_title(subjects[0]), _lead(subjects[0]), of_run(subjects[0]))
     sections = [_board(board) for board in _boards(subjects)]
     for one in subjects:
-        sections += _under(one, one.path.name)
+        sections.append(joined(one.path.name, of_run(one)))
     return page(f"{len(subjects)} runs", "Ranked by what they score on rows that no fit has seen.", sections)
 
 
@@ -157,6 +152,5 @@ def _board(board: Leaderboard) -> Section:
         f'{board.data_space}; the {best} is best. "undecided" is not told apart from it at 95 %, on the same rows.'
     )
     failed = "".join(paragraph(f"{one.title} failed: {one.reason}", "warning") for one in board.failed)
-    return Section(
-        f"Leaderboard: {board.task} on {board.data}", reading, table(header, rows, right=[1, 2, 3, 5, 6]) + failed
-    )
+    body = table(header, rows, right=[1, 2, 3, 5, 6], caption="leaderboard")
+    return Section(f"Leaderboard: {board.task} on {board.data}", reading, body + failed)
