@@ -35,6 +35,7 @@ def test_entropy():
     assert info.entropy([1.0, 0.0]) == 0
     p = simplexes()
     assert np.allclose(info.entropy(p), stats.entropy(p, axis=1), rtol=1e-13)
+    assert np.allclose(info.entropy(7 * p, normalize=True), stats.entropy(p, axis=1), rtol=1e-13)
     assert np.allclose(info.entropy(p.T, axis=0, base=10), stats.entropy(p, axis=1, base=10), rtol=1e-13)
 
 

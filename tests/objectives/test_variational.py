@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from gnomon.distributions.latents import BinaryCodes, DiagonalGaussian, GaussianLatents, kl_standard_normal
+from gnomon.distributions.latents import (
+    BinaryCodes,
+    BinaryLatents,
+    DiagonalGaussian,
+    GaussianLatents,
+    kl_standard_normal,
+)
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.numeric.noise import Noise
@@ -150,6 +156,9 @@ def test_codes_have_the_moments_densities_and_divergences_of_torch():
     bits_by_row = bits.reshape(3, 4, 2).movedim(1, 0)
     assert torch.allclose(coins.log_prob(bits).reshape(3, 4), law.log_prob(bits_by_row).sum(2).T)
     assert torch.allclose(coins.entropy(), law.entropy().sum(1)) and torch.equal(coins.mean, law.mean)
+    fair = torch.distributions.Bernoulli(logits=torch.zeros_like(mean))
+    assert torch.allclose(BinaryLatents().divergence(coins), torch.distributions.kl_divergence(law, fair))
+    assert torch.allclose(BinaryLatents().log_prior(bits), fair.log_prob(bits_by_row).sum(2).T.reshape(-1))
 
 
 def test_draws_depend_on_their_rows_alone():
@@ -423,6 +432,10 @@ def test_the_prior_as_proposal_averages_the_likelihood():
     p = np.exp(found)
     assert abs(p.mean() - math.exp(exact)) < 5 * p.std() / math.sqrt(len(p))  # p without bias
     assert found.mean() + 5 * found.std() / math.sqrt(len(found)) < exact  # log p too low
+    W, b = coins.W.detach().numpy(), coins.b.detach().numpy()
+    p = [1 / (1 + np.exp(-(W @ z + b))) for z in itertools.product((0, 1), repeat=2)]  # written out, each a quarter
+    mixed = np.mean([(BITS * one + (1 - BITS) * (1 - one)).prod(1) for one in p], 0)
+    np.testing.assert_allclose(coins.log_prob(torch.tensor(BITS)).detach(), np.log(mixed), rtol=1e-12)
     coins.sample_prior = lambda n, noise: coins.latents.sample_prior((n, 2), noise, coins.W)
     several = latent_log_prob(coins, Prior(coins), torch.tensor(BITS), 20_000, Noise(0, "draws"))
     assert (np.abs(several.value - coins.log_prob(torch.tensor(BITS)).detach().numpy()) < 5 * several.stderr).all()

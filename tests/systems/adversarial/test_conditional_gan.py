@@ -16,6 +16,7 @@ from gnomon.errors import UserError, UserValueError
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.adversarial import NonSaturating
+from gnomon.systems.adversarial._model import LabelVectors
 from gnomon.systems.adversarial.conditional_gan import ConditionalGAN
 from gnomon.tasks.generate import Generate
 from gnomon.tasks.suits import suits
@@ -177,6 +178,17 @@ def test_recomputation_meets_the_same_noise_and_one_class_gives_many_rows():
     rows, _ = gan.sample(50, "a", random_state=0)
     assert len(np.unique(rows, axis=0)) == 50
     assert not np.array_equal(rows, gan.sample(50, "a", random_state=1)[0])
+
+
+@pytest.mark.spec("GEN-098")
+def test_an_image_has_the_map_of_its_class_as_one_more_channel():
+    labels = LabelVectors(3, 6, (2, 3, 2), torch.float64)
+    with torch.no_grad():
+        labels.vectors.copy_(torch.arange(18.0).reshape(3, 6))
+    x, y = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 12))), torch.tensor([2, 0, 1, 2])
+    images = labels(x, y).detach().reshape(4, 2, 3, 3)
+    assert torch.equal(images[..., :2], x.reshape(4, 2, 3, 2))
+    assert torch.equal(images[..., 2], (6.0 * y[:, None] + torch.arange(6)).double().reshape(4, 2, 3))
 
 
 def test_images_by_class_and_saving(tmp_path):
