@@ -141,6 +141,13 @@ def test_gradients_vanish_stay_or_explode():
     norms = log_gradient_norms(layer, x[:, :6], lambda h: h @ v)
     powers = [torch.linalg.matrix_power(layer.weight_h.T, t) @ v for t in range(6)]
     assert norms.exp().tolist() == pytest.approx([one.norm().item() for one in powers])
+    # of a batch from states of its own: the norm over all its rows
+    rows, before = random(3, 5, 2, seed=6), random(3, 4, seed=7)
+    curved = RNN(2, 4, dtype=F64)
+    curved.weight_h.data.copy_(layer.weight_h)
+    each = [log_gradient_norms(curved, rows[i : i + 1], lambda h: h @ v, before[i : i + 1]).exp() for i in range(3)]
+    together = log_gradient_norms(curved, rows, lambda h: h @ v, before).exp()
+    assert torch.allclose(together, torch.stack(each).norm(dim=0)) and not torch.allclose(each[0], each[1])
     for curved in (RNN(2, 4, dtype=F64), GRU(2, 4, dtype=F64)):
         with torch.no_grad():
             for i, parameter in enumerate(curved.parameters()):

@@ -289,8 +289,23 @@ def test_new_words_have_a_probability():
     assert len(with_unknown.vocabulary_) == 3 + 42
 
 
-def test_gradients_of_the_simple_network_fade_faster():
-    text = ["a b c d e f"] * 5
-    fitted = gnomon.RNNLM(n_hidden=8, n_embedding=4, epochs=1, early_stopping="off", random_state=0).fit(text)
-    norms = fitted.log_gradient_norms(text, length=20)
-    assert norms.shape == (20,) and np.isfinite(norms).all()
+@pytest.mark.spec("NLP-23")
+def test_gradients_along_a_text_are_those_of_each_tokens_loss():
+    """Across borders of sentences; what comes after an end, <s>, has no loss."""
+    options = {"n_hidden": 5, "n_embedding": 4, "epochs": 1, "dtype": "float64", "early_stopping": "off"}
+    fitted = gnomon.GRULM(random_state=0, **options).fit(["a b c d e f"] * 5)
+    text = ["b a", "", "f f c"]
+    found, made = fitted.log_gradient_norms(text, length=9), fitted.model_
+    ids = bordered(fitted._encoded(text), 9).values
+    first = made.layer.step(made.embedding(torch.tensor(ids[:1])), made.layer.initial(1)).detach().requires_grad_()
+    state = first
+    for t in range(9):
+        state = state if t == 0 else made.layer.step(made.embedding(torch.tensor(ids[t : t + 1])), state)
+        if ids[t + 1] == BOS:
+            assert ids[t] == EOS and np.isnan(found[t])
+            continue
+        scores = torch.cat([made.head(state)[0, :1], torch.tensor([-torch.inf]), made.head(state)[0, 1:]])
+        (slope,) = torch.autograd.grad(-torch.log_softmax(scores, 0)[int(ids[t + 1])], first, retain_graph=True)
+        assert found[t] == pytest.approx(np.log(slope.norm().item()))
+    assert found.shape == (9,) and np.isnan(found).sum() == 2
+    assert fitted.log_gradient_norms(text, length=99).shape == (10,)  # 5 words and 6 borders

@@ -172,13 +172,14 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
         Parameters
         ----------
         X : text
-            Its first `length` tokens are read.
+            Its sentences one after the other with their borders, of which the first `length` tokens are read.
         length : int
 
         Returns
         -------
-        float64 array of shape (length,)
-            log of the norm of the gradient of each token's loss in the state after the first.
+        float64 array of shape (length,), or shorter where the text is
+            log of the norm of the gradient in the state after the first token of the loss of what comes after each;
+            NaN before the border ``<s>``, which is never predicted and has no loss.
         """
         if how_many(length, "length") < 1:
             raise UserValueError.must("length", "be at least 1", length)
@@ -190,7 +191,7 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
             return torch.nn.functional.cross_entropy(model.head(outputs).mT, targets, reduction="none")
 
         norms = log_gradient_norms(model.layer, model.embedding(ids[None, :-1]).detach(), loss)
-        return np.asarray(norms.detach().numpy(), np.float64)
+        return np.where(text[1:] == BOS, np.nan, norms.detach().numpy().astype(np.float64))
 
 
 def bordered(text: Any, vocabulary_size: int) -> Ragged:
