@@ -75,12 +75,6 @@ def test_fit_and_evaluate_hold_out_the_same_rows(capsys, table, tmp_path, split,
     assert scores["log_likelihood"]["value"] == first["log_likelihood"]["value"]
 
 
-def test_the_seed_of_the_split_is_handed_on(capsys, table):
-    words = ["compare", "gaussian-classifier", str(table), "--target", "kind", "--drop", "patient,day"]
-    code, out, _ = run(capsys, *words, "--split-seed", "4")
-    assert code == 0 and "0.2 held out, stratified, seed 4" in out
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -95,3 +89,26 @@ def test_options_that_cannot_be_are_refused_in_one_line(capsys, table, words, sa
     code, out, err = run(capsys, "compare", "softmax-regression", str(table), "--target", "kind", *words)
     last = err.splitlines()[-1]
     assert code == 2 and not out and last.startswith("gnomon: error") and said in last and "baseline" not in last
+
+
+def test_every_option_is_handed_on(capsys, table, tmp_path, monkeypatch):
+    """Each with a value that is not its default, so that one that is lost shows."""
+    seen = {}
+
+    def asked(systems, data, **options):
+        seen.update(options, systems=systems, data=data)
+        return []
+
+    monkeypatch.setattr("gnomon.tasks.compare.compare", asked)
+    options = {
+        "task": "classify", "target": "kind", "columns": "size,day", "holdout": 0.3, "split": "random",
+        "split_seed": 5, "folds": 4, "seeds": 3, "metric": "accuracy", "out": str(tmp_path / "runs"),
+    }  # fmt: skip
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    prepared = ["--drop", "patient", "--encode", "ordinal", "--missing", "mean", "--scale", "no"]
+    code, _, err = run(capsys, "compare", "decision-tree:max_depth=2", str(table), *words, *prepared)
+    assert code == 0, err
+    recipe, made = seen.pop("prepare"), seen.pop("systems")
+    assert seen == {**options, "columns": ["size", "day"], "data": str(table)}
+    assert recipe.to_json() == {"encode": "ordinal", "missing": "mean", "scale": "no", "drop": ["patient"]}
+    assert [(one.name, one.max_depth, one.random_state) for one in made] == [("decision-tree", 2, 0)]

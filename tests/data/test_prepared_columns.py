@@ -161,3 +161,10 @@ def test_dates_stay_missing_where_nothing_is_to_stand_for_them() -> None:
     rows = pl.DataFrame({"d": pl.Series(["2024-01-05", None, "2024-01-09"]).str.to_date(), "b": [1.0, 5.0, 2.0]})
     X = Preparation(missing="none").fit(rows).transform(rows)
     assert np.isnan(X[1, :-1]).all() and X.shape == (3, 3), "weekday, days and b"
+
+
+def test_dates_written_in_a_frame_are_read_as_they_were_in_the_fit() -> None:
+    rows = pl.DataFrame({"d": ["01.02.2020", "28.02.2020", "13.03.2020", "14.03.2020"], "b": [1.0, 5.0, 2.0, 7.0]})
+    prepared = Preparation().fit(rows)
+    assert prepared.kinds["d"] == "date:%d.%m.%Y" and prepared.names_out[0] == "d.month"
+    assert prepared.transform(pl.DataFrame({"d": ["03.04.2020"], "b": [1.0]}))[0, 0] == 4

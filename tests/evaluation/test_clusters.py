@@ -174,3 +174,9 @@ def test_rows_that_hold_text_are_refused_in_one_line():
     X = [["a", 1.0], ["b", 2.0], ["a", 3.0], ["b", 4.0]]
     with pytest.raises(UserError, match="X must hold numbers"):
         choose_k(gnomon.KMeans(random_state=0), X, [2])
+
+
+def test_silhouettes_of_clusters_of_one_two_and_three_rows():
+    X = np.random.default_rng(2).normal(size=(6, 2))
+    labels = [0, 1, 1, 2, 2, 2]
+    assert silhouettes(X, labels) == pytest.approx(silhouette_samples(X, labels), abs=1e-12)

@@ -210,3 +210,11 @@ def test_a_second_fit_is_a_first_one(name):
     with pytest.raises(UserError):
         system.fit(X, None)
     assert repr(system.get_params()) == before
+
+
+def test_every_score_says_what_it_is_of():
+    X = np.arange(8.0)[:, None]
+    classifier = gnomon.LogisticRegression().fit(X, np.arange(8) // 4)
+    found = classifier.evaluate(X, np.arange(8) // 4)
+    assert {score.data_space for score in found.values()} == {"pmf on 2 classes"} and len(found) == 3
+    assert {score.name for score in found.values()} == set(found)
