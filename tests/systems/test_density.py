@@ -133,6 +133,7 @@ def test_bits_per_column():
     assert not hasattr(gnomon.make("ngram"), "bits_per_dim")
 
 
+@pytest.mark.spec("REP-120")
 def test_mass_and_density_are_not_compared():
     from gnomon.errors import UserError
 

@@ -75,7 +75,7 @@ def test_huge_energies_do_not_overflow():
     assert log_partition(model) == pytest.approx(4 * math.log(2), rel=1e-14)
 
 
-@pytest.mark.spec("GEN-007")
+@pytest.mark.spec("GEN-007", "INF-30")
 def test_float32_numpy_models_are_summed_in_float64():
     model = ToyRBM.random(8, 9, 2)
     small = model.astype(lambda x: x.astype(np.float32))

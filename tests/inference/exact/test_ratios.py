@@ -59,6 +59,7 @@ def test_units_of_the_visible_layer_alone():
     )
 
 
+@pytest.mark.spec("INF-42")
 def test_the_limit_is_that_of_the_states():
     """Two units asked about and two summed out: 16 states."""
     model, asked, given = tiny_rbm(), NAMES[:2], {NAMES[4]: 1.0}

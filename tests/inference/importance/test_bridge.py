@@ -199,6 +199,7 @@ def test_little_overlap_is_told():
     assert estimate_log_ratio(x0, x0, bell(0, 1), bell(0, 1)).notice == ""
 
 
+@pytest.mark.spec("INF-67")
 def test_states_of_one_side_alone_count_as_zero():
     """Supports {0, 1} and {1, 2}: what lies outside adds nothing; the ratio of the population is exact."""
     a, b = np.array([math.log(2), 0.0, -np.inf]), np.array([-np.inf, math.log(3), math.log(5)])

@@ -319,6 +319,7 @@ def test_resampling():
         sample.resample(Noise(0, "r"), method="residual")
 
 
+@pytest.mark.spec("INF-06", "INF-07")
 def test_wrong_weights_are_named():
     for wrong, match in (
         ([0.0, math.nan], "draw 1"),

@@ -154,6 +154,7 @@ def test_trajectory_ratio_is_the_annealed_weight_for_every_path(reversible):
         trajectory_log_weight([0, 1], log_p, kernels)
 
 
+@pytest.mark.spec("INF-65")
 def test_wrong_densities():
     for wrong in ([0.5, 0.5, 0.0], [-1, 2], [0, 0], [np.nan, 1]):
         with pytest.raises(UserValueError):

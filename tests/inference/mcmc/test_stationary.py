@@ -115,6 +115,7 @@ def test_distance_in_closed_form_and_mixing_time_by_its_definition():
         assert (np.diff(curve) < 1e-15).all()
 
 
+@pytest.mark.spec("INF-14")
 def test_wrong_use():
     with pytest.raises(UserValueError, match="period 2 and never mixes"):
         mixing_time(CYCLE)

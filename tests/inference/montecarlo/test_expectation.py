@@ -62,7 +62,7 @@ def test_an_expectation_under_a_table():
     assert whole.variance == pytest.approx(2.29, rel=0.05)
 
 
-@pytest.mark.spec("INF-01")
+@pytest.mark.spec("INF-01", "INF-02")
 def test_a_budget_is_raised_and_the_value_is_that_of_all_draws():
     noise = Noise(3, "more")
     at_once = expectation(np.square, normal, 1000, noise)
@@ -262,6 +262,7 @@ def test_infinite_variance_is_told_and_light_tails_are_not(seed):
     assert "coordinate" in RunningMean().update(wide).notice
 
 
+@pytest.mark.spec("INF-01", "INF-02")
 def test_what_cannot_be_averaged_is_named():
     found = RunningMean().update(np.zeros((10, 2)))
     bad = np.zeros((3, 2))

@@ -91,6 +91,7 @@ def test_a_violated_envelope_raises():
         light.run(100, Noise(2, "line"))
 
 
+@pytest.mark.spec("INF-03")
 def test_an_answer_depends_on_its_own_numbers_alone():
     whole = sampler()
     x = whole.run(50, Noise(3, "rows"))

@@ -210,7 +210,7 @@ def test_latent_and_observed_given_each_other_are_those_of_the_joint_gaussian():
     np.testing.assert_allclose(fitted.inverse_transform(Z[:, :2]), Z[:, :2] @ fitted.components_ + fitted.mean_)
 
 
-@pytest.mark.spec("BAY-55")
+@pytest.mark.spec("BAY-55", "REP-003")
 def test_sampling_has_the_models_moments():
     model = PPCA(n_components=2).fit(data())
     n = 200_000
@@ -228,7 +228,7 @@ def test_a_large_offset_costs_no_digits():
     np.testing.assert_allclose(far.get_covariance(), near.get_covariance(), atol=1e-8)
 
 
-@pytest.mark.spec("BAY-55")
+@pytest.mark.spec("BAY-55", "REP-003")
 def test_all_latent_dimensions_are_the_full_gaussian():
     X = data()
     model = PPCA(n_components=6).fit(X)
