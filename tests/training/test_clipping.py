@@ -165,6 +165,7 @@ def test_a_step_limits_the_sum_over_the_processes(backend, closed):
         assert not np.isfinite(norm)  # the driver then ends the fit
 
 
+@pytest.mark.spec("DLN-178", "DLN-179", "NLP-24")
 @pytest.mark.parametrize("backend", ["auto", "torch"])
 def test_a_fit_limits_its_components_then_its_norm(monkeypatch, backend):
     seen, before = [], Exchange.finish
@@ -178,8 +179,10 @@ def test_a_fit_limits_its_components_then_its_norm(monkeypatch, backend):
     X, y = np.random.default_rng(0).normal(size=(60, 4)) * 30, np.arange(60) % 2
     options = {"epochs": 2, "random_state": 0, "standardize": False}
     with gnomon.context(backend=backend):
-        gnomon.MLP(hidden=(3,), clip_value=1e-3, clip=2e-3, **options).fit(X, y)
-    assert seen
+        fitted = gnomon.MLP(hidden=(3,), clip_value=1e-3, clip=2e-3, batch_size=16, **options).fit(X, y)
+    assert len(seen) == 8
+    told = fitted.history_["gradient_norm"]
+    assert told == pytest.approx([seen[3][0], seen[7][0]])  # before it was limited
     for norm, arrays, clip, clip_value in seen:
         assert (clip, clip_value) == (2e-3, 1e-3)
         assert global_norm(arrays) <= 2e-3 * (1 + 1e-6) < norm
