@@ -181,6 +181,33 @@ def test_samples_follow_the_density():
     assert stats.chisquare(*pooled).pvalue > 1e-4  # false alarm 1e-4
 
 
+@pytest.mark.spec("BAY-75")
+@pytest.mark.parametrize("form", FORMS)
+def test_samples_have_the_covariance_of_every_form(form):
+    """Two components far apart in two columns; shares, means and covariances within 5 errors (false alarm 1e-5)."""
+    full = np.array([[[2.0, 0.9], [0.9, 0.7]], [[0.5, -0.6], [-0.6, 3.0]]])
+    given = {
+        "full": full,
+        "tied": full[0],
+        "diag": np.array([[2.0, 0.3], [0.5, 3.0]]),
+        "spherical": np.array([2.0, 0.5]),
+    }
+    model = GaussianMixtureModel([0.3, 0.7], [[-100.0, 5.0], [100.0, -5.0]], given[form], form)
+    n = 40_000
+    x = model.sample(n, Noise(0, "sample"))
+    assert abs((x[:, 0] < 0).mean() - 0.3) < 5 * np.sqrt(0.21 / n)
+    for c, rows in enumerate((x[x[:, 0] < 0], x[x[:, 0] > 0])):
+        own = given[form] if form == "tied" else given[form][c]
+        C = own if form in ("full", "tied") else np.diag(np.broadcast_to(own, 2))
+        error = np.sqrt((np.outer(np.diag(C), np.diag(C)) + C**2) / len(rows))
+        assert (abs(np.cov(rows.T) - C) < 5 * error).all()
+        assert (abs(rows.mean(0) - model.means[c]) < 5 * np.sqrt(np.diag(C) / len(rows))).all()
+        np.testing.assert_allclose(
+            model.log_prob(rows[:5]),
+            np.log([0.3, 0.7][c]) + stats.multivariate_normal(model.means[c], C).logpdf(rows[:5]),
+        )
+
+
 @pytest.mark.parametrize("n", range(2, 41))
 def test_one_component_on_few_rows_samples(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
