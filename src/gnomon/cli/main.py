@@ -39,6 +39,7 @@ VERBS = {
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
+    "curve": "Scores against one hyper-parameter or the number of rows: gnomon curve SYSTEM DATA.",
     "clusters": "How many clusters there are: gnomon clusters SYSTEM DATA [--most 10].",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "report": "A page about runs, for the browser: gnomon report RUN ... [--out FILE.html].",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gnomon.contracts import Array
 
-__all__ = ["OneOf", "Dimension", "RealRange", "WholeRange"]
+__all__ = ["OneOf", "Dimension", "RealRange", "WholeRange", "label"]
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,21 @@ class OneOf:
 
     def suggest(self, trial: Trial, name: str) -> Any:
         """The value that a trial of Optuna takes: stored by its text, since a store holds no tuples."""
-        return self.read(trial.suggest_categorical(name, list(map(_label, self.values))))
+        return self.read(trial.suggest_categorical(name, list(map(label, self.values))))
 
     def stored(self, value: Any) -> str:
         """The value as a trial of Optuna keeps it."""
-        return _label(value)
+        return label(value)
 
     def read(self, stored: Any) -> Any:
         """The value from what a trial keeps."""
-        return next(value for value in self.values if _label(value) == stored)
+        return next(value for value in self.values if label(value) == stored)
 
     def __str__(self) -> str:
-        return ",".join(map(_label, self.values))
+        return ",".join(map(label, self.values))
 
 
-def _label(value: Any) -> str:
+def label(value: Any) -> str:
     """A value as the command line takes it."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
@@ -102,7 +102,7 @@ class RealRange:
     Examples
     --------
     >>> rate = RealRange(1e-5, 1e-1, log=True)
-    >>> round(rate.cdf(0.01), 4), [f"{x:.0e}" for x in rate.grid(5)]
+    >>> round(float(rate.cdf(0.01)), 4), [f"{x:.0e}" for x in rate.grid(5)]
     (0.75, ['1e-05', '1e-04', '1e-03', '1e-02', '1e-01'])
     """
 

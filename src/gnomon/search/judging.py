@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from gnomon.data.dataset import Dataset
 from gnomon.errors import unknown
+from gnomon.evaluation.score import Score
 from gnomon.runs.config import DataSpec
 from gnomon.system.base import System
 from gnomon.tasks.compare import goal_of
 from gnomon.tasks.fitting import kept
 from gnomon.tasks.merging import joined
+from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import refuse_numbers_as_classes
-from gnomon.tasks.rooms import Room
+from gnomon.tasks.rooms import Half, Room
 from gnomon.training.context import context
 
 __all__ = ["TrialJudge"]
@@ -50,6 +53,35 @@ class TrialJudge:
     def _training(self, system: System, fold: int) -> tuple[Any, Any]:
         train = self.room.parts(system, fold)[0]
         return train.X, train.y
+
+    def halves(self, fold: int) -> tuple[Dataset, Dataset]:
+        """Training and validation rows as they were read."""
+        return self.room.halves(goal_of(self.made, None), fold)
+
+    def both(self, system: System, fold: int, rows: Any = None) -> tuple[Score, Score]:
+        """Scores of a fit on its own rows and on the validation rows.
+
+        Parameters
+        ----------
+        system : System
+            Not fitted.
+        fold : int
+        rows : int array, optional
+            Places of the training rows that are taken; also the columns are prepared by these alone.
+        """
+        first = goal_of(self.made, None)
+        train, test = self.halves(fold)
+        part = train if rows is None else train.take(rows, "a subset")
+        found = learn(self.room.recipe, part, system)
+        ready = (part, test) if found is None else (found.apply(part), found.apply(test))
+        own, held = (Half(one, *first.examples(one, system)) for one in ready)
+        system.fit(own.X, own.y, **kept(found))
+        known = (own.X, self.goal.answers(own.data, own.y))
+        scores = [
+            self.goal.scores(system, one.X, self.goal.answers(one.data, one.y), known)[self.metric]
+            for one in (own, held)
+        ]
+        return scores[0], scores[1]
 
     def system(self, parameters: Mapping[str, Any]) -> System:
         """The system with other hyper-parameters, not fitted."""

@@ -29,7 +29,7 @@ from gnomon.training.progress import count_ended
 if TYPE_CHECKING:
     from gnomon.search.study import Study
 
-__all__ = ["search"]
+__all__ = ["made_of", "search"]
 
 STORE = "search.db"
 
@@ -109,7 +109,7 @@ def search(
     >>> found.board.lines[0].against_baseline
     'better'
     """
-    made = _made(system)
+    made = made_of(system)
     for name, value in (("trials", trials), ("folds", 2 if folds is None else folds)):
         least = 1 if name == "trials" else 2
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -140,7 +140,8 @@ def search(
     return Found(chosen, best, study.tried, judge.metric, judge.words, ranges, board)
 
 
-def _made(system: str | System) -> System:
+def made_of(system: str | System) -> System:
+    """A copy of the system with a seed; one of a name with its defaults."""
     if not isinstance(system, str | System):
         raise UserTypeError.must("system", "be a name or a System", system, "search")
     made: System = make(system) if isinstance(system, str) else clone(system)

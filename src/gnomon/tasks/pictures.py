@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "grid", "histogram", "importances", "learning", "matrix",
-    "plane", "predicted", "residuals", "rows",
+    "plane", "predicted", "residuals", "rows", "validation",
 ]  # fmt: skip
 
 SHOWN = 64
@@ -141,6 +141,23 @@ def learning(x: Any, lines: dict[str, Any], label: str, chosen: float | None = N
         if chosen is not None:
             axes.axvline(chosen, color="gray", linestyle="--", linewidth=1)
     axes.set_xlabel(label)
+    return figure
+
+
+def validation(values: Sequence[Any], series: dict[str, list[tuple[float, float]]], label: str, metric: str) -> Figure:
+    """Scores with their errors against values: on a logarithmic axis where positive ones span a factor of 20."""
+    figure, axes = _axes()
+    numeric = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+    x = list(values) if numeric else list(range(len(values)))
+    for name, points in series.items():
+        means, errors = zip(*points, strict=True)
+        axes.errorbar(x, means, errors, marker="o", capsize=3, label=name)
+    if not numeric:
+        axes.set_xticks(x, [plain(one) for one in values])
+    elif min(x) > 0 and max(x) >= 20 * min(x):
+        axes.set_xscale("log")
+    axes.set(xlabel=label, ylabel=metric.replace("_", " "))
+    axes.legend()
     return figure
 
 

@@ -1,0 +1,154 @@
+"""Learning and validation curves against scikit-learn on the same rows, and power laws of errors."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression as Peer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import PredefinedSplit
+from sklearn.model_selection import validation_curve as peer_curve
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import gnomon
+from gnomon.cli.main import run as command
+from gnomon.errors import UserValueError
+from gnomon.evaluation.power_law import PowerLaw
+from gnomon.search.curves import Curve, Point, capacity_effect, learning_curve, validation_curve
+
+
+@pytest.mark.spec("PRA-066")
+def test_an_exact_power_law_is_recovered_extended_and_solved():
+    for a, b, c in ((0.1, 2.0, 0.5), (0.0, 3.0, 1.0), (0.25, 0.4, 0.3)):
+        n = 100 * 2.0 ** np.arange(3 if a == 0.1 else 6) ** (2 if a == 0.1 else 1)
+        law = PowerLaw.fit(n, a + b * n**-c)
+        np.testing.assert_allclose([law.a, law.b, law.c], [a, b, c], rtol=1e-5, atol=1e-7)
+        target = a + b * 1e6**-c
+        assert law.size_for(target) == pytest.approx(1e6, rel=1e-3)
+    law = PowerLaw.fit([100, 400, 1600], [0.3, 0.2, 0.15])
+    assert law.predict(6400) == pytest.approx(0.125, abs=1e-7)
+    with pytest.raises(UserValueError, match=r"target must be above 0.1, which no number of examples goes below"):
+        law.size_for(0.09)
+    assert np.isnan(law.interval(6400)).all()  # three points leave nothing to judge by
+
+
+@pytest.mark.spec("PRA-066")
+def test_intervals_of_extensions_cover():
+    """Errors of 8 sizes with known noise: the 95 % interval at four times the last covers in 85 to 100 % of 200."""
+    random, n = np.random.default_rng(0), 50 * 2.0 ** np.arange(8)
+    truth = lambda x: 0.1 + 2 * x**-0.5  # noqa: E731
+    hits = 0
+    for _ in range(200):
+        law = PowerLaw.fit(n, truth(n) + 0.004 * random.normal(size=8))
+        low, high = law.interval(4 * n[-1])
+        hits += low <= truth(4 * n[-1]) <= high
+    assert 170 <= hits <= 200
+
+
+@pytest.mark.parametrize(
+    ("sizes", "errors"),
+    [
+        ([1, 2], [0.2, 0.1]), ([1, 1, 2], [1, 1, 1]), ([0, 1, 2], [1, 1, 1]), ([1, 2, 3], [1, np.nan, 1]),
+        ([1, 2, 3], [1, -1, 1]),
+    ],
+)  # fmt: skip
+def test_errors_that_are_none_are_refused(sizes, errors):
+    with pytest.raises(UserValueError):
+        PowerLaw.fit(sizes, errors)
+
+
+def line(n=90, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4))
+    return X, X @ [1.0, -2.0, 0.5, 0.0] + random.normal(size=n)
+
+
+@pytest.mark.spec("PRA-066")
+def test_a_learning_curve_is_the_mean_over_subsets_that_the_peer_finds():
+    X, y = line()
+    curve = learning_curve("linear-regression", X, y, sizes=[10, 20, 54], repeats=3, seed=5)
+    train, _ = gnomon.data.split((X, y), test=0.2)
+    own, held = gnomon.data.split(train, test=0.25)
+    random = np.random.default_rng(5)
+    assert len(own[0]) == 54
+    for point, size in zip(curve.points, (10, 20, 54), strict=True):
+        errors = []
+        for _ in range(3 if size < 54 else 1):
+            rows = random.permutation(54)[:size]
+            peer = Peer().fit(own[0][rows], own[1][rows])
+            errors.append([np.mean((b - peer.predict(a)) ** 2) for a, b in ((own[0][rows], own[1][rows]), held)])
+        assert (point.value, point.train.value, point.validation.value) == pytest.approx(
+            (size, *np.mean(errors, axis=0))
+        )
+    assert curve.best.value == min(curve.points, key=lambda one: one.validation.value).value
+
+
+@pytest.mark.spec("PRA-066")
+def test_sizes_double_and_a_law_is_fitted_where_there_is_one():
+    random = np.random.default_rng(1)
+    y = np.arange(1000) % 2
+    X = random.normal(size=(1000, 30)) + 0.35 * y[:, None]
+    curve = learning_curve("logistic-regression", X, y, repeats=2)
+    assert [point.value for point in curve.points] == [16, 32, 64, 128, 256, 512, 600]
+    errors = [1 - one.validation.value for one in curve.points]
+    assert curve.trend.predict(600) == pytest.approx(errors[-1], abs=0.05) and curve.trend.n == 7
+    assert "errors fall as" in str(curve) and curve.to_json()["trend"]["points"] == 7
+    for sizes in ([1, 20], [20, 601], []):
+        with pytest.raises(UserValueError, match=r"sizes must be in \[2, 600\]"):
+            learning_curve("logistic-regression", X, y, sizes=sizes)
+
+
+@pytest.mark.spec("PRA-067")
+def test_a_validation_curve_is_the_peers_on_the_same_folds():
+    x, y = line(80)
+    X = PolynomialFeatures(3, include_bias=False).fit_transform(x[:, :2])
+    penalties = [1e-4, 1e-2, 1.0, 100.0]
+    curve = validation_curve("linear-regression", X, y, over="l2", values=penalties, folds=4)
+    (train, target), _ = gnomon.data.split((X, y), test=0.2)
+    from gnomon.data.given import dataset_of
+    from gnomon.tasks.base import task
+
+    fold = np.empty(len(train), int)
+    for k, (_, held) in enumerate(task("regress").folds(dataset_of(train, target), 4)):
+        fold[np.asarray(held.rows)] = k
+    scaled = make_pipeline(StandardScaler(), Ridge())
+    n = len(train) * 3 / 4
+    own, held = peer_curve(
+        scaled, train, target, param_name="ridge__alpha", param_range=[n * one for one in penalties],
+        cv=PredefinedSplit(fold), scoring="neg_mean_squared_error",
+    )  # fmt: skip
+    found = np.array([[one.train.value, one.validation.value] for one in curve.points])
+    np.testing.assert_allclose(found, np.column_stack([-own.mean(1), -held.mean(1)]), rtol=0.02)
+    # exact: less is learned of the training rows the more is paid for size
+    assert (np.diff(found[:, 0]) >= 0).all() and found[-1, 0] > 2 * found[0, 0]
+    assert curve.best.value in penalties and "raising l2: capacity down" in str(curve)
+
+
+@pytest.mark.spec("PRA-067")
+def test_what_raising_a_hyper_parameter_does_to_capacity():
+    table = {"n_hidden": "up", "kernel_size": "up", "padding": "up", "l2": "down", "dropout": "down",
+             "learning_rate": "highest at its optimum", "random_state": ""}  # fmt: skip
+    assert {name: capacity_effect(name) for name in table} == table
+
+
+def test_a_fit_that_fails_is_a_point_and_the_worst():
+    curve = validation_curve("kmeans", line(60)[0], over="n_clusters", values=[2, 3, 500])
+    assert curve.points[-1].validation is None and "500" in curve.points[-1].reason
+    assert curve.best.value in (2, 3) and "failed" in str(curve)
+    with pytest.raises(UserValueError, match="every fit failed: no"):
+        _ = Curve("k", "accuracy", True, [Point(1, None, None, "no")]).best
+
+
+def test_the_command_draws_and_tells(capsys, tmp_path):
+    words = ["curve", "decision-tree", "iris", "--over", "max_depth=1,2,3", "--out", str(tmp_path / "c.svg")]
+    assert command(words) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("accuracy on training and validation rows\nmax_depth  training") and "best" in out
+    assert (tmp_path / "c.svg").read_text().lstrip().startswith("<?xml")
+    assert command(["curve", "logistic-regression", "iris", "--sizes", "20,60", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["over"] == "rows" and [one["value"] for one in found["points"]] == [20, 60]
+    for wrong, said in ((["--sizes", "a"], "whole numbers"), (["--sizes", "9", "--over", "max_depth=1"], "one axis")):
+        assert command(["curve", "decision-tree", "iris", *wrong]) == 2
+        assert said in capsys.readouterr().err
