@@ -289,6 +289,7 @@ class System(TakesRows, Seeded, BaseEstimator):
         self.model_, self.outcome_, self.history_, self.n_steps_ = model, outcome, outcome.history, outcome.steps
         self.n_iter_ = max(1, len(outcome.records))
         self._memory: dict[str, Any] = {}
+        self._of_fit = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _open(
         self, run: str | os.PathLike[str] | RunFolder | None, examples: Any, validation: Any = None
@@ -395,7 +396,10 @@ class System(TakesRows, Seeded, BaseEstimator):
         from gnomon.runs.codecs import encode
 
         where = f"{type(self).__module__}:{type(self).__qualname__}"
-        parameters = {name: encode(_plain(value)) for name, value in self.get_params(deep=False).items()}
+        own = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        if kind == MODEL:  # what was set since the fit is none of the model's, but for what only its verbs look at
+            own |= {name: value for name, value in self._of_fit.items() if name not in self.inert_fields}
+        parameters = {name: encode(value) for name, value in own.items()}
         return RunConfig(kind, seed, versions(), self.name, where, parameters, **facts)
 
     def _facts(self, outcome: FitResult) -> dict[str, Any]:
@@ -409,7 +413,10 @@ class System(TakesRows, Seeded, BaseEstimator):
         return facts | {"attributes": extra} | self._preparation_facts()
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the fitted system into a new folder that `gnomon.load` reads; returns its path."""
+        """Write the fitted system into a new folder that `gnomon.load` reads; returns its path.
+
+        Its hyper-parameters are those of the fit, whatever was set since.
+        """
         check_is_fitted(self)
         facts = self._preparation_facts()
         spec = {"data": DataSpec(ARRAYS, **facts)} if facts else {}
