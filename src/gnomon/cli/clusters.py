@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import column_name, column_names
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
@@ -16,8 +16,8 @@ __all__ = ["command"]
 
 
 @click.command("clusters")
-@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]")
-@click.argument("data")
+@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]", shell_complete=completion.systems)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--target", metavar="COLUMN", help="Column of labels, which no fit is given.")
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
 @click.option("--least", type=int, default=1, show_default=True, metavar="K", help="Clusters to begin with.")

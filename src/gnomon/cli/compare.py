@@ -8,6 +8,7 @@ import click
 
 from gnomon.catalog import tasks
 from gnomon.cli import output
+from gnomon.cli.completion import systems_or_data
 from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names, image_size
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
@@ -18,7 +19,9 @@ __all__ = ["command"]
 
 
 @click.command("compare")
-@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM[:KEY=VALUE,...] ... DATA")
+@click.argument(
+    "systems", nargs=-1, required=True, metavar="SYSTEM[:KEY=VALUE,...] ... DATA", shell_complete=systems_or_data
+)
 @click.option(
     "--task",
     metavar="TASK",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.write import PICTURES, TABLES, check_out, write_picture, write_table
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
@@ -17,7 +17,7 @@ WITH = "ppca, kmeans, gaussian-mixture, bernoulli-mixture, rbm, gaussian-classif
 
 
 @click.command("components")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.folders)
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; .png for a picture.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(run: str, out: str | None, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import SPLIT, SPLIT_SEED, column_name, column_names
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
@@ -20,8 +20,8 @@ OPTIONS = ("folds", "metric", "task", "holdout", "split", "split_seed")
 
 
 @click.command("curve")
-@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]")
-@click.argument("data")
+@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]", shell_complete=completion.systems)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--over", metavar="KEY=RANGE", help="As --space of gnomon search. [default: the number of rows]")
 @click.option("--sizes", metavar="N,N,...", help="Numbers of training rows. [default: 16, 32, 64 ... all]")
 @click.option("--folds", type=int, metavar="K", help="Judge by cross-validation on the training rows.")

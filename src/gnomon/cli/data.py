@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import RESIZE, column_name, column_names, data_options, image_size
 from gnomon.cli.form import with_form
 from gnomon.data.names import PACKAGED, names
@@ -20,7 +20,7 @@ _CELL = 20
 
 
 @click.command("data")
-@click.argument("data", required=False)
+@click.argument("data", required=False, shell_complete=completion.data)
 @data_options
 @click.option("--resize", metavar="HxW", help=RESIZE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")

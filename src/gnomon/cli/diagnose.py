@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.errors import UserValueError
 from gnomon.runs.folder import RunFolder
 
@@ -14,7 +14,7 @@ __all__ = ["command"]
 
 
 @click.command("diagnose")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.folders)
 @click.option("--out", metavar="FILE", help="A picture of the chains: a .png, .svg or .pdf file.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of chains drawn from a model.")
 @click.option("--all", "everything", is_flag=True, help="Name the checks that do not apply too, and why.")

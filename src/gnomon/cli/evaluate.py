@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import column_name, column_names, data_options
 from gnomon.cli.form import with_form
 from gnomon.cli.write import new_folder
@@ -23,8 +23,8 @@ MOST_SHOWN = 20
 
 
 @click.command("evaluate")
-@click.argument("run")
-@click.argument("data", required=False)
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", required=False, shell_complete=completion.data)
 @data_options
 @click.option("--metric", metavar="NAME[,NAME]", help="These scores alone, roc_auc,brier say; all where left out.")
 @click.option("--figures", metavar="FOLDER", help="Write the task's pictures into this folder, new or empty, as SVG.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import ask
 from gnomon.cli.form import with_form
@@ -21,8 +21,8 @@ SHOWN = 30
 
 
 @click.command("explain")
-@click.argument("run")
-@click.argument("data", required=False)
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", required=False, shell_complete=completion.data)
 @click.option("--target", metavar="COLUMN", help=f"{TARGET} That of the fit by default.")
 @click.option(
     "--repeats",

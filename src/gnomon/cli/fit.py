@@ -14,6 +14,7 @@ import click
 from gnomon.catalog import Entry, card, entries, entry
 from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
+from gnomon.cli.completion import data as complete_data
 from gnomon.cli.form import FORM, form_options, taken
 from gnomon.cli.options import default, flag, plain, resolve_values, values
 from gnomon.cli.preparing import PREPARING, preparation, prepare_options
@@ -98,7 +99,8 @@ def system_command(one: Entry) -> click.Command:
         fit(one, about, data, given, **run_options)
 
     return SystemCommand(
-        one.name, callback=body, params=[click.Argument(["data"]), *parameter_options(about), *run_options()],
+        one.name, callback=body,
+        params=[click.Argument(["data"], shell_complete=complete_data), *parameter_options(about), *run_options()],
         help=f"Fit to DATA: a built-in set (gnomon data) or a file.\n\n{plain(about.summary)}",
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import click
 from gnomon.catalog import Entry, card, entry
 from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
 from gnomon.catalog.parts import find as find_parts
-from gnomon.cli import output, run_info
+from gnomon.cli import completion, output, run_info
 from gnomon.cli.list import facts
 from gnomon.cli.options import default, flag, plain, values
 from gnomon.errors import UserValueError
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command("info")
-@click.argument("system", metavar="SYSTEM|RUN")
+@click.argument("system", metavar="SYSTEM|RUN", shell_complete=completion.systems)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(system: str, as_json: bool) -> None:
     """What SYSTEM is, its parameters with their ranges and defaults, its verbs, its source.

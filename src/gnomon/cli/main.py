@@ -16,6 +16,7 @@ import click
 
 from gnomon import __version__
 from gnomon.cli import output
+from gnomon.cli.completion import VARIABLE, answer
 from gnomon.cli.interrupts import held_back_in_loading
 from gnomon.errors import UserError, UserValueError, nearest
 from gnomon.recipes.synonyms import ELSEWHERE, SYNONYMS, suggestions
@@ -91,6 +92,8 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
+    if VARIABLE in os.environ:
+        sys.exit(answer(group))
     status = run(sys.argv[1:] if arguments is None else arguments)
     if status == INTERRUPTED:  # a library's thread may still be at work: it ends with the process, now
         output.leave(status)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
@@ -17,8 +17,8 @@ __all__ = ["command"]
 
 
 @click.command("predict")
-@click.argument("run")
-@click.argument("data")
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components beside the likeliest.")

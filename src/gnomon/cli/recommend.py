@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.write import write_rows
 from gnomon.errors import UserValueError
 
@@ -14,7 +14,7 @@ __all__ = ["command"]
 
 
 @click.command("recommend")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.folders)
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user; several, each with --user.")
 @click.option("--like", "items", multiple=True, metavar="ID", help="An item, of which the nearest are listed instead.")
 @click.option("-k", "k", type=click.IntRange(1), default=10, show_default=True, metavar="K", help="Items on a list.")

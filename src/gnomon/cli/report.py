@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 
 __all__ = ["command"]
 
 
 @click.command("report")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN ...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN ...", shell_complete=completion.folders)
 @click.option("--out", metavar="FILE.html", help="[default: report.html in the run, or beside the first of several]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(runs: tuple[str, ...], out: str | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import finish, report
 from gnomon.errors import UserValueError
 from gnomon.runs.config import FIT, NAMED, DataSpec
@@ -17,7 +17,7 @@ __all__ = ["command"]
 
 
 @click.command("resume")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.folders)
 @click.option("--epochs", type=int, metavar="N", help="Epochs of the whole fit from now on, also after its end.")
 @click.option("--max-updates", type=int, metavar="N", help="The same of a fit whose budget is updates.")
 @click.option("--max-iter", type=int, metavar="N", help="The same of a fit in iterations.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fitted import lacks
 from gnomon.cli.write import PICTURES, TABLES, TEXTS, check_out, write_picture, write_rows
 from gnomon.errors import UserTypeError, UserValueError
@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 @click.command("sample")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.folders)
 @click.option("-n", "n", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="How many.")
 @click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
 @click.option(

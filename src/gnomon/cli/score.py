@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
 from gnomon.cli.form import with_form
@@ -22,8 +22,8 @@ ORDINARY = "Ordinary rows from which the threshold is taken; those that the fit 
 
 
 @click.command("score")
-@click.argument("run")
-@click.argument("data")
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--target", metavar="COLUMN", help=f"{TARGET} Only a density of it given the row needs it.")
 @click.option("--keep", metavar="A,B,...", help=KEEP)

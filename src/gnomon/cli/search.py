@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import output
+from gnomon.cli import completion, output
 from gnomon.cli.compare import images
 from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names, image_size
 from gnomon.cli.form import file_of, form_options, taken
@@ -18,8 +18,8 @@ __all__ = ["command"]
 
 
 @click.command("search")
-@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]")
-@click.argument("data")
+@click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]", shell_complete=completion.systems)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--trials", type=int, default=50, show_default=True, metavar="N", help="Trials in all.")
 @click.option(
     "--space", multiple=True, metavar="KEY=RANGE",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gnomon.cli import completion
 from gnomon.cli.fitted import KEEP, ask, lacks, tell
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, check_out
@@ -14,8 +15,8 @@ __all__ = ["command"]
 
 
 @click.command("transform")
-@click.argument("run")
-@click.argument("data")
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", shell_complete=completion.data)
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")

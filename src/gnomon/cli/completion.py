@@ -1,0 +1,45 @@
+"""What a shell completes: commands, systems, data sets by name, files, folders of runs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem, shell_complete
+
+from gnomon.catalog import entries
+
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["VARIABLE", "answer", "data", "folders", "systems", "systems_or_data"]
+
+VARIABLE = "_GNOMON_COMPLETE"
+"""Set by the shell while it asks; its value is the shell, and whether the script or an answer is wanted."""
+
+
+def answer(group: click.Group) -> int:
+    """Answer the shell; the exit status."""
+    return shell_complete(group, {}, "gnomon", VARIABLE, os.environ[VARIABLE])
+
+
+def systems(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Systems whose names begin so."""
+    return [CompletionItem(one.name, help=one.title) for one in entries() if one.name.startswith(begun)]
+
+
+def data(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Data sets by name, and files."""
+    from gnomon.data.names import names
+
+    return [*(CompletionItem(one) for one in names() if one.startswith(begun)), CompletionItem(begun, type="file")]
+
+
+def systems_or_data(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """What ``gnomon compare`` takes: systems, and data last."""
+    return systems(ctx, parameter, begun) + data(ctx, parameter, begun)
+
+
+def folders(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Folders, as runs are."""
+    return [CompletionItem(begun, type="dir")]
