@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -267,3 +268,31 @@ def test_rate_of_false_verdicts_of_proportions(rng, n, p, paired):
         )
         wrong += a.against(b) != "undecided"
     assert wrong <= 36
+
+
+def accuracy_of(right, **options):
+    return Score.from_pointwise(np.array(right, float), unit="fraction", **options)
+
+
+def edge_of(difference, spread, n):
+    """The level at which a difference is just told."""
+    return 2 * stats.t.cdf(difference / spread, n - 1) - 1
+
+
+@pytest.mark.parametrize("weight", [None, np.full(60, 2.0)])
+def test_proportions_on_the_same_rows_are_told_apart_at_one_level(weight):
+    """Agresti and Min (2005): 12 rows for one, 3 for the other, half a row more of each, of 62."""
+    a = accuracy_of([1] * 12 + [0] * 3 + [1] * 45, weight=weight)
+    b = accuracy_of([0] * 12 + [1] * 3 + [1] * 45, weight=weight)
+    difference = (12.5 - 3.5) / 62
+    edge = edge_of(difference, math.sqrt((16 / 62 - difference**2) / 62), 60)
+    assert a.against(b, level=edge - 1e-6) == "better" and b.against(a, level=edge - 1e-6) == "worse"
+    assert a.against(b, level=edge + 1e-6) == "undecided"
+
+
+def test_proportions_on_other_rows_are_told_apart_at_one_level():
+    """Agresti and Caffo (2000): one more right and one more wrong row of each."""
+    a, b = accuracy_of([1] * 42 + [0] * 8), accuracy_of([1] * 24 + [0] * 16)
+    p, q = 43 / 52, 25 / 42
+    edge = edge_of(p - q, math.sqrt(p * (1 - p) / 52 + q * (1 - q) / 42), 40)
+    assert a.against(b, level=edge - 1e-6) == "better" and a.against(b, level=edge + 1e-6) == "undecided"
