@@ -101,6 +101,31 @@ def test_without_the_rejection_the_banana_bends():
 
 
 @pytest.mark.spec("GEN-041")
+def test_a_move_by_hand_and_what_it_tells():
+    """Standard normal, M^-1 = 4, two steps of 0.9: H' - H, min(1, exp(-that)), and who is accepted and divergent."""
+    x, w = np.array([[0.5], [3.0], [-0.2], [0.0], [2.0]]), np.array([[0.6], [-1.5], [2.0], [400.0], [1.3]])
+    q, p = x[:, 0], w[:, 0] / 2  # p ~ N(0, 1/4)
+    start = q**2 / 2 + 4 * p**2 / 2
+    for _ in range(2):
+        p = p - 0.45 * q
+        q = q + 0.9 * 4 * p
+        p = p - 0.45 * q
+    error = q**2 / 2 + 4 * p**2 / 2 - start
+    chance = np.exp(-np.maximum(error, 0))
+    kernel = HMC(0.9, steps=2, covariance=np.array([4.0]), jitter=0.0)
+    for u in (0.03, 0.5, 0.97):
+        state, info = kernel.step(
+            kernel.init(x, lambda x: -0.5 * x[:, 0] ** 2), Scripted(normal=w, uniform=u)
+        )  # fmt: skip
+        np.testing.assert_allclose(info["energy_error"], error, rtol=1e-10)
+        np.testing.assert_allclose(info["accept_prob"], chance, rtol=1e-10)
+        assert info["accepted"].tolist() == (u < chance).tolist()
+        assert info["divergent"].tolist() == (error > 1000).tolist()
+        np.testing.assert_allclose(state["x"][:, 0], np.where(u < chance, q, x[:, 0]), rtol=1e-12)
+    assert (error > 1000).any() and (error < 0).any() and ((chance > 0.03) & (chance < 0.97)).any()
+
+
+@pytest.mark.spec("GEN-041")
 @pytest.mark.parametrize("u", [0.0, 0.25, 0.9, 1.0])
 def test_jitter_stretches_the_step_size_both_ways(u):
     """By 1 + jitter (2 u - 1), of each chain its own."""
