@@ -68,8 +68,15 @@ def test_a_mixed_table_is_fitted_as_it_is(one: Entry, tmp_path: Path) -> None:
         assert found.dtype.kind not in "f" or np.isfinite(found).all()
         np.testing.assert_array_equal(answer(system, straight), found)
         np.testing.assert_array_equal(answer(system, new.drop(columns=["remark", "name", "planet"])), found)
+        write(new, tmp_path / "new.csv")
+        for verb, method in (("transform", "transform"), ("score", "log_prob")):
+            if not hasattr(system, method) or hasattr(system, "predict"):
+                continue
+            columns = json.loads(asked([verb, str(folder), str(tmp_path / "new.csv"), "--json"]))["columns"]
+            values = np.column_stack(list(columns.values())).reshape(len(new), -1)
+            same = getattr(system, method)(new).reshape(len(new), -1)
+            np.testing.assert_allclose(values, same, rtol=1e-6, atol=1e-9)
         if hasattr(system, "predict"):
-            write(new, tmp_path / "new.csv")
             told = json.loads(asked(["predict", str(folder), str(tmp_path / "new.csv"), "--json"]))["predictions"]
             same = np.asarray(told) == found if found.dtype.kind not in "f" else np.isclose(told, found, rtol=1e-9)
             assert np.all(same)
