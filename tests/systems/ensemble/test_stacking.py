@@ -348,3 +348,12 @@ def test_a_member_that_depends_on_the_targets_unit_is_given_its_spread(given, tm
     np.testing.assert_allclose((gnomon.load(run).predict(X) + 3e6) / 1e5, found[0], rtol=1e-3)
     fitted.save(tmp_path / "saved")
     np.testing.assert_array_equal(gnomon.load(tmp_path / "saved").predict(X), fitted.predict(X))
+
+
+def test_a_line_is_among_the_members_of_a_regression():
+    """What a line says almost exactly no forest and no machine takes away."""
+    random, slope = np.random.default_rng(0), [1.0, -2.0, 0.5]
+    rows, new = random.normal(size=(80, 3)), random.normal(size=(20, 3))
+    target = rows @ slope + 0.001 * random.normal(size=80)
+    fitted = StackingRegression(random_state=0).set_params(random_forest_regression__n_trees=5).fit(rows, target)
+    np.testing.assert_allclose(fitted.predict(new), new @ slope, atol=0.01)

@@ -292,7 +292,7 @@ class StackingRegression(_Stacked, Regressor):
     model_class: ClassVar[type] = StackingModel
     domain = Real(largest=1e100)
 
-    members: str | Any = "random-forest-regression+support-vector-regression"
+    members: str | Any = "linear-regression+random-forest-regression+support-vector-regression"
     final: str | Any = "linear-regression"
 
     def make(self, *_: Any, **arguments: Any) -> StackingModel:
