@@ -14,10 +14,13 @@ import gnomon
 from gnomon.cli.main import run as command
 from gnomon.errors import UserError
 from gnomon.report.page import cell, page, table
+from gnomon.report.parts import nearest_rows
+from gnomon.report.sections import of_run
 from gnomon.report.subject import Subject
 from gnomon.report.verb import report
 from gnomon.tasks.base import task
 from gnomon.tasks.mistakes import mistakes
+from gnomon.tasks.pictures import rows
 
 VOID = {"meta", "link", "img", "br", "path", "use", "rect", "image", "circle"}
 
@@ -242,3 +245,24 @@ def test_comparisons_and_fits_write_their_page(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr()
     assert "the report is tree/report.html" in told.err and json.loads(told.out)["run"] == "tree"
     checked(tmp_path / "tree" / "report.html")
+
+
+def test_samples_stand_beside_the_nearest_training_rows(runs):
+    random = np.random.default_rng(0)
+    known, samples = random.normal(size=(60, 3)) * [1, 10, 100], random.normal(size=(7, 3)) * [1, 10, 100]
+    places, distances = nearest_rows(samples, known)
+    scaled = known / known.std(0)
+    for one, place, distance in zip(samples / known.std(0), places, distances, strict=True):
+        each = [np.linalg.norm(one - row) for row in scaled]
+        assert place == int(np.argmin(each)) and distance == pytest.approx(min(each))
+    constant = np.column_stack([known, np.ones(60)])  # a column that does not vary
+    assert nearest_rows(constant[:1], constant)[1].tolist() == [0.0]
+    titles = [one.title for one in of_run(Subject.of(runs / "rbm"))]
+    assert "Samples" in titles and "What it is made of" in titles
+    assert "Samples" not in [one.title for one in of_run(Subject.of(runs / "log"))]
+
+
+def test_lines_of_images_are_as_long_as_asked():
+    images = np.arange(6.0).repeat(4).reshape(6, 4)
+    picture = rows(images, (2, 2), "", across=3).axes[0].get_images()[0].get_array()
+    assert picture.shape == (6, 9) and [picture[0, 0], picture[0, 3], picture[3, 0]] == [0.0, 0.2, 0.6]

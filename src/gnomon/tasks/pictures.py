@@ -184,8 +184,8 @@ def plane(X: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], label: str) -> 
     return figure
 
 
-def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str) -> Figure:
-    """Images in a grid; rows that are no images as one map of values."""
+def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, across: int | None = None) -> Figure:
+    """Images in a grid, `across` in each line; rows that are no images as one map of values."""
     figure, axes = _axes(6.0, 6.0)
     shape = tuple(X.shape[1:]) if X.ndim > 2 else shape
     axes.set_title(title)
@@ -193,7 +193,7 @@ def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str) -> 
         axes.imshow(X.reshape(len(X), -1), aspect="auto", cmap="viridis")
         axes.set(xlabel="column", ylabel="row")
         return figure
-    axes.imshow(_grid(X.reshape(len(X), *shape)), cmap="gray")
+    axes.imshow(_grid(X.reshape(len(X), *shape), across), cmap="gray")
     axes.axis("off")
     return figure
 
@@ -218,13 +218,13 @@ def grid(X: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return _grid(images.repeat(factor, axis=1).repeat(factor, axis=2))
 
 
-def _grid(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _grid(images: np.ndarray[Any, Any], across: int | None = None) -> np.ndarray[Any, Any]:
     """Images side by side with a white border of one pixel, in [0, 1]."""
     low, high = np.nanmin(images), np.nanmax(images)
     images = (images - low) / max(float(high - low), 1e-12)
     height, width = images.shape[1:3]
     channels = images.shape[3] if images.ndim == 4 else 1
-    across = math.ceil(math.sqrt(len(images)))
+    across = across or math.ceil(math.sqrt(len(images)))
     down = math.ceil(len(images) / across)
     grid = np.ones((down, across, height + 1, width + 1, channels))
     grid.reshape(-1, height + 1, width + 1, channels)[: len(images), :height, :width] = images.reshape(
