@@ -289,3 +289,10 @@ def test_the_stated_error_covers_the_truth():
 )
 def test_classes_are_the_labels_that_occur(y, predicted, classes):
     assert confusion_matrix(y, predicted).classes.tolist() == classes
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_one_is_the_positive_class_beside_zero_and_minus_one(low):
+    y, predicted = np.where([1, 1, 0, 0, 0, 1], 1, low), np.where([1, 0, 1, 1, 0, 1], 1, low)
+    assert f_score(y, predicted).value == pytest.approx(metrics.f1_score(y, predicted))
+    assert f_score(y, predicted).value != pytest.approx(metrics.f1_score(y, predicted, pos_label=low))
