@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from gnomon.cli import completion, output
-from gnomon.cli.fit import SPLIT, SPLIT_SEED, column_name, column_names
+from gnomon.cli.fit import column_name, column_names
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
-from gnomon.cli.search import ranges_of
+from gnomon.cli.search import judged_on_training_rows, ranges_of
 from gnomon.errors import UserValueError
 
 __all__ = ["command"]
 
-OPTIONS = ("folds", "metric", "task", "holdout", "split", "split_seed")
+OPTIONS = ("validation", "folds", "metric", "task", "holdout", "split", "split_seed")
 
 
 @click.command("curve")
@@ -24,17 +24,7 @@ OPTIONS = ("folds", "metric", "task", "holdout", "split", "split_seed")
 @click.argument("data", shell_complete=completion.data)
 @click.option("--over", metavar="KEY=RANGE", help="As --space of gnomon search. [default: the number of rows]")
 @click.option("--sizes", metavar="N,N,...", help="Numbers of training rows. [default: 16, 32, 64 ... all]")
-@click.option("--folds", type=int, metavar="K", help="Judge by cross-validation on the training rows.")
-@click.option("--metric", metavar="NAME", help="Score to draw. [default: the task's]")
-@click.option("--task", metavar="TASK", help="What the system is judged at. [default: its first]")
-@click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
-@click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
-@click.option(
-    "--holdout", type=float, default=0.2, show_default=True, metavar="FRACTION",
-    help="Fraction of the rows that is not looked at.",
-)  # fmt: skip
-@click.option("--split", metavar="HOW", help=SPLIT)
-@click.option("--split-seed", type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED)
+@judged_on_training_rows
 @click.option("--out", metavar="FILE", help="Draw the curve into this file, .svg or .png.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(

@@ -14,7 +14,30 @@ from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
 from gnomon.errors import UserValueError
 
-__all__ = ["command"]
+__all__ = ["command", "judged_on_training_rows", "ranges_of"]
+
+
+def judged_on_training_rows(function: Any) -> Any:
+    """The options of verbs that part the training rows once more and leave the rows that are held out alone."""
+    for option in reversed([
+        click.option(
+            "--validation", type=float, default=0.25, show_default=True, metavar="FRACTION",
+            help="Fraction of the training rows that fits are judged on.",
+        ),
+        click.option("--folds", type=int, metavar="K", help="Judge by cross-validation on the training rows."),
+        click.option("--metric", metavar="NAME", help="Score to judge by. [default: the task's]"),
+        click.option("--task", metavar="TASK", help="What the system is judged at. [default: its first]"),
+        click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0."),
+        click.option("--columns", metavar="A,B,...", help="Columns to take as features."),
+        click.option(
+            "--holdout", type=float, default=0.2, show_default=True, metavar="FRACTION",
+            help="Fraction of the rows that no such fit sees.",
+        ),
+        click.option("--split", metavar="HOW", help=SPLIT),
+        click.option("--split-seed", type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED),
+    ]):  # fmt: skip
+        function = option(function)
+    return function
 
 
 @click.command("search")
@@ -27,22 +50,8 @@ __all__ = ["command"]
 )  # fmt: skip
 @click.option("--strategy", default="tpe", show_default=True, metavar="NAME", help="tpe, random or grid.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of the search.")
-@click.option(
-    "--validation", type=float, default=0.25, show_default=True, metavar="FRACTION",
-    help="Fraction of the training rows that trials are judged on.",
-)  # fmt: skip
-@click.option("--folds", type=int, metavar="K", help="Judge trials by cross-validation on the training rows.")
 @click.option("--seconds", type=float, metavar="S", help="No trial begins after this long.")
-@click.option("--metric", metavar="NAME", help="Score to judge by. [default: the task's]")
-@click.option("--task", metavar="TASK", help="What the system is judged at. [default: its first]")
-@click.option("--target", metavar="COLUMN", help="Column of the labels, by name or by place from 0.")
-@click.option("--columns", metavar="A,B,...", help="Columns to take as features.")
-@click.option(
-    "--holdout", type=float, default=0.2, show_default=True, metavar="FRACTION",
-    help="Fraction of the rows that no trial sees.",
-)  # fmt: skip
-@click.option("--split", metavar="HOW", help=SPLIT)
-@click.option("--split-seed", type=int, default=0, show_default=True, metavar="N", help=SPLIT_SEED)
+@judged_on_training_rows
 @click.option("--resize", metavar="HxW", help=RESIZE)
 @click.option("--store", metavar="FILE|URL", help="Where trials are kept. [default: search.db in --out]")
 @click.option("--out", metavar="FOLDER", help="For the store, and the runs of the best and of its rival.")
