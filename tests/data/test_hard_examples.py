@@ -103,6 +103,7 @@ def test_weights_are_left_out_on_request_alone():
     assert np.array_equal(rows, hard.sample_batch(10, Noise(2, "rows"))[0])
 
 
+@pytest.mark.spec("INF-08")
 def test_scores_are_kept_and_gone_on_with():
     hard = HardExamples(5)
     hard.sample_batch(3, Noise(0, "rows"))
@@ -123,6 +124,7 @@ def test_scores_are_kept_and_gone_on_with():
     assert rows.max() > 900_000
 
 
+@pytest.mark.spec("INF-08")
 @pytest.mark.parametrize(
     ("call", "match"),
     [
