@@ -17,9 +17,10 @@ __all__ = ["command"]
 @click.argument("run", shell_complete=completion.folders)
 @click.option("--out", metavar="FILE", help="A picture of the chains: a .png, .svg or .pdf file.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of chains drawn from a model.")
+@click.option("--goal", type=float, metavar="SCORE", help="What the first score is to reach: says what to do next.")
 @click.option("--all", "everything", is_flag=True, help="Name the checks that do not apply too, and why.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(run: str, out: str | None, seed: int, everything: bool, as_json: bool) -> None:
+def command(run: str, out: str | None, seed: int, goal: float | None, everything: bool, as_json: bool) -> None:
     """Look at the run in the folder RUN, a fit or chains, with every check that it supports."""
     RunFolder.open(run, any_kind=True)
     if out is not None:
@@ -28,7 +29,7 @@ def command(run: str, out: str | None, seed: int, everything: bool, as_json: boo
         form_of(out)
     from gnomon.tasks.diagnose import diagnose
 
-    found = diagnose(run, seed=seed)
+    found = diagnose(run, seed=seed, goal=goal)
     if out is not None:
         _draw(found, run, out)
     if as_json:

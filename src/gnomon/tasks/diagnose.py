@@ -16,6 +16,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
+from gnomon.evaluation.diagnosis.goal import next_step
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.overfit import overfit_tiny
@@ -39,7 +40,13 @@ ROWS = 5000
 
 
 def diagnose(
-    subject: str | os.PathLike[str] | System | Draws, X: Any = None, y: Any = None, *, train: Any = None, seed: int = 0
+    subject: str | os.PathLike[str] | System | Draws,
+    X: Any = None,
+    y: Any = None,
+    *,
+    train: Any = None,
+    seed: int = 0,
+    goal: float | None = None,
 ) -> Diagnosis:
     """Look at a result with every check that it supports.
 
@@ -57,6 +64,9 @@ def diagnose(
         Rows of the fit, likewise.
     seed : int, default 0
         Of the Gibbs chains, of annealing, and of the training rows that are looked at where there are more than 5,000.
+    goal : float, optional
+        What the first score is to reach: the finding ``goal`` says what to do next, see
+        `gnomon.evaluation.diagnosis.goal.next_step`.
 
     Returns
     -------
@@ -78,7 +88,7 @@ def diagnose(
     if isinstance(subject, Draws):
         return _of_draws(subject, "draws of chains")
     if isinstance(subject, System):
-        return _of_system(subject, type(subject).__name__, _history(subject), X, y, train, seed)
+        return _of_system(subject, type(subject).__name__, _history(subject), X, y, train, seed, goal)
     if not isinstance(subject, str | os.PathLike):
         raise UserTypeError(
             f"subject must be a result, got {type(subject).__name__}",
@@ -88,7 +98,7 @@ def diagnose(
     folder = RunFolder.open(subject, any_kind=True)
     if folder.config.get("kind") == CHAINS:
         return _of_draws(load_draws(subject), str(subject))
-    return _of_run(folder, X, y, train, seed)
+    return _of_run(folder, X, y, train, seed, goal)
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
@@ -108,7 +118,7 @@ def _of_draws(found: Draws, name: str) -> Diagnosis:
 # --- fits -------------------------------------------------------------------------------------------------------------
 
 
-def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:
+def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int, goal: float | None) -> Diagnosis:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         system = _system(folder)
@@ -119,10 +129,10 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int) -> Diagnos
     recipe = folder.config.get("data", {})
     if X is None and recipe.get("source") == NAMED:
         known, held = parts(DataSpec.from_json(recipe), system)
-        goal = task_of(system)
-        train = goal.examples(known, system)
-        X, y = goal.examples(held, system) if held is not None else (None, None)
-    found = _of_system(system, str(folder.path), history, X, y, train, seed)
+        task = task_of(system)
+        train = task.examples(known, system)
+        X, y = task.examples(held, system) if held is not None else (None, None)
+    found = _of_system(system, str(folder.path), history, X, y, train, seed, goal)
     words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in caught]
     return replace(found, findings=(*found.findings, *words))
 
@@ -157,13 +167,15 @@ def _unfinished(folder: RunFolder, system: Any) -> History:
     return History(columns, descends=False, **facts)  # nothing tells how its numbers move
 
 
-def _of_system(system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int) -> Diagnosis:
+def _of_system(
+    system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int, goal: float | None
+) -> Diagnosis:
     if not hasattr(system, "model_"):
         raise UserValueError(f"{type(system).__name__} is not fitted", "subject", "fit it first")
     findings, skipped = examine(history, histories.CHECKS)
     train = train if isinstance(train, tuple | list) else (train, None)
     more = [
-        _of_answers(system, X, y, train, seed),
+        _of_answers(system, X, y, train, seed, goal),
         _blocks(system, X if X is not None else train[0], seed),
     ]
     for found, missing in more:
@@ -173,7 +185,9 @@ def _of_system(system: System, name: str, history: History, X: Any, y: Any, trai
     return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
 
 
-def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) -> tuple[list[Finding], dict[str, str]]:
+def _of_answers(
+    system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int, goal: float | None
+) -> tuple[list[Finding], dict[str, str]]:
     """The checks of answers, where there are rows that the fit has not seen."""
     if X is None:
         return [], {"answers": "no rows are known that the fit has not seen"}
@@ -182,6 +196,9 @@ def _of_answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) 
     except UserError as error:
         return [], {"answers": str(error)}
     findings, skipped = examine(found, answers.CHECKS)
+    if goal is not None:
+        findings += [] if found.train is None else [next_step(found.train, found.held, goal)]
+        skipped |= {"goal": "the scores of training rows are not known"} if found.train is None else {}
     useless = any(f.check == "use" and f.level == "warning" for f in findings)
     if useless and train[0] is not None:
         findings += _by_heart(system, *train)
