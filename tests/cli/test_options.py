@@ -125,4 +125,4 @@ def test_mistakes_in_a_system_with_parameters(text: str, said: str) -> None:
 
 def test_an_option_of_another_verb_is_said_to_be_there(capsys):
     assert run(["fit", "decision-tree", "iris", "--folds", "3"]) == 2
-    assert "gnomon compare has it" in capsys.readouterr().err
+    assert "gnomon compare, gnomon search and gnomon curve have it" in capsys.readouterr().err

@@ -32,6 +32,7 @@ def table(study):
 def finished(one, judge=bowl, store=None, **options):
     study = Study(one, store)
     study.run(judge, **options)
+    study.close()  # a store that is closed opens again when it is asked
     return study
 
 
@@ -197,6 +198,7 @@ def test_a_process_that_is_killed_leaves_the_others_and_its_trial_is_made_again(
     store, log = tmp_path / "s.db", tmp_path / "log"
     first, second = processes(2, store, log, 10, 0.6)
     while not log.exists() or len({line.split()[0] for line in log.read_text().splitlines()}) < 2:
+        assert first.is_alive() and second.is_alive()
         time.sleep(0.02)
     os.kill(first.pid, signal.SIGKILL)
     second.join(timeout=120)

@@ -169,7 +169,8 @@ def _meant(option: str, known: list[str]) -> str:
         return ELSEWHERE[word]
     foreign = [names[name] for name in suggestions(word, list(names), n=1)] if word in SYNONYMS else []
     if not foreign and (others := _verbs_with(option)):
-        return f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+        *first, last = others
+        return f"{', '.join(first)} and {last} have it" if first else f"{last} has it"
     close = foreign or nearest(option, known, n=1)
     return f"did you mean {close[0]}?" if close else ""
 

@@ -59,8 +59,9 @@ class Study:
         self.plan = plan
         direction = StudyDirection.MAXIMIZE if plan.higher_is_better else StudyDirection.MINIMIZE
         with _quiet():
+            self.store = _opened(store)
             self.study = optuna.create_study(
-                storage=_opened(store), study_name=NAME, load_if_exists=True, direction=direction,
+                storage=self.store, study_name=NAME, load_if_exists=True, direction=direction,
                 sampler=sampler(plan.strategy, plan.seed), pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
             )  # fmt: skip
         known = self.study.user_attrs.get("plan", plan.identity)
@@ -72,6 +73,18 @@ class Study:
             for point in grid(plan.space)[: plan.trials]:
                 stored = {name: plan.space[name].stored(value) for name, value in point.items()}
                 self.study.enqueue_trial(stored, skip_if_exists=True)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if isinstance(self.store, RDBStorage):
+            self.store.remove_session()
+            self.store.engine.dispose()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def total(self) -> int:

@@ -128,16 +128,16 @@ def search(
         "rows held out": f"{holdout:g}, {held.split}, seed {split_seed}",
     }  # fmt: skip
     plan = SearchPlan(ranges, strategy, trials, seed, judge.higher_is_better, facts)
-    study = _opened(plan, _store(store, out))
-    study.run(judge, _Teller(study, judge), seconds)
-    best = study.best()
+    with _opened(plan, _store(store, out)) as study:
+        study.run(judge, _Teller(study, judge), seconds)
+        best, tried = study.best(), study.tried
     chosen = judge.system(best.parameters)
     entrants = [chosen] if repr(chosen) == repr(made) else [chosen, made]
     board = compare(
         entrants, data, y, task=task, holdout=holdout, split=split, split_seed=split_seed, metric=metric, target=target,
         columns=columns, prepare=prepare, out=out,
     )[0]  # fmt: skip
-    return Found(chosen, best, study.tried, judge.metric, judge.words, ranges, board)
+    return Found(chosen, best, tried, judge.metric, judge.words, ranges, board)
 
 
 def made_of(system: str | System) -> System:

@@ -68,7 +68,7 @@ class Fits:
         self._tell(f"{title_of(system)}: failed")
 
     def _tell(self, text: str) -> None:
-        if current_context().verbose:
+        if current_context().verbose and self.total > 1:
             each = (time.perf_counter() - self.begun) / self.made if self.made else 0.0
             count_ended(text, self.done, self.total, each * (self.total - self.done))
 
