@@ -38,7 +38,7 @@ RESIZE = "Height and width to which the images of a folder are brought, such as 
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
     "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "split_seed", "out", "devices", "device",
-    "precision", "checkpoint_every", "page", "as_json",
+    "precision", "checkpoint_every", "monitor", "page", "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -158,6 +158,8 @@ def run_options() -> list[click.Option]:
                      help="Of the products within a network while it trains. [default float32]"),
         click.Option(["--checkpoint-every"], type=click.IntRange(1), metavar="STEPS",
                      help="Steps between checkpoints; the result does not depend on it. [default about 10 seconds]"),
+        click.Option(["--monitor"], is_flag=True,
+                     help="Count activations, gradients and sizes of updates into monitor.jsonl, for gnomon report."),
         click.Option(["--report", "page"], is_flag=True, help="Write report.html into the run; see gnomon report."),
         click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on standard output."),
     ]  # fmt: skip
@@ -287,7 +289,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,
         int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
-        options["device"], options["precision"],
+        options["device"], options["precision"], options["monitor"] or None,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from gnomon.errors import UserError, counted
 from gnomon.evaluation.importance import permutation
 from gnomon.evaluation.score import Score
 from gnomon.report.figures import picture, pictures
+from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
 from gnomon.report.page import Section, details, facts, paragraph, table
 from gnomon.report.parts import components_of, samples_of
@@ -225,8 +226,8 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    scores_of, figures_of, samples_of, mistakes_of, explanation_of, components_of, history_of, diagnosis_of, data_of,
-    system_of,
+    scores_of, figures_of, samples_of, mistakes_of, explanation_of, components_of, history_of, inside_of, diagnosis_of,
+    data_of, system_of,
 )  # fmt: skip
 
 

@@ -98,6 +98,7 @@ RULES: Mapping[str, Rule] = {
     "devices": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "checkpoint_every": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "reopened": ("be true or false", lambda value: isinstance(value, bool)),
+    "monitor": ("be true or false", lambda value: isinstance(value, bool)),
     "device": ("be text", _is_text),
     "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
 }
@@ -257,6 +258,8 @@ class RunConfig:
         Steps between checkpoints.
     device, precision : str, optional
         Where and how networks compute; see `gnomon.training.context.Context`.
+    monitor : bool, optional
+        Whether the fit is watched inside; likewise.
     kernel, adapt, target, sampling : mapping, optional
         Of chains.
 
@@ -277,6 +280,7 @@ class RunConfig:
     checkpoint_every: int | None = None
     device: str | None = None
     precision: str | None = None
+    monitor: bool | None = None
     kernel: Mapping[str, Any] | None = None
     adapt: Any = None
     target: Mapping[str, Any] | None = None

@@ -34,6 +34,8 @@ FORMAT = 1
 """Version of the folder format that this gnomon writes."""
 
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
+MONITOR = "monitor.jsonl"
+"""What `gnomon.training.monitor` counted, where a fit was watched."""
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
 RUN = "run"
@@ -296,11 +298,45 @@ class RunFolder:
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl."""
+        self._append(METRICS, record)
+
+    def log_monitor(self, record: Mapping[str, Any]) -> None:
+        """Append a line to monitor.jsonl."""
+        self._append(MONITOR, record)
+
+    def read_monitor(self) -> list[dict[str, Any]]:
+        """The lines of monitor.jsonl; none where the fit was not watched.
+
+        Raises
+        ------
+        UserValueError
+            The file is damaged.
+        """
+        path = self.path / MONITOR
+        if not path.exists():
+            return []
         try:
-            with (self.path / METRICS).open("ab") as file:
+            lines = path.read_bytes().splitlines(keepends=True)
+            found = [json.loads(line) for line in lines if line.endswith(b"\n")]  # a killed fit leaves half a line
+        except (OSError, ValueError) as error:
+            raise UserValueError(f"{path} is damaged", " ".join(str(error).split()), "remove it") from None
+        if not all(isinstance(one, dict) and isinstance(one.get("step"), int) for one in found):
+            raise UserValueError(f"{path} is damaged", "a line is no record of a step", "remove it")
+        return found
+
+    def cut_monitor(self, step: int) -> None:
+        """Leave out of monitor.jsonl what comes after this step, which is carried out anew."""
+        if not (self.path / MONITOR).exists():
+            return
+        kept = [one for one in self.read_monitor() if one["step"] <= step]
+        write_atomically(self.path / MONITOR, b"".join(map(_line, kept)))
+
+    def _append(self, name: str, record: Mapping[str, Any]) -> None:
+        try:
+            with (self.path / name).open("ab") as file:
                 file.write(_line(record))
         except OSError as error:
-            raise unwritable(self.path / METRICS, error) from None
+            raise unwritable(self.path / name, error) from None
 
     def rewrite_log(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Make metrics.jsonl hold exactly these lines (the log may have run ahead of, or behind, the checkpoint)."""

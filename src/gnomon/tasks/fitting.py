@@ -352,7 +352,7 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
         known = replace(spec, features=list(raw) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())
     options = {"verbose": verbose and group.rank == 0}
-    options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision") if n in run.config}
+    options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision", "monitor") if n in run.config}
     try:
         with context(**options), placed(train):
             system.fit(X, y, run=run, **kept(found))

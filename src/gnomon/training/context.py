@@ -44,6 +44,9 @@ class Context:
     backend : {"auto", "torch"}, default "auto"
         "auto" takes compiled code on the CPU and torch elsewhere; "torch" takes torch everywhere, so that the way of
         other devices is walked on the CPU, with the same numbers to rounding.
+    monitor : bool, default False
+        Fits by gradient count activations, gradients and sizes of updates (`gnomon.training.monitor`), once an epoch
+        into ``monitor.jsonl`` of their run, and as ``monitor`` in the records that callbacks are given.
 
     Raises
     ------
@@ -58,6 +61,7 @@ class Context:
     device: str | None = None
     precision: Precision = "float32"
     backend: Backend = "auto"
+    monitor: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("threads", self.threads), ("checkpoint_every", self.checkpoint_every)):
@@ -67,8 +71,9 @@ class Context:
                 raise UserTypeError(f"{name} must be a whole number or None, got {value!r}", "context")
             if value < 1:
                 raise UserValueError(f"{name} must be at least 1, got {value}", "context")
-        if not isinstance(self.verbose, bool):
-            raise UserTypeError(f"verbose must be True or False, got {self.verbose!r}", "context")
+        for name, flag in (("verbose", self.verbose), ("monitor", self.monitor)):
+            if not isinstance(flag, bool):
+                raise UserTypeError(f"{name} must be True or False, got {flag!r}", "context")
         if not isinstance(self.callbacks, tuple | list) or not all(map(callable, self.callbacks)):
             raise UserTypeError(f"callbacks must be a tuple of functions, got {self.callbacks!r}", "context")
 

@@ -140,6 +140,7 @@ class _Drive:
         if self.problem.group.rank == 0:
             self.run.sweep()
             self.run.rewrite_log(self.outcome.records)
+            self.run.cut_monitor(self.outcome.steps)
         if saved is None and getattr(self.procedure, "iterates", False):
             self._checkpoint(state)
         return state
@@ -171,10 +172,13 @@ class _Drive:
                 raise diverged(name, value, self.outcome.steps)
         check_finite(self.problem.model.state(), self.outcome.steps)
         self.outcome.records.append(record)
+        whole: dict[str, Any] = record if info.inside is None else {**record, "monitor": info.inside}
         if self.run and self.problem.group.rank == 0:
             self.run.log(record)
+            if info.inside is not None:
+                self.run.log_monitor({"step": self.outcome.steps, **info.inside})
         for callback in self.context.callbacks:
-            callback(self.outcome.steps, record)
+            callback(self.outcome.steps, whole)
         progress.show(record)
 
     def _agree(self, interrupted: bool) -> tuple[bool, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
 from gnomon.training.context import current
 from gnomon.training.exchange import Exchange
+from gnomon.training.monitor import Monitor
 from gnomon.training.procedure import Info, Problem, compare_losses, diverged, refuse_ruin
 from gnomon.training.schedules import Clock, Constant, Schedule
 from gnomon.training.stopping import Off, Stopping, Watch
@@ -108,6 +110,7 @@ class _State:
     objective: Any
     """The objective, with the layers of the networks in training where some ask."""
     rate: float
+    monitor: Monitor | None = None
     update: int = 0
     settled: bool = False
     """Whether the fit has ended by itself, and not because its budget was spent."""
@@ -211,8 +214,9 @@ class Gradient:
         if current().precision != "float32":
             objective = _autocast(objective, problem.model)
         return _State(
-            problem, exchange, parts, clock, watch, epochs, updates, end, per_step, objective, self.learning_rate
-        )
+            problem, exchange, parts, clock, watch, epochs, updates, end, per_step, objective, self.learning_rate,
+            Monitor(problem.model) if current().monitor else None,
+        )  # fmt: skip
 
     def _part(self, name: str, phase: Phase, exchange: Exchange, problem: Problem, first: int) -> _Part:
         batches = problem.batches if phase.data == "train" else problem.validation
@@ -235,13 +239,15 @@ class Gradient:
             for number in range(part.steps):
                 batch = part.batches.step(*divmod(state.update * part.taken + part.first + number, part.batches.steps))
                 noise = part.noise.at(state.update * part.steps + number)
-                loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
+                with state.monitor.watching() if state.monitor else nullcontext():
+                    loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
                 self._add(state, loss, last=ends and number + 1 == part.steps)
                 if not state.update and part is state.parts[0] and not number:
                     state.first = _first_loss(state, loss)
                 exchange.backward(loss, part.parameters)
                 norm += exchange.finish(self.clip, self.clip_value)
-                self._move(part.optimizer, state.update + 1)
+                with state.monitor.moving(part.parameters) if state.monitor else nullcontext():
+                    self._move(part.optimizer, state.update + 1)
         state.update += 1
         if not ends:
             return state, Info(monitored=norm)
@@ -338,7 +344,8 @@ class Gradient:
                 end = state.watch.best if state.watch else means[state.watched]
                 tell = state.watch is None and state.problem.group.rank == 0
                 compare_losses(state.watched, state.first, end, state.update, tell=tell)
-        return Info(done=spent or state.settled, record=record, monitored=norm)
+        inside = {"epoch": epoch, **state.monitor.taken()} if state.monitor else None
+        return Info(done=spent or state.settled, record=record, monitored=norm, inside=inside)
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
         """Model, objective with the chains of all processes, and optimizers."""

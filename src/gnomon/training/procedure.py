@@ -91,8 +91,11 @@ class Info:
         A line of the history; procedures give one per epoch or iteration.
     watched : float
         A number that is not finite as soon as the fit has diverged.
+    inside : dict or None
+        What a `Monitor` has counted since the last record.
     """
 
     done: bool = False
     record: dict[str, float] | None = None
     monitored: float = 0.0
+    inside: dict[str, Any] | None = None
