@@ -63,7 +63,7 @@ def test_config_is_written_before_anything_heavy_is_imported() -> None:
         "from gnomon.cli.options import resolve_values\n"
         "given = {'hidden': '8x4', 'optimizer': 'adam', 'optimizer.beta1': '0.5'}\n"
         "params = resolve_values(card('mlp'), given, 'mlp')\n"
-        "rest = dict.fromkeys(('target', 'columns', 'resize', 'checkpoint_every', 'device', 'precision'))\n"
+        "rest = dict.fromkeys(('target', 'columns', 'resize', 'checkpoint_every', 'device', 'precision', 'monitor'))\n"
         "rest |= {'encode': 'one-hot', 'missing': 'median', 'scale': 'auto'}\n"
         "options = {**rest, 'holdout': 0.2, 'split': None, 'split_seed': 0, 'devices': 1}\n"
         "made = config(entry('mlp'), card('mlp'), 'iris', params, options)\n"
