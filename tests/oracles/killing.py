@@ -114,10 +114,11 @@ def half_a_line(count: Countdown) -> None:
 
     def line(record: Any) -> bytes:
         whole = inner(record)
-        if count.left == 1 and sys._getframe(1).f_code.co_name == "log":
+        logged = sys._getframe(2).f_code.co_name == "log"
+        if count.left == 1 and logged:
             with (ARGUMENTS.run / "metrics.jsonl").open("ab") as file:
                 file.write(whole[: len(whole) // 2])
-        if sys._getframe(1).f_code.co_name == "log":
+        if logged:
             count()
         return whole
 

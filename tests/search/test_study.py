@@ -12,28 +12,7 @@ from gnomon.errors import UserValueError
 from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.study import Study
 from gnomon.search.trials import SearchPlan
-
-SPACE = {"x": RealRange(-5.0, 5.0), "n": WholeRange(1, 64, log=True), "kind": OneOf(("a", "b", (1, 2)))}
-
-
-def plan(strategy="random", trials=12, space=None, seed=0, **facts):
-    return SearchPlan(SPACE if space is None else space, strategy, trials, seed, higher_is_better=False, facts=facts)
-
-
-def bowl(parameters, report=None):
-    """Smallest, 0, at x = 2, n = 8, kind b."""
-    return (parameters["x"] - 2) ** 2 + np.log2(parameters["n"] / 8) ** 2 + (parameters["kind"] != "b")
-
-
-def table(study):
-    return {tuple(map(str, one.parameters.values())): one.value for one in study.tried}
-
-
-def finished(one, judge=bowl, store=None, **options):
-    study = Study(one, store)
-    study.run(judge, **options)
-    study.close()  # a store that is closed opens again when it is asked
-    return study
+from oracles.searching import SPACE, bowl, finished, plan, table, work
 
 
 def test_the_best_of_equal_trials_is_the_first():
@@ -158,19 +137,8 @@ def test_a_store_of_something_else_is_refused(tmp_path):
         Study(plan(), tmp_path / "text.db")
 
 
-def _work(store, log, trials, seconds):
-    def judge(parameters, report):
-        with open(log, "a") as lines:
-            lines.write(f"{os.getpid()} {parameters['x']:.17g} {parameters['n']}\n")
-        time.sleep(seconds)
-        return bowl(parameters)
-
-    finished(plan(trials=trials), judge, store)
-
-
 def processes(count, *given):
-    context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
-    found = [context.Process(target=_work, args=given) for _ in range(count)]
+    found = [multiprocessing.get_context("spawn").Process(target=work, args=given) for _ in range(count)]
     for one in found:
         one.start()
     return found
@@ -180,7 +148,7 @@ def processes(count, *given):
 @pytest.mark.spec("PRA-079")
 def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path):
     store, log = tmp_path / "s.db", tmp_path / "log"
-    for one in processes(4, store, log, 16, 0.1):
+    for one in processes(4, store, log, 16, 0.5):
         one.join(timeout=120)
         assert one.exitcode == 0
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -192,11 +160,9 @@ def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.spec("PRA-079")
-def test_a_process_that_is_killed_leaves_the_others_and_its_trial_is_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("gnomon.search.study.HEARTBEAT_SECONDS", 1)
-    monkeypatch.setattr("gnomon.search.study.GRACE_SECONDS", 2)
+def test_a_process_that_is_killed_leaves_the_others_and_its_trial_is_made_again(tmp_path):
     store, log = tmp_path / "s.db", tmp_path / "log"
-    first, second = processes(2, store, log, 10, 0.6)
+    first, second = processes(2, store, log, 10, 1.5, (1, 2))
     while not log.exists() or len({line.split()[0] for line in log.read_text().splitlines()}) < 2:
         assert first.is_alive() and second.is_alive()
         time.sleep(0.02)
