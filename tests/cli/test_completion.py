@@ -29,6 +29,15 @@ def test_what_is_offered(line, expected, monkeypatch, capsys):
     assert ask(monkeypatch, capsys, line) == expected
 
 
+def test_what_cannot_be_completed_is_no_traceback(monkeypatch, capsys):
+    monkeypatch.setenv("_GNOMON_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "gnomon fit nosuch x")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 1 and capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_scripts_of_shells(shell, monkeypatch, capsys):
     monkeypatch.setenv("_GNOMON_COMPLETE", f"{shell}_source")

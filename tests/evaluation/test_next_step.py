@@ -73,4 +73,11 @@ def test_goals_of_other_kinds_are_refused_and_the_command_tells(tmp_path, capsys
     assert run(["fit", "decision-tree", "iris", "--out", str(tmp_path / "r"), "--json"]) == 0
     assert run(["diagnose", str(tmp_path / "r"), "--goal", "0.5"]) == 0
     assert "the goal of 0.5 is reached" in capsys.readouterr().out
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    fitted = gnomon.DecisionTree(random_state=0).fit(X, y)
+    (said,) = gnomon.diagnose(fitted, goal=0.5).of("goal")
+    assert said.what == "whether the goal of 0.5 is reached cannot be said" and "no rows are known" in said.evidence
+    chains = gnomon.sample_chain(lambda x: -0.5 * (x * x).sum(-1), start=1, draws=40, random_state=0)
+    with pytest.raises(UserError, match="goal must be left out"):
+        gnomon.diagnose(chains, goal=0.5)
     assert gnomon.diagnose(tmp_path / "r", goal=0.5).of("goal") and not gnomon.diagnose(tmp_path / "r").of("goal")

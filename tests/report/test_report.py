@@ -13,6 +13,7 @@ from sklearn.metrics import roc_curve as peer_curve
 import gnomon
 from gnomon.cli.main import run as command
 from gnomon.errors import UserError
+from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.page import cell, page, table
 from gnomon.report.parts import nearest_rows
 from gnomon.report.sections import of_run
@@ -51,6 +52,11 @@ class Checked(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+
+
+def sections_of(run):
+    with drawn_for_a_page():
+        return of_run(Subject.of(run))
 
 
 def checked(file):
@@ -155,6 +161,43 @@ def test_the_worst_mistakes_are_those_that_a_loop_finds(runs):
     assert [row[0] for row in rows] == np.asarray(line.held.rows)[off.places].tolist() and header[:2] == ["row", "true"]
 
 
+def test_the_same_run_gives_the_same_bytes(runs):
+    assert report(runs / "log").read_bytes() == report(runs / "log").read_bytes()
+
+
+def test_the_data_are_read_as_the_fit_read_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 7},{i};{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("size;kind\n" + "\n".join(rows) + "\n")
+    words = [
+        "fit",
+        "decision-tree",
+        "t.csv",
+        "--target",
+        "kind",
+        "--decimal",
+        ",",
+        "--separator",
+        ";",
+        "--out",
+        "run",
+        "--json",
+    ]
+    assert command(words) == 0
+    data = next(one for one in sections_of("run") if one.title == "Data")
+    assert "<bdi>size</bdi>" in data.body and "numbers" in data.body
+
+
+def test_a_comparison_without_room_for_its_report_keeps_its_board(tmp_path, monkeypatch, capsys):
+    def full(*given):
+        raise UserError("the disk is full")
+
+    monkeypatch.setattr("gnomon.report.verb.write_atomically", full)
+    assert command(["compare", "decision-tree", "iris", "--out", str(tmp_path / "a")]) == 0
+    shown = capsys.readouterr()
+    assert "decision-tree" in shown.out and "there is no report: the disk is full" in shown.err
+
+
 def test_several_runs_are_ranked_where_they_can_be(runs):
     file = report([runs / "mlp", runs / "log", runs / "line"], runs / "all.html")
     found = checked(file)
@@ -257,9 +300,9 @@ def test_samples_stand_beside_the_nearest_training_rows(runs):
         assert place == int(np.argmin(each)) and distance == pytest.approx(min(each))
     constant = np.column_stack([known, np.ones(60)])  # a column that does not vary
     assert nearest_rows(constant[:1], constant)[1].tolist() == [0.0]
-    titles = [one.title for one in of_run(Subject.of(runs / "rbm"))]
+    titles = [one.title for one in sections_of(runs / "rbm")]
     assert "Samples" in titles and "What it is made of" in titles
-    assert "Samples" not in [one.title for one in of_run(Subject.of(runs / "log"))]
+    assert "Samples" not in [one.title for one in sections_of(runs / "log")]
 
 
 def test_lines_of_images_are_as_long_as_asked():

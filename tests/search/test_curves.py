@@ -13,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import gnomon
 from gnomon.cli.main import run as command
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.power_law import PowerLaw
 from gnomon.search.curves import Curve, Point, capacity_effect, learning_curve, validation_curve
 
@@ -152,3 +152,26 @@ def test_the_command_draws_and_tells(capsys, tmp_path):
     for wrong, said in ((["--sizes", "a"], "whole numbers"), (["--sizes", "9", "--over", "max_depth=1"], "one axis")):
         assert command(["curve", "decision-tree", "iris", *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_folds_are_joined_row_by_row_and_subsets_are_no_copies_of_the_same_rows():
+    """The error over the examples of four folds is that of all their rows, not of rows averaged place by place."""
+    X, y = line(60)
+    options = {"over": "l2", "values": [1e-4], "folds": 4}
+    (point,) = validation_curve("linear-regression", X, y, **options).points
+    train, _ = gnomon.data.split((X, y), test=0.2)
+    lines = gnomon.compare([gnomon.LinearRegression(l2=1e-4)], *train, folds=4)[0].lines
+    score = next(one.score for one in lines if one.name == "linear-regression")
+    assert (point.validation.value, point.validation.stderr) == pytest.approx((score.value, score.stderr))
+    assert point.validation.n == 48
+    curve = learning_curve("linear-regression", X, y, sizes=[20], repeats=3)
+    assert curve.points[0].train.pointwise is None  # three subsets are no 20 rows measured three times
+
+
+def test_sizes_of_folds_that_differ_by_one_row():
+    X, y = line(61)
+    curve = learning_curve("linear-regression", X, y, folds=4, repeats=1)
+    assert all(not one.reason for one in curve.points) and curve.points[-1].value == 36
+    for sizes in ("20", [20.5], [True]):
+        with pytest.raises(UserTypeError):
+            learning_curve("linear-regression", X, y, sizes=sizes)

@@ -71,6 +71,11 @@ def test_spaces_that_cannot_be_are_refused_before_a_fit(space, kind, words):
         space_of(gnomon.RBM(), space)
 
 
+def test_values_of_a_number_that_is_off_are_of_the_kind_that_the_system_takes():
+    space = space_of(gnomon.MLP(), {"clip": "1..10", "max_updates": "1..10"})
+    assert space == {"clip": RealRange(1.0, 10.0), "max_updates": WholeRange(1, 10)}
+
+
 def blobs(n=120, seed=0):
     random = np.random.default_rng(seed)
     y = np.arange(n) % 2
@@ -129,6 +134,9 @@ def test_metrics_tasks_and_directions():
     for options in ({"trials": 0}, {"trials": True}, {"validation": 1.0}, {"folds": 1}, {"strategy": "best"}):
         with pytest.raises(UserError):
             search("svm", X, y, **options)
+    for options in ({"holdout": 0}, {"holdout": True}, {"seconds": "a"}, {"store": 3}, {"out": 3}, {"seed": "a"}):
+        with pytest.raises(UserError):
+            search("svm", X, y, trials=2, **options)
 
 
 def test_a_search_goes_on_from_its_store_and_ends_as_one_that_was_not_stopped(tmp_path):

@@ -43,7 +43,8 @@ def test_a_grid_is_gone_through_once_whatever_the_number_of_trials():
     assert study.total == len(study.tried) == len(table(study)) == 12
     assert study.best().parameters == {"x": 2.0, "n": 8, "kind": "b"} and study.best().value == 0
     assert [one.parameters["x"] for one in study.tried] == [1.0] * 4 + [2.0] * 4 + [3.0] * 4
-    assert len(finished(plan("grid", 5, space)).tried) == 5
+    with pytest.warns(UserWarning, match="the grid has 12 points, of which 5 are tried"):
+        assert len(finished(plan("grid", 5, space)).tried) == 5
 
 
 def test_a_point_that_was_tried_is_not_fitted_again():
@@ -132,6 +133,9 @@ def test_a_store_of_something_else_is_refused(tmp_path):
             Study(other, store)
     with pytest.raises(UserValueError, match="cannot open the store"):
         Study(plan(), tmp_path / "no" / "such" / "s.db")
+    with pytest.raises(UserValueError, match="cannot open the store") as refused:
+        Study(plan(), "nosuch://me:secret@host/base")
+    assert "secret" not in str(refused.value)
     (tmp_path / "text.db").write_text("no database at all, " * 100)
     with pytest.raises(UserValueError, match="cannot open the store"):
         Study(plan(), tmp_path / "text.db")

@@ -13,7 +13,7 @@ from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names,
 from gnomon.cli.form import file_of, form_options, taken
 from gnomon.cli.options import parse_system
 from gnomon.cli.preparing import preparation, prepare_options
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserValueError
 
 __all__ = ["command"]
 
@@ -95,17 +95,24 @@ def command(
         if out is None:
             raise
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {out}") from None
-    page = None
-    if out is not None:
-        from gnomon.report.verb import of_comparison
-
-        page = str(of_comparison(boards, out))
+    if not as_json:
+        output.write("\n\n".join(str(board) for board in boards))
+    page = None if out is None else report_of(boards, out)
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards], **({"report": page} if page else {})})
-        return
-    output.write("\n\n".join(str(board) for board in boards))
-    if page is not None:
+    elif page is not None:
         output.write(f"the runs are in {out}, the report is {page}")
+
+
+def report_of(boards: Any, out: str) -> str | None:
+    """The page that was written; None where it could not be, which ends no comparison."""
+    from gnomon.report.verb import of_comparison
+
+    try:
+        return str(of_comparison(boards, out))
+    except UserError as error:
+        output.note(f"notice: there is no report: {error}")
+        return None
 
 
 def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:

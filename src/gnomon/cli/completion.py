@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from click.shell_completion import CompletionItem, shell_complete
 
 from gnomon.catalog import entries
+from gnomon.errors import UserError
 
 if TYPE_CHECKING:
     import click
@@ -19,8 +20,11 @@ VARIABLE = "_GNOMON_COMPLETE"
 
 
 def answer(group: click.Group) -> int:
-    """Answer the shell; the exit status."""
-    return shell_complete(group, {}, "gnomon", VARIABLE, os.environ[VARIABLE])
+    """Answer the shell; the exit status. What cannot be completed has no answer."""
+    try:
+        return shell_complete(group, {}, "gnomon", VARIABLE, os.environ[VARIABLE])
+    except UserError:
+        return 1
 
 
 def systems(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gnomon.cli import output
+from gnomon.cli.compare import report_of
 from gnomon.cli.write import new_folder
 from gnomon.runs.folder import free_path
 
@@ -41,9 +42,7 @@ def command(out: str | None, as_json: bool) -> None:
         made = [make(name, random_state=0, **parameters) for name, parameters in systems]
         with context(verbose=True):
             boards += compare(made, data, task=task, out=folder / task)
-    from gnomon.report.verb import of_comparison
-
-    page = str(of_comparison(boards, folder))
+    page = report_of(boards, str(folder))
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards], "runs": str(folder), "report": page})
         return

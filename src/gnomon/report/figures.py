@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ CYCLE = ("#2f7fc1", "#d9722b", "#3a9a5b", "#b6579e", "#8a6d3b", "#5b6fb5", "#c25
 """Colors of lines that can be told apart on white and on black."""
 MOST_BYTES = 250_000
 """Of one vector picture."""
-_numbers = itertools.count()
+_numbers: ContextVar[Iterator[int]] = ContextVar("numbers_of_figures")
+"""Of the pictures of the page that is drawn, so that the same page has the same bytes."""
 
 
 @contextmanager
@@ -41,8 +43,12 @@ def drawn_for_a_page() -> Iterator[None]:
         "axes.prop_cycle": cycler(color=CYCLE), "axes.spines.top": False, "axes.spines.right": False,
         "svg.fonttype": "none", "svg.hashsalt": "gnomon", "grid.color": GRAY, "grid.alpha": 0.3,
     }  # fmt: skip
-    with mpl.rc_context(style):
-        yield
+    token = _numbers.set(itertools.count())
+    try:
+        with mpl.rc_context(style):
+            yield
+    finally:
+        _numbers.reset(token)
 
 
 def picture(figure: Figure, title: str, reading: str) -> str:
@@ -73,7 +79,7 @@ def _vector(figure: Figure, words: str) -> str:
 def _with_own_names(svg: str) -> str:
     """Names within a picture that no other picture of the page has; those that nothing refers to are left out."""
     used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", svg))
-    own = f"f{next(_numbers)}-"
+    own = f"f{next(_numbers.get())}-"
     svg = re.sub(r' id="([^"]*)"', lambda hit: f' id="{own}{hit[1]}"' if hit[1] in used else "", svg)
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{own}", svg)
 

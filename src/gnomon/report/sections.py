@@ -20,9 +20,11 @@ from gnomon.report.legends import LEGENDS
 from gnomon.report.page import Section, details, facts, paragraph, table
 from gnomon.report.parts import components_of, samples_of
 from gnomon.report.subject import Subject
+from gnomon.runs.config import DataSpec
 from gnomon.tasks import pictures as drawings
 from gnomon.tasks.diagnose import diagnose
 from gnomon.tasks.explain import coefficients, groups, impurity
+from gnomon.tasks.fitting import file_as, place_of
 from gnomon.tasks.mistakes import mistakes
 
 if TYPE_CHECKING:
@@ -93,7 +95,8 @@ def data_of(subject: Subject) -> Section | None:
     if subject.train is None or recipe.get("resize"):
         return None
     try:
-        found, _ = overview(recipe["name"], target=recipe.get("target"))
+        spec = DataSpec.from_json(recipe)
+        found, _ = overview(file_as(place_of(spec), spec.form), target=spec.target)
     except UserError:
         return None  # a form of text of which no overview is made
     body = ""

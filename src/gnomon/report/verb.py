@@ -72,15 +72,14 @@ def of_comparison(boards: Sequence[Leaderboard], out: str | os.PathLike[str]) ->
     boards : sequence of Leaderboard
         Of `gnomon.compare`.
     out : path
-        The folder of the runs, or a file that ends in ``.html``.
+        The folder of the runs.
 
     Returns
     -------
     Path
         The file that was written.
     """
-    place = Path(out)
-    file = place if place.suffix == ".html" else place / NAME
+    file = Path(out) / NAME
     with drawn_for_a_page():
         sections = [_board(board) for board in boards]
         for board in boards:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnomon.data.preparation import Preparation
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.power_law import PowerLaw
 from gnomon.evaluation.score import Score
-from gnomon.runs.config import USUAL
 from gnomon.search.dimensions import label
-from gnomon.search.judging import TrialJudge
+from gnomon.search.judging import TrialJudge, judge_of, made_of
 from gnomon.search.space import POINTS, space_of
-from gnomon.search.verb import made_of
 from gnomon.system.base import System
 from gnomon.tasks import pictures
-from gnomon.tasks.compare import data_of
-from gnomon.tasks.merging import averaged
-from gnomon.tasks.preparing import recipe_of
-from gnomon.tasks.rooms import Room
+from gnomon.tasks.merging import averaged, joined
 from gnomon.training.context import context
 
 if TYPE_CHECKING:
@@ -181,7 +175,7 @@ def validation_curve(
     made = made_of(system)
     dimension = space_of(made, {over: values})[over]
     chosen = [dimension.read(dimension.stored(one)) for one in dimension.grid(POINTS)]
-    judge = _judge(made, data, y, **options)
+    judge = judge_of(made, data, y, **options)
     return Curve(over, judge.metric, judge.higher_is_better, [_point(judge, one, {over: one}) for one in chosen])
 
 
@@ -224,9 +218,9 @@ def learning_curve(
     made = made_of(system)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise UserValueError(f"repeats must be a whole number of at least 1, got {repeats!r}", "repeats")
-    judge = _judge(made, data, y, **options)
-    rows = len(judge.halves(0)[0])
-    chosen = _sizes(rows) if sizes is None else sorted({int(one) for one in sizes})
+    judge = judge_of(made, data, y, **options)
+    rows = min(len(judge.halves(fold)[0]) for fold in judge.room.folds)
+    chosen = _sizes(rows) if sizes is None else sorted(set(_wholes(sizes)))
     if not chosen or chosen[0] < 2 or chosen[-1] > rows:
         raise UserValueError(f"sizes must be in [2, {rows}], the rows that there are, got {list(chosen)}", "sizes")
     random = np.random.default_rng(seed)
@@ -239,21 +233,20 @@ def learning_curve(
     return curve
 
 
+def _wholes(sizes: Any) -> list[int]:
+    """Numbers of rows as they were given, checked."""
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence | np.ndarray):
+        raise UserTypeError.must("sizes", "be a list of whole numbers", sizes)
+    for one in sizes:
+        if isinstance(one, bool) or not isinstance(one, int | np.integer):
+            raise UserTypeError.must("sizes", "hold whole numbers", one)
+    return [int(one) for one in sizes]
+
+
 def _sizes(rows: int) -> list[int]:
     """Doubling sizes, and all rows."""
     found = [LEAST_ROWS << k for k in range(64) if LEAST_ROWS << k < rows]
     return [*found, rows]
-
-
-def _judge(
-    made: System, data: Any, y: Any, *, task: str | None = None, metric: str | None = None, validation: float = 0.25,
-    folds: int | None = None, holdout: float = 0.2, split: str | None = None, split_seed: int = 0,
-    target: str | int | None = None, columns: Sequence[str] | None = None, prepare: Preparation | None = None,
-) -> TrialJudge:  # fmt: skip
-    recipe = recipe_of(prepare)
-    whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
-    held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
-    return TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds)
 
 
 def _point(judge: TrialJudge, value: Any, parameters: Mapping[str, Any], rows: Any = None) -> Point:
@@ -263,7 +256,8 @@ def _point(judge: TrialJudge, value: Any, parameters: Mapping[str, Any], rows: A
             found = [judge.both(judge.system(parameters), fold, rows) for fold in judge.room.folds]
     except UserError as error:
         return Point(value, None, None, " ".join(str(error).split()))
-    return Point(value, averaged([own for own, _ in found]), averaged([held for _, held in found]))
+    held = joined([held for _, held in found], [judge.rows(fold) for fold in judge.room.folds])
+    return Point(value, averaged([own for own, _ in found]), held)
 
 
 def _mean(points: Sequence[Point]) -> Point:

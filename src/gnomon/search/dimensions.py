@@ -39,7 +39,7 @@ class OneOf:
     def __post_init__(self) -> None:
         if not self.values:
             raise UserValueError("a choice needs at least one value, got none", "space")
-        if len(set(map(repr, self.values))) < len(self.values):
+        if len(set(map(label, self.values))) < len(self.values):
             raise UserValueError(f"values must differ, got {', '.join(map(str, self.values))}", "space")
 
     @property

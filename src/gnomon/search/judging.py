@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
-from gnomon.errors import unknown
+from gnomon.data.preparation import Preparation
+from gnomon.errors import UserTypeError, UserValueError, unknown
 from gnomon.evaluation.score import Score
-from gnomon.runs.config import DataSpec
+from gnomon.runs.config import USUAL, DataSpec
 from gnomon.system.base import System
-from gnomon.tasks.compare import goal_of
+from gnomon.tasks.compare import data_of, goal_of
 from gnomon.tasks.fitting import kept
 from gnomon.tasks.merging import joined
 from gnomon.tasks.preparing import prepare as learn
-from gnomon.tasks.preparing import refuse_numbers_as_classes
-from gnomon.tasks.rooms import Half, Room
+from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
+from gnomon.tasks.rooms import Room, scores_of, taken
 from gnomon.training.context import context
 
-__all__ = ["TrialJudge"]
+__all__ = ["TrialJudge", "judge_of", "made_of"]
+
+
+def made_of(system: str | System) -> System:
+    """A copy of the system with a seed; one of a name with its defaults."""
+    if not isinstance(system, str | System):
+        raise UserTypeError.must("system", "be a name or a System", system, "search")
+    made: System = make(system) if isinstance(system, str) else clone(system)
+    return made.set_params(random_state=0) if made.random_state is None else made
+
+
+def judge_of(
+    made: System, data: Any, y: Any = None, *, task: str | None = None, metric: str | None = None,
+    validation: float = 0.25, folds: int | None = None, holdout: float = 0.2, split: str | None = None,
+    split_seed: int = 0, target: str | int | None = None, columns: Sequence[str] | None = None,
+    prepare: Preparation | None = None,
+) -> TrialJudge:  # fmt: skip
+    """The judge of fits to the training rows of data; the rows held out are read and left alone.
+
+    Raises
+    ------
+    UserError
+        Data or options that cannot be used.
+    """
+    for name, value in (("validation", validation), ("holdout", holdout)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+            raise UserValueError(f"{name} must be in (0, 1), got {value!r}", name)
+    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
+        raise UserValueError(f"folds must be a whole number of at least 2, got {folds!r}", "folds")
+    recipe = recipe_of(prepare)
+    whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
+    held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
+    return TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds)
 
 
 class TrialJudge:
@@ -49,6 +83,11 @@ class TrialJudge:
         if self.metric not in scores:
             raise unknown("metric", self.metric, list(scores), f"the task {self.goal.name}")
         self.higher_is_better = scores[self.metric].higher_is_better
+        self.facts = {
+            "system": repr(made), "data": room.whole.fingerprint, "judged by": f"{self.metric}, {self.words}",
+            "rows held out": f"{spec.holdout:g}, {spec.split}, seed {spec.split_seed}",
+        }  # fmt: skip
+        """What searches that join one store have in common."""
 
     def _training(self, system: System, fold: int) -> tuple[Any, Any]:
         train = self.room.parts(system, fold)[0]
@@ -67,21 +106,19 @@ class TrialJudge:
             Not fitted.
         fold : int
         rows : int array, optional
-            Places of the training rows that are taken; also the columns are prepared by these alone.
+            Places of the training rows that are taken; the columns are prepared by these alone, too.
         """
-        first = goal_of(self.made, None)
         train, test = self.halves(fold)
         part = train if rows is None else train.take(rows, "a subset")
         found = learn(self.room.recipe, part, system)
-        ready = (part, test) if found is None else (found.apply(part), found.apply(test))
-        own, held = (Half(one, *first.examples(one, system)) for one in ready)
+        own, held = taken((part, test), found, system)
         system.fit(own.X, own.y, **kept(found))
-        known = (own.X, self.goal.answers(own.data, own.y))
-        scores = [
-            self.goal.scores(system, one.X, self.goal.answers(one.data, one.y), known)[self.metric]
-            for one in (own, held)
-        ]
-        return scores[0], scores[1]
+        first, last = (scores_of(self.goal, system, own, one)[self.metric] for one in (own, held))
+        return _placed(first, part), last
+
+    def rows(self, fold: int) -> Any:
+        """Numbers of the validation rows of a fold among the training rows."""
+        return np.asarray(self.halves(fold)[1].rows)
 
     def system(self, parameters: Mapping[str, Any]) -> System:
         """The system with other hyper-parameters, not fitted."""
@@ -89,13 +126,12 @@ class TrialJudge:
 
     def __call__(self, parameters: dict[str, Any], report: Callable[[int, float], None]) -> float:
         found, rows, value = [], [], 0.0
-        first = goal_of(self.made, None)
         for fold in self.room.folds:
             one = self.system(parameters)
             with context(verbose=False, callbacks=() if len(self.room.folds) > 1 else (self._watch(report),)):
                 one.fit(*self._training(one, fold), **kept(self.room.preparation(one, fold)))
             found.append(self.room.scores(self.goal, one, one, fold)[self.metric])
-            rows.append(np.asarray(self.room.halves(first, fold)[1].rows))
+            rows.append(self.rows(fold))
             value = joined(found, rows).value
             if fold + 1 < len(self.room.folds):
                 report(fold, value)
@@ -111,3 +147,9 @@ class TrialJudge:
                 report(step, sign * losses[0])
 
         return watch
+
+
+def _placed(score: Score, data: Dataset) -> Score:
+    """The score with the numbers of its rows, so that scores of other rows are not taken for scores of the same."""
+    known = data.rows is not None and score.pointwise is not None and score.n == len(data)
+    return replace(score, rows=np.asarray(data.rows)) if known else score

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnomon.catalog import card
 from gnomon.catalog.cards import Card, Kind, Parameter
-from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
 from gnomon.search.dimensions import Dimension, OneOf, RealRange, WholeRange
 from gnomon.system.base import System
 from gnomon.tasks.budgets import BUDGETS
@@ -181,7 +181,7 @@ def _parsed(system: System, name: str, text: str) -> Dimension:
 
 def _is_whole(system: System, name: str) -> bool:
     now = _now(system, name)
-    return now is None or (isinstance(now, int) and not isinstance(now, bool))
+    return isinstance(now, int | None) and not isinstance(now, bool) and not _takes(system, name, 1.5)
 
 
 def _now(system: System, name: str) -> Any:
@@ -214,13 +214,27 @@ def _value(system: System, name: str, text: str) -> Any:
 
 def _checked(system: System, name: str, dimension: Dimension) -> Dimension:
     """Refuse a range whose ends (values) the system refuses, before anything is fitted."""
-    from sklearn.base import clone
-
     _now(system, name)
     ends = dimension.values if isinstance(dimension, OneOf) else (dimension.low, dimension.high)
     for value in ends:
-        clone(system).set_params(**{name.replace(".", "__"): value}).check_parameters()
+        _with(system, name, value).check_parameters()
     return dimension
+
+
+def _with(system: System, name: str, value: Any) -> System:
+    from sklearn.base import clone
+
+    changed: System = clone(system).set_params(**{name.replace(".", "__"): value})
+    return changed
+
+
+def _takes(system: System, name: str, value: Any) -> bool:
+    """Whether the system takes a value."""
+    try:
+        _with(system, name, value).check_parameters()
+    except UserError:
+        return False
+    return True
 
 
 def size(space: Mapping[str, Dimension]) -> float:

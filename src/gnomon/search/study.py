@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,11 +68,16 @@ class Study:
             )  # fmt: skip
         known = self.study.user_attrs.get("plan", plan.identity)
         if known != plan.identity:
+            self.close()
             other = _difference(json.loads(known), json.loads(plan.identity))
-            raise UserValueError(f"the store holds a search of another {other}", str(store), "give another store")
+            raise UserValueError(f"the store holds a search of another {other}", _shown(store), "give another store")
         self.study.set_user_attr("plan", plan.identity)
         if plan.strategy == "grid":
-            for point in grid(plan.space)[: plan.trials]:
+            points = grid(plan.space)
+            if len(points) > plan.trials:
+                what = f"the grid has {len(points):,} points, of which {plan.trials:,} are tried: the first ones"
+                warnings.warn(f"{what}; give --trials {len(points)}, or fewer values", UserWarning, stacklevel=2)
+            for point in points[: plan.trials]:
                 stored = {name: plan.space[name].stored(value) for name, value in point.items()}
                 self.study.enqueue_trial(stored, skip_if_exists=True)
 
@@ -224,6 +231,11 @@ def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ", ".join(name for name in other if one.get(name) != other[name]) or "kind"
 
 
+def _shown(store: str | Path | None) -> str:
+    """A store as errors name it, without the name and password of a URL."""
+    return re.sub(r"//[^/@]*@", "//", str(store))
+
+
 def _opened(store: str | Path | None) -> Any:
     """The store; two processes may make it at the same time."""
     if store is None:
@@ -240,7 +252,7 @@ def _opened(store: str | Path | None) -> Any:
             if attempt + 1 == OPENINGS or not isinstance(error, SQLAlchemyError):
                 reason = " ".join(str(getattr(error, "orig", error)).split())[:160]
                 raise UserValueError(
-                    f"cannot open the store: {reason}", str(store), "give a file, or another URL"
+                    f"cannot open the store: {reason}", _shown(store), "give a file, or another URL"
                 ) from None
             time.sleep(0.2 * (attempt + 1))
     raise AssertionError("unreachable")
@@ -249,8 +261,6 @@ def _opened(store: str | Path | None) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Optuna says nothing of its own: trials are told in our words, and experimental samplers are meant."""
-    import warnings
-
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:

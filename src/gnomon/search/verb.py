@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import clone
-
-from gnomon.catalog import make
 from gnomon.data.preparation import Preparation
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.runs.config import USUAL
+from gnomon.runs.atomic import unwritable
 from gnomon.search.found import Found
-from gnomon.search.judging import TrialJudge
+from gnomon.search.judging import TrialJudge, judge_of, made_of
 from gnomon.search.space import derived, space_of
 from gnomon.search.trials import SearchPlan, Tried
 from gnomon.system.base import System
-from gnomon.tasks.compare import compare, data_of
-from gnomon.tasks.preparing import recipe_of
-from gnomon.tasks.rooms import Room
+from gnomon.tasks.compare import compare
 from gnomon.tasks.settings import title_of
 from gnomon.training.context import current
 from gnomon.training.progress import count_ended
@@ -29,7 +24,7 @@ from gnomon.training.progress import count_ended
 if TYPE_CHECKING:
     from gnomon.search.study import Study
 
-__all__ = ["made_of", "search"]
+__all__ = ["search"]
 
 STORE = "search.db"
 
@@ -72,7 +67,7 @@ def search(
         within its declared intervals, where left out.
     strategy : {"tpe", "random", "grid"}, default "tpe"
         Optuna's tree-structured Parzen estimator, independent draws, or every combination of five values of each range.
-    seed : int, default 0
+    seed : int in [0, inf), default 0
         Of the search. Every fit has the system's own seed, 0 where it has none.
     validation : float in (0, 1), default 0.25
         Fraction of the training rows that trials are judged on.
@@ -110,42 +105,28 @@ def search(
     'better'
     """
     made = made_of(system)
-    for name, value in (("trials", trials), ("folds", 2 if folds is None else folds)):
-        least = 1 if name == "trials" else 2
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UserValueError(f"{name} must be a whole number of at least {least}, got {value!r}", name)
-    if not isinstance(validation, int | float) or not 0 < validation < 1:
-        raise UserValueError(f"validation must be in (0, 1), got {validation!r}", "validation")
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise UserValueError(f"trials must be a whole number of at least 1, got {trials!r}", "trials")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise UserValueError(f"seed must be a whole number of at least 0, got {seed!r}", "seed")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
+        raise UserTypeError.must("seconds", "be a number", seconds, "search")
     ranges = derived(made) if space is None else space_of(made, space)
     if not ranges:
         raise UserValueError(f"space must be given for {title_of(made)}: it declares no range", "space")
-    recipe = recipe_of(prepare)
-    whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
-    held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
-    judge = TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds)
-    facts = {
-        "system": repr(made), "data": whole.fingerprint, "judged by": f"{judge.metric}, {judge.words}",
-        "rows held out": f"{holdout:g}, {held.split}, seed {split_seed}",
+    held: dict[str, Any] = {
+        "task": task, "metric": metric, "holdout": holdout, "split": split, "split_seed": split_seed, "target": target,
+        "columns": columns, "prepare": prepare,
     }  # fmt: skip
-    plan = SearchPlan(ranges, strategy, trials, seed, judge.higher_is_better, facts)
+    judge = judge_of(made, data, y, validation=validation, folds=folds, **held)
+    plan = SearchPlan(ranges, strategy, trials, seed, judge.higher_is_better, judge.facts)
     with _opened(plan, _store(store, out)) as study:
         study.run(judge, _Teller(study, judge), seconds)
         best, tried = study.best(), study.tried
     chosen = judge.system(best.parameters)
     entrants = [chosen] if repr(chosen) == repr(made) else [chosen, made]
-    board = compare(
-        entrants, data, y, task=task, holdout=holdout, split=split, split_seed=split_seed, metric=metric, target=target,
-        columns=columns, prepare=prepare, out=out,
-    )[0]  # fmt: skip
+    board = compare(entrants, data, y, out=out, **held)[0]
     return Found(chosen, best, tried, judge.metric, judge.words, ranges, board)
-
-
-def made_of(system: str | System) -> System:
-    """A copy of the system with a seed; one of a name with its defaults."""
-    if not isinstance(system, str | System):
-        raise UserTypeError.must("system", "be a name or a System", system, "search")
-    made: System = make(system) if isinstance(system, str) else clone(system)
-    return made.set_params(random_state=0) if made.random_state is None else made
 
 
 def _opened(plan: SearchPlan, store: str | Path | None) -> Study:
@@ -160,10 +141,16 @@ def _opened(plan: SearchPlan, store: str | Path | None) -> Study:
 
 
 def _store(store: str | Path | None, out: str | Path | None) -> str | Path | None:
-    if store is None and out is not None:
+    for name, place in (("store", store), ("out", out)):
+        if place is not None and not isinstance(place, str | os.PathLike):
+            raise UserTypeError.must(name, "be a path", place, "search")
+    if store is not None or out is None:
+        return store
+    try:
         Path(out).mkdir(parents=True, exist_ok=True)
-        return Path(out) / STORE
-    return store
+    except OSError as error:
+        raise unwritable(Path(out), error) from None
+    return Path(out) / STORE
 
 
 class _Teller:

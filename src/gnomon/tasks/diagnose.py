@@ -86,6 +86,7 @@ def diagnose(
     'ok'
     """
     if isinstance(subject, Draws):
+        _refuse_goal(goal)
         return _of_draws(subject, "draws of chains")
     if isinstance(subject, System):
         return _of_system(subject, type(subject).__name__, _history(subject), X, y, train, seed, goal)
@@ -97,8 +98,14 @@ def diagnose(
         )
     folder = RunFolder.open(subject, any_kind=True)
     if folder.config.get("kind") == CHAINS:
+        _refuse_goal(goal)
         return _of_draws(load_draws(subject), str(subject))
     return _of_run(folder, X, y, train, seed, goal)
+
+
+def _refuse_goal(goal: float | None) -> None:
+    if goal is not None:
+        raise UserValueError("goal must be left out: chains have no score to reach", "goal")
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
@@ -181,6 +188,9 @@ def _of_system(
     for found, missing in more:
         findings += found
         skipped |= missing
+    if goal is not None and not any(one.check == "goal" for one in findings):
+        why = skipped.get("answers", "the scores of training rows are not known")
+        findings.append(Finding("notice", f"whether the goal of {goal:g} is reached cannot be said", why, check="goal"))
     order = ("warning", "notice", "ok")
     return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
 
@@ -196,9 +206,8 @@ def _of_answers(
     except UserError as error:
         return [], {"answers": str(error)}
     findings, skipped = examine(found, answers.CHECKS)
-    if goal is not None:
-        findings += [] if found.train is None else [next_step(found.train, found.held, goal)]
-        skipped |= {"goal": "the scores of training rows are not known"} if found.train is None else {}
+    if goal is not None and found.train is not None:
+        findings.append(next_step(found.train, found.held, goal))
     useless = any(f.check == "use" and f.level == "warning" for f in findings)
     if useless and train[0] is not None:
         findings += _by_heart(system, *train)

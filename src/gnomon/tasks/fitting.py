@@ -38,7 +38,7 @@ from gnomon.training.group import current as current_group
 from gnomon.training.launch import ProcessDied, launch
 
 __all__ = [
-    "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "parts_of", "read_apart", "resume",
+    "carry_out", "dataset_of", "file_as", "fit", "other_data", "parts", "parts_of", "place_of", "read_apart", "resume",
     "spec_of", "task_of",
 ]  # fmt: skip
 
@@ -65,7 +65,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     UserError
         Data that is not there any more, or that has changed.
     """
-    place = _place(spec)
+    place = place_of(spec)
     name = file_as(place, spec.form)
     if spec.resize is None:
         kinds = Preparation.from_json(spec.prepare).kinds
@@ -77,7 +77,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
     return data
 
 
-def _place(spec: DataSpec) -> str:
+def place_of(spec: DataSpec) -> str:
     """Where the data of a run is: where it was, or under its name in the current folder, since runs are moved.
 
     What is found there is the same data or refused, by the fingerprint.

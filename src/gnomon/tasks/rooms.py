@@ -18,7 +18,7 @@ from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole
 from gnomon.training.context import current as current_context
 
-__all__ = ["Half", "Room"]
+__all__ = ["Half", "Room", "scores_of", "taken"]
 
 
 @dataclass
@@ -28,6 +28,19 @@ class Half:
     data: Dataset
     X: Any
     y: Any
+
+
+def taken(halves: tuple[Dataset, Dataset], found: Prepared | None, system: System) -> tuple[Half, Half]:
+    """Training and held-out rows as a system takes them, prepared where it asks for that."""
+    ready = halves if found is None else (found.apply(halves[0]), found.apply(halves[1]))
+    first = task_of(system)
+    return Half(ready[0], *first.examples(ready[0], system)), Half(ready[1], *first.examples(ready[1], system))
+
+
+def scores_of(goal: Task, model: Any, train: Half, test: Half) -> dict[str, Score]:
+    """Scores of a fitted model on `test`; `train` is what it was fitted to."""
+    known = (train.X, goal.answers(train.data, train.y))
+    return goal.scores(model, test.X, goal.answers(test.data, test.y), known)
 
 
 class Room:
@@ -78,17 +91,12 @@ class Room:
         first, found = task_of(system), self.preparation(system, fold)
         key = (first.name, fold, first.view(system.outcomes), *_needs(system))
         if key not in self._parts:
-            halves = self.halves(first, fold)
-            ready = halves if found is None else tuple(found.apply(half) for half in halves)
-            train, test = (Half(half, *first.examples(half, system)) for half in ready)
-            self._parts[key] = train, test
+            self._parts[key] = taken(self.halves(first, fold), found, system)
         return self._parts[key]
 
     def scores(self, goal: Task, model: Any, system: System, fold: int) -> dict[str, Score]:
         """Scores of a fitted model on the held-out rows in the form that the system takes."""
-        train, test = self.parts(system, fold)
-        known = (train.X, goal.answers(train.data, train.y))
-        return goal.scores(model, test.X, goal.answers(test.data, test.y), known)
+        return scores_of(goal, model, *self.parts(system, fold))
 
     def halves(self, first: Task, fold: int) -> tuple[Dataset, Dataset]:
         """Training and held-out rows as they were read."""
