@@ -45,6 +45,8 @@ __all__ = ["__version__", "catalog", *_WHERE]
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         return load_place(_WHERE[name])
+    if name.startswith("__"):  # asked for by programs, often
+        raise AttributeError(f"module 'gnomon' has no attribute {name!r}")
     from gnomon.errors import nearest
 
     close = nearest(name, list(_WHERE))

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -265,7 +265,7 @@ def task(name: str) -> Task:
     >>> task("classify").primary
     'accuracy'
     """
-    for where in (f"gnomon.tasks.{name}", *(one.module for one in entry_points(group=GROUP) if one.name == name)):
+    for where in _homes(name):
         if not name.isidentifier() or importlib.util.find_spec(where) is None:
             continue
         module = load(where)
@@ -275,3 +275,9 @@ def task(name: str) -> Task:
     from gnomon.catalog import tasks
 
     raise unknown("task", name, sorted({*tasks(), *(one.name for one in entry_points(group=GROUP))}))
+
+
+def _homes(name: str) -> Iterator[str]:
+    """Modules in which a task may be; plug-ins, whose list takes milliseconds to read, only after this room."""
+    yield f"gnomon.tasks.{name}"
+    yield from (one.module for one in entry_points(group=GROUP) if one.name == name)

@@ -1,0 +1,61 @@
+"""What the face adds to the fits: seconds of a comparison beside those of its fits, and of a report.
+
+    python benchmarks/face.py
+
+Bounds: a comparison adds less than 5 % to the sum of its fits; the report of a finished run takes less than 5 s, the
+interpreter and its imports included.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import gnomon
+
+SYSTEMS = ("mlp", "random-forest", "softmax-regression")
+RUNS = {"mlp": "digits", "logistic-regression": "breast-cancer", "rbm": "digits", "linear-regression": "diabetes"}
+
+
+def comparison() -> str:
+    """Five seeds of each system on digits, kept as runs."""
+    with gnomon.context(verbose=False), tempfile.TemporaryDirectory() as folder:
+        gnomon.compare(["softmax-regression"], "digits", out=Path(folder) / "first")  # imports, compiling
+        begun = time.perf_counter()
+        [board] = gnomon.compare(list(SYSTEMS), "digits", seeds=5, out=Path(folder) / "runs")
+        whole = time.perf_counter() - begun
+    fits = sum(line.seconds for line in board.lines if line.run)
+    return f"compare: {whole:.2f} s, its fits {fits:.2f} s, {whole / fits - 1:+.1%} (bound +5 %)"
+
+
+def reports() -> list[str]:
+    """The command on finished runs, medians of three."""
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for system, data in RUNS.items():
+            run = str(Path(folder) / system)
+            subprocess.run(
+                [sys.executable, "-m", "gnomon", "fit", system, data, "--out", run], check=True, capture_output=True
+            )
+            took = []
+            for _ in range(3):
+                begun = time.perf_counter()
+                subprocess.run([sys.executable, "-m", "gnomon", "report", run], check=True, capture_output=True)
+                took.append(time.perf_counter() - begun)
+            lines.append(f"report {system:<22} {statistics.median(took):.2f} s (bound 5 s)")
+    return lines
+
+
+def main() -> None:
+    """Print a line per measurement."""
+    print(comparison())
+    for line in reports():
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
