@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 __all__ = [
-    "Diverged", "NoColumn", "UserError", "UserTypeError", "UserValueError", "counted", "nearest", "shown", "unknown",
+    "Diverged", "NoColumn", "UserError", "UserTypeError", "UserValueError", "counted", "nearest", "number", "shown",
+    "unknown",
 ]  # fmt: skip
 
 
@@ -87,6 +89,19 @@ def counted(n: int, what: str) -> str:
     ('1 row', '2 rows')
     """
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def number(value: float | None) -> str:
+    """A number for a person: five significant digits; a whole number has all of its own, and None is nothing.
+
+    Examples
+    --------
+    >>> number(-123.45678), number(float("nan")), number(0.0), number(123456), number(None)
+    ('-123.46', 'undefined', '0', '123456', '')
+    """
+    if value is None or isinstance(value, int):
+        return "" if value is None else str(value)
+    return "undefined" if math.isnan(value) else f"{value:.5g}"
 
 
 def shown(value: Any, width: int = 60) -> str:

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from gnomon.cli import output
+from gnomon.errors import number
 from gnomon.evaluation.score import Score
+from gnomon.tasks.boards import Leaderboard, Line
 
 
 def parsed(capsys: pytest.CaptureFixture[str]) -> object:
@@ -100,3 +102,13 @@ def test_the_first_process_announces_on_a_terminal_alone(
     monkeypatch.setenv("RANK", rank)
     output.announce("begun")
     assert stream.getvalue() == said
+
+
+def test_a_number_looks_the_same_in_every_table() -> None:
+    score = Score(0.25, 1 / 3, name="accuracy")
+    line = Line("svm", score, {"count": Score(1234567.8)}, 1.0, None, "better")
+    board = str(Leaderboard("classify", "d", "labels", "accuracy", [line]))
+    table = output.scores({"accuracy": score, "count": Score(1234567.8)})
+    for words in ("0.25 ", "0.33333 ", "1.2346e+06"):
+        assert words in f"{board} " and words in table
+    assert number(line.score.value) in board

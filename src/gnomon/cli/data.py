@@ -11,6 +11,7 @@ from gnomon.cli import completion, output
 from gnomon.cli.fit import RESIZE, column_name, column_names, data_options, image_size
 from gnomon.cli.form import with_form
 from gnomon.data.names import PACKAGED, names
+from gnomon.errors import number
 
 __all__ = ["command"]
 
@@ -77,12 +78,9 @@ def _line(value: Any) -> str:
 
 
 def _columns(columns: list[dict[str, Any]], images: list[int] | None) -> str:
-    def number(value: float | None) -> str:
-        return "" if value is None else output.number(value)
-
     cells = [
         [_cut(c["name"]), c["kind"], *(number(c[k]) for k in ("min", "mean", "max")), str(c["missing"]),
-         "" if c["different"] is None else str(c["different"]),
+         number(c["different"]),
          _cut(c["taken"] or c["role"] or "", 60) if c["role"] in ("feature", None) else c["role"]]
         for c in columns[:_SHOWN]
     ]  # fmt: skip

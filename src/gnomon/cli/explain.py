@@ -10,7 +10,7 @@ from gnomon.cli import completion, output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import ask
 from gnomon.cli.form import with_form
-from gnomon.errors import UserError, UserTypeError, UserValueError, counted
+from gnomon.errors import UserError, UserTypeError, UserValueError, counted, number
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
@@ -124,7 +124,7 @@ def _show(run: str, found: Any, of: str, as_json: bool) -> None:
     if found.permutation:
         parts.append(_permutation(found.permutation, of))
     if found.impurity:
-        rows = [[name, output.number(value)] for name, value in list(found.impurity.items())[:SHOWN]]
+        rows = [[name, number(value)] for name, value in list(found.impurity.items())[:SHOWN]]
         table = output.table(["column", "impurity"], rows, right=[1])
         parts.append(f"decrease of impurity in the trees, shares of the whole\n{table}{_more(found.impurity)}")
     output.write("\n\n".join(parts))
@@ -136,7 +136,7 @@ def _coefficients(one: Any) -> str:
     table = one.table()
     names = ["coefficient", "stderr", "statistic", "p_value", "low", "high"]
     lines = [
-        [str(table["column"][i]), *(output.number(float(table[name][i])) for name in names)]
+        [str(table["column"][i]), *(number(float(table[name][i])) for name in names)]
         for i in range(len(table["column"]))
     ]
     shown = [*lines[: SHOWN - 1], lines[-1]] if len(lines) > SHOWN else lines
@@ -150,7 +150,7 @@ def _coefficients(one: Any) -> str:
 def _permutation(found: Any, of: str) -> str:
     first = next(iter(found.values()))
     rows = [
-        [name, *(output.number(value) for value in (one.value, one.stderr, one.error))]
+        [name, *(number(value) for value in (one.value, one.stderr, one.error))]
         for name, one in list(found.items())[:SHOWN]
     ]
     table = output.table(["column", "worse by", "± rows", "± shuffles"], rows, right=[1, 2, 3])

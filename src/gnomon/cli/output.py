@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
-from gnomon.errors import counted
+from gnomon.errors import counted, number
 
 __all__ = [
-    "FULL", "abandon_stdout", "announce", "dump", "first_process", "leave", "note", "number", "readable", "scores",
+    "FULL", "abandon_stdout", "announce", "dump", "first_process", "leave", "note", "readable", "scores",
     "show_warning", "strict", "table", "tolerate_any_terminal", "width", "write", "written",
 ]  # fmt: skip
 
@@ -165,17 +165,6 @@ def scores(found: Mapping[str, Any]) -> str:
     if not any(row[4] for row in rows):
         header, rows = header[:4] + header[5:], [row[:4] + row[5:] for row in rows]
     return table(header, rows, right=[1, 2, 3])
-
-
-def number(value: float) -> str:
-    """Five significant digits; what is undefined says so.
-
-    Examples
-    --------
-    >>> number(-123.45678), number(float("nan")), number(0.0)
-    ('-123.46', 'undefined', '0')
-    """
-    return "undefined" if math.isnan(value) else f"{value:.5g}"
 
 
 def tolerate_any_terminal() -> None:

@@ -11,7 +11,7 @@ from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, check_out
-from gnomon.errors import UserValueError, counted
+from gnomon.errors import UserValueError, counted, number
 from gnomon.runs.config import NAMED, DataSpec
 
 __all__ = ["command"]
@@ -68,7 +68,7 @@ def command(
         table["outlier"] = found.values < limit
         n = int(table["outlier"].sum())
         facts |= {"rate": rate, "threshold": limit, "threshold_from": of, "outliers": n}
-        lines.append(f"{counted(n, 'outlier')}: {found.quantity} below {output.number(limit)}, by {of}")
+        lines.append(f"{counted(n, 'outlier')}: {found.quantity} below {number(limit)}, by {of}")
         if of.endswith(SEEN):
             lines.append("notice: the fit has seen these rows, so that ordinary ones are flagged more often")
     for line in lines:

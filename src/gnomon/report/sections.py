@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnomon.data.overview import overview
-from gnomon.errors import UserError, counted
+from gnomon.errors import UserError, counted, number
 from gnomon.evaluation.importance import permutation
 from gnomon.evaluation.score import Score
 from gnomon.report.figures import picture, pictures
@@ -42,15 +41,6 @@ ROWS = 2000
 """Held-out rows whose columns are shuffled."""
 MOST_MISTAKES = 12
 PARTS_OF_LOSS = 6
-
-
-def number(value: Any) -> str:
-    """Five significant digits; what is undefined says so."""
-    if value is None:
-        return ""
-    if isinstance(value, float) and math.isnan(value):
-        return "undefined"
-    return f"{value:.5g}" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else str(value)
 
 
 def scores_of(subject: Subject) -> Section | None:

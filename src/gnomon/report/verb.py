@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, number
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.page import Section, joined, page, paragraph, table
-from gnomon.report.sections import number, of_run
+from gnomon.report.sections import of_run
 from gnomon.report.subject import Subject
 from gnomon.runs.atomic import write_atomically
 from gnomon.tasks.boards import Leaderboard, Line

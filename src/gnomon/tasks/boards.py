@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gnomon.errors import number
 from gnomon.evaluation.score import Score
 
 __all__ = ["Failure", "Leaderboard", "Line"]
@@ -66,7 +67,7 @@ class Line:
     @property
     def seeds_text(self) -> str:
         """What another seed would change, in words where there is no number."""
-        return "one seed" if self.spread is None else "exact" if self.seeds == 1 else _number(self.spread)
+        return "one seed" if self.spread is None else "exact" if self.seeds == 1 else number(self.spread)
 
     def to_json(self) -> dict[str, Any]:
         """The line as a JSON object."""
@@ -152,18 +153,7 @@ def _text(board: Leaderboard) -> str:
 
 def _cells(line: Line, proportion: list[str], others: list[str]) -> tuple[str, ...]:
     return (
-        line.title, *map(_number, (line.score.value, line.score.stderr, line.score.error)), line.seeds_text,
+        line.title, *map(number, (line.score.value, line.score.stderr, line.score.error)), line.seeds_text,
         line.score.kind, f"{line.seconds:.2f}", "-" if line.parameters is None else f"{line.parameters:,}",
-        line.against_baseline, line.against_best, *proportion, *(_number(line.others[name].value) for name in others),
+        line.against_baseline, line.against_best, *proportion, *(number(line.others[name].value) for name in others),
     )  # fmt: skip
-
-
-def _number(value: float) -> str:
-    """Four decimals; five significant digits of what is large.
-
-    Examples
-    --------
-    >>> _number(-0.25), _number(552811052.1815)
-    ('-0.2500', '5.5281e+08')
-    """
-    return f"{value:.5g}" if abs(value) >= 1e5 else f"{value:.4f}"
