@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from sklearn.datasets import load_digits
 import gnomon
 from gnomon.cli.main import run
 from gnomon.errors import UserValueError
+from gnomon.evaluation.gradients import gradient_check
 from gnomon.nn.module import Module
 from gnomon.training.driver import run_procedure
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.optimizers import SGD, Adam
 from oracles.tasks import Squares, problem
+from oracles.ways import brief_case
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:120] / 16, Y[:120]
@@ -128,3 +131,36 @@ def test_a_run_remembers_device_and_precision(tmp_path: Path) -> None:
     assert run(["fit", "mlp", "iris", *options]) == 0
     config = (folder / "config.json").read_text()
     assert '"device": "cpu"' in config and '"precision": "bfloat16"' in config
+
+
+ELSEWHERE = {
+    "rbm": lambda one, X, y: [one.weights_, one.visible_bias_, one.hidden_bias_],
+    "vae": lambda one, X, y: [one.elbo(X, 2), one.active_latents(X), one.log_prob_bound(X), one.transform(X)],
+    "gan": lambda one, X, y: [one.log_prob_bound(X, 0.5), one.sample(3)],
+    "conditional-gan": lambda one, X, y: [one.sample(3), one.sample(2, y[0])],
+    "gru-lm": lambda one, X, y: [one.log_gradient_norms(X, 5)],
+}
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_a_model_that_lies_elsewhere_is_asked_and_answers_in_arrays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On torch's device of shapes alone: it refuses tensors of the CPU, as a GPU does, and NumPy cannot look at it."""
+    case = brief_case(name)
+    fitted = copy.deepcopy(case.fitted)
+    fitted.model_.to("meta")
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "cpu", fetched)
+        assert ELSEWHERE[name](fitted, case.X, case.y)
+
+
+def test_gradients_of_a_module_that_lies_elsewhere_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = torch.nn.Linear(2, 1, device="meta")
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "cpu", fetched)
+        found = gradient_check(module, X[:5, 2:4], Y[:5, None], objective=lambda z, y: (z - y).square().mean())
+    assert found.passed
+
+
+def fetched(tensor: Any) -> Any:
+    """What a copy to the CPU would be: the shape and the type are known, the numbers are 0."""
+    return torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor

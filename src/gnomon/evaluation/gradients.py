@@ -403,8 +403,8 @@ def _of_module(module: Any, X: Any, y: Any, objective: Any, jitter: float | None
         raise UserTypeError(f"model must be a System or a torch module, got a {type(module).__name__}", "model")
     if not callable(objective):
         raise UserTypeError("a module alone has no loss", "objective", "give objective(output, y) -> scalar tensor")
-    own = copy.deepcopy(module).double()
-    data = [torch.as_tensor(value) for value in (X, y) if value is not None]
+    own = copy.deepcopy(module).double().cpu()  # its parameters are moved through NumPy
+    data = [torch.as_tensor(value).cpu() for value in (X, y) if value is not None]
     data = [value.double() if value.is_floating_point() else value for value in data]
     _move(own, jitter or 0.0, Noise(seed, "gradient-check"))
 

@@ -88,8 +88,9 @@ class ConditionalGAN(Labeled, Adversarial):
         """
         check_is_fitted(self)
         noise, n = Noise(seed_of(random_state), "sample"), how_many(n)
-        places = self.model_.sample_classes(n, noise.child("class")).numpy() if y is None else self._places(y, n)
-        return self.model_.sample(n, noise, torch.from_numpy(places)), self.classes_[places]
+        places = self.model_.sample_classes(n, noise.child("class")).cpu().numpy() if y is None else self._places(y, n)
+        given = torch.from_numpy(places).to(self.model_.device)
+        return self.model_.sample(n, noise, given), self.classes_[places]
 
     def discriminate(self, X: Any, y: Any) -> Array:
         """The critic's probability that a row is data of its class, shape (n,); 1/2 where it cannot tell."""

@@ -94,7 +94,7 @@ class GAN(Adversarial):
         noise = Noise(self.seed_, "evaluate/noise")
         with torch.no_grad():
             return latent_score(
-                model, model, torch.tensor(rows), how_many(n_samples, "n_samples"), noise,
+                model, model, torch.tensor(rows, device=self.model_.device), how_many(n_samples, "n_samples"), noise,
                 data_space=self.domain.space(rows.shape[1]),
             )  # fmt: skip
 

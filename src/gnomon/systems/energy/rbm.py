@@ -199,17 +199,17 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     @property
     def weights_(self) -> Array:
         """Couplings."""
-        return self.model_.weight.detach().numpy()
+        return self.model_.weight.detach().cpu().numpy()
 
     @property
     def visible_bias_(self) -> Array:
         """Biases of the visible units."""
-        return self.model_.visible_bias.detach().numpy()
+        return self.model_.visible_bias.detach().cpu().numpy()
 
     @property
     def hidden_bias_(self) -> Array:
         """Biases of the hidden units."""
-        return self.model_.hidden_bias.detach().numpy()
+        return self.model_.hidden_bias.detach().cpu().numpy()
 
     @property
     def _n_features_out(self) -> int:

@@ -184,14 +184,15 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
         if how_many(length, "length") < 1:
             raise UserValueError.must("length", "be at least 1", length)
         text = bordered(self._encoded(X), len(self.vocabulary_)).values[: length + 1]
-        ids, model = torch.from_numpy(text), self.model_
+        model = self.model_
+        ids = torch.from_numpy(text).to(model.device)
         targets = outcome(ids[1:])[None].clamp(min=0)
 
         def loss(outputs: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.cross_entropy(model.head(outputs).mT, targets, reduction="none")
 
         norms = log_gradient_norms(model.layer, model.embedding(ids[None, :-1]).detach(), loss)
-        return np.where(text[1:] == BOS, np.nan, norms.detach().numpy().astype(np.float64))
+        return np.where(text[1:] == BOS, np.nan, norms.detach().cpu().numpy().astype(np.float64))
 
 
 def bordered(text: Any, vocabulary_size: int) -> Ragged:

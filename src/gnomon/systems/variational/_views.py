@@ -102,7 +102,7 @@ class LatentViews:
             || p(z_j)) in nats; ``active``: bool; each array of shape (n_latent,).
         """
         codes = self.posterior(X)
-        means = codes.mean.double().numpy()
+        means = codes.mean.double().cpu().numpy()
         if len(means) < 2:
             raise UserValueError("X must have at least 2 rows, got 1", "X", "a variance needs two")
         variance = means.var(0)
@@ -111,7 +111,7 @@ class LatentViews:
             float(active.sum()), name="active_latents", unit=f"of {self.n_latent}", n=len(means),
             note=f"variance of the mean above {threshold:g}",
         )  # fmt: skip
-        divergence = self.model_.divergence(codes).double().mean(0).numpy()
+        divergence = self.model_.divergence(codes).double().mean(0).cpu().numpy()
         return {"count": count, "variance": variance, "divergence": divergence, "active": active}
 
     # --- figures ------------------------------------------------------------------------------------------------

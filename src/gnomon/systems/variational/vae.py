@@ -156,10 +156,14 @@ class VAE(
     def _n_features_out(self) -> int:
         return self.n_latent
 
+    def _tensor(self, X: Any) -> torch.Tensor:
+        """The rows where the model computes."""
+        return torch.tensor(self._rows(X), device=self.model_.device)  # a copy: rows may be read-only
+
     def posterior(self, X: Any) -> Any:
         """q(z | x) of the rows: a distribution of tensors with ``mean``, ``log_prob``, ``sample`` and ``entropy``."""
         with torch.no_grad():
-            return self.model_.encode(torch.tensor(self._rows(X)))
+            return self.model_.encode(self._tensor(X))
 
     def transform(self, X: Any) -> Array:
         """Means of q(z | x), shape (n, n_latent)."""
@@ -198,33 +202,34 @@ class VAE(
         """
         if proposal not in ("encoder", "prior"):
             raise UserValueError(f"proposal must be known, got {proposal!r}", "proposal", "choose encoder or prior")
-        rows = self._rows(X)
+        x = self._tensor(X)
         infers = self.model_ if proposal == "encoder" else Prior(self.model_)
         noise = Noise(self.seed_, f"evaluate/{proposal}")
         with torch.no_grad():
             return latent_score(
-                self.model_, infers, torch.tensor(rows), how_many(n_samples, "n_samples"), noise,
-                data_space=self.domain.space(rows.shape[1]),
+                self.model_, infers, x, how_many(n_samples, "n_samples"), noise,
+                data_space=self.domain.space(x.shape[1]),
             )  # fmt: skip
 
     def elbo(self, X: Any, n_samples: int = 16) -> Score:
         """The evidence lower bound, its divergence in closed form: the mean over rows and draws of z, and its error."""
-        rows = self._rows(X)
-        x = torch.tensor(rows)
+        x = self._tensor(X)
         draws = how_many(n_samples, "n_samples")
         if draws < 2:
             raise UserValueError(f"n_samples must be at least 2, got {draws}", "n_samples", "its error needs two")
         with torch.no_grad():
             codes = self.model_.encode(x)
             noise = Noise(self.seed_, "evaluate/elbo")
-            found = torch.stack(
-                [self.model_.log_likelihood(x, codes.sample(noise, k)).double() for k in range(draws)], 1
-            ).numpy()
-            divergence = self.model_.divergence(codes).double().sum(1).numpy()
-        error = float(np.sqrt((found.var(1, ddof=1) / draws).sum()) / len(rows))
+            found = (
+                torch.stack([self.model_.log_likelihood(x, codes.sample(noise, k)).double() for k in range(draws)], 1)
+                .cpu()
+                .numpy()
+            )
+            divergence = self.model_.divergence(codes).double().sum(1).cpu().numpy()
+        error = float(np.sqrt((found.var(1, ddof=1) / draws).sum()) / len(x))
         return Score.from_pointwise(
             found.mean(1) - divergence, name="elbo", kind="lower bound", error=error,
-            data_space=self.domain.space(rows.shape[1]),
+            data_space=self.domain.space(x.shape[1]),
         )  # fmt: skip
 
     def amortization_gap(self, X: Any, *, steps: int = 200, n_samples: int = 16) -> Score:
@@ -252,13 +257,13 @@ class VAE(
         """
         if not self.model_.latents.reparametrized:
             raise UserTypeError("draws of the latent variables have no gradient", "latents", "fit gaussian ones")
-        x = torch.tensor(self._rows(X))
+        x = self._tensor(X)
         noise = Noise(self.seed_, "evaluate/gap")
         draws = how_many(n_samples, "n_samples")
         first, own, apart = single_row_bounds(self.model_, x, noise, how_many(steps, "steps"), draws)
         error = float(apart.sum().sqrt()) / len(x) if draws > 1 else math.inf
         return Score.from_pointwise(
-            (own - first).numpy(), name="amortization_gap", kind="estimate", higher_is_better=False, error=error,
+            (own - first).cpu().numpy(), name="amortization_gap", kind="estimate", higher_is_better=False, error=error,
             data_space=self.domain.space(x.shape[1]),
         )  # fmt: skip
 
