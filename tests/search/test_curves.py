@@ -33,6 +33,26 @@ def test_an_exact_power_law_is_recovered_extended_and_solved():
     assert np.isnan(law.interval(6400)).all()  # three points leave nothing to judge by
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "c", "target", "size"),
+    [
+        (0.1, 2, 0.5, 2.1, 1), (0.1, 2, 0.5, 5.0, 1), (0.1, 2, 0.5, 0.1, None), (0.1, 2, 0.5, 0.3, 100),
+        (0.1, 0, 0.5, 0.2, 1), (0.1, 0, 0.5, 0.1, 1), (0.1, 0, 0.5, 0.09, None),
+        (0.1, 2, 0, 2.2, 1), (0.1, 2, 0, 2.1, 1), (0.1, 2, 0, 1.0, None), (0.0, 2, 1e-4, 1.0, np.inf),
+        (0.1, 2, 0.5, np.nan, None),
+    ],
+)  # fmt: skip
+def test_the_size_for_a_target_at_the_edges_of_the_law(a, b, c, target, size):
+    """A law that is level says 1 or never; no target asks for less than one example."""
+    law = PowerLaw(a, b, c, np.full((3, 3), np.nan), 3)
+    if size is None:
+        floor = a + b if c == 0 else a
+        with pytest.raises(UserValueError, match=f"target must be above {floor:.4g}, which"):
+            law.size_for(target)
+    else:
+        assert law.size_for(target) == pytest.approx(size)
+
+
 @pytest.mark.spec("PRA-066")
 def test_intervals_of_extensions_cover():
     """Errors of 8 sizes with known noise: the 95 % interval at four times the last covers in 85 to 100 % of 200."""

@@ -108,22 +108,23 @@ class PowerLaw:
         return middle - width, middle + width
 
     def size_for(self, target: float) -> float:
-        """Examples at which the error is `target`.
+        """Examples, 1 at least, from which on the error is no more than `target`; inf where no number can say so many.
 
         Raises
         ------
         UserValueError
             A target that no number of examples reaches, with the error that remains.
         """
-        if not target > self.a or self.b == 0 or self.c == 0:
-            floor = self.a if self.b * self.c else self.a + self.b
-            if target >= floor + (self.b == 0):
-                return 1.0
+        if target >= self.a + self.b:  # one example is enough
+            return 1.0
+        floor = self.a if self.c else self.a + self.b
+        if not target > floor:
             raise UserValueError(
                 f"target must be above {floor:.4g}, which no number of examples goes below by this curve, got {target}",
                 "target", "another system, or better data",
             )  # fmt: skip
-        return float((self.b / (target - self.a)) ** (1 / self.c))
+        with np.errstate(over="ignore"):
+            return float(np.exp(math.log(self.b / (target - self.a)) / self.c))
 
     def to_json(self) -> dict[str, Any]:
         """The law as a JSON object."""

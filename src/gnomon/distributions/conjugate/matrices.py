@@ -38,6 +38,12 @@ class _Vectors(Pair):
         return rows
 
 
+def _scatter(x: Floats, weight: Floats, point: Floats) -> Floats:
+    """The weighted sum of the outer products of x - point with itself."""
+    centered = x - point
+    return np.matmul(centered.T, weight[:, None] * centered)
+
+
 @dataclass(frozen=True, eq=False)
 class MultivariateNormalMean(_Vectors):
     """Mean of normal vectors of known covariance, with a normal distribution.
@@ -82,7 +88,7 @@ class MultivariateNormalMean(_Vectors):
         if not n:
             return 0.0
         center = (weight[:, None] * x).sum(0) / n
-        scatter = np.matmul((x - center).T, weight[:, None] * (x - center))
+        scatter = _scatter(x, weight, center)
         wide, noise = n * self.covariance + self.noise_covariance, self.noise_covariance
         of_noise = float(np.linalg.slogdet(noise)[1])
         apart = n * (d * math.log(2 * math.pi) + of_noise) + float(np.linalg.slogdet(wide)[1]) - of_noise
@@ -152,9 +158,8 @@ class MultivariateNormalPrecision(_WishartPair):
     prior: ClassVar[str] = "wishart"
 
     def _moved(self, x: Floats, weight: Floats) -> Self:
-        centered = x - self.mean
-        scatter = np.matmul(centered.T, weight[:, None] * centered)
-        return replace(self, df=float(self.df + weight.sum()), inverse_scale=self.inverse_scale + scatter)
+        matrix = self.inverse_scale + _scatter(x, weight, self.mean)
+        return replace(self, df=float(self.df + weight.sum()), inverse_scale=matrix)
 
     @property
     def log_normalizer(self) -> float:
@@ -211,9 +216,9 @@ class MultivariateNormalMeanPrecision(_WishartPair):
         k = self.strength + n
         in_range(k)
         center = (weight[:, None] * x).sum(0) / n
-        centered, offset = x - center, center - self.mean
-        scatter = np.matmul(centered.T, weight[:, None] * centered)
-        matrix = self.inverse_scale + scatter + self.strength * n / k * np.outer(offset, offset)
+        offset = center - self.mean
+        apart = self.strength * n / k * np.outer(offset, offset)
+        matrix = self.inverse_scale + _scatter(x, weight, center) + apart
         mean = (self.strength * self.mean + n * center) / k
         return replace(self, mean=mean, strength=k, df=float(self.df + n), inverse_scale=matrix)
 
