@@ -149,6 +149,30 @@ def test_what_a_stream_refuses_in_one_line():
         gnomon.MLP(early_stopping="patience").partial_fit(X, BASE)
 
 
+def test_sizes_stay_from_chunk_to_chunk(tmp_path):
+    bits = (X > 0).astype(float)
+    system = gnomon.RBM(n_hidden=8, random_state=0).partial_fit(bits)
+    system.set_params(n_hidden=16)
+    what = r"^n_hidden cannot change between chunks, got 16 after 8; set it back, or begin anew with fit$"
+    with pytest.raises(UserValueError, match=what):
+        system.partial_fit(bits)
+    system.set_params(n_hidden=8, learning_rate=0.5).partial_fit(bits)
+    loaded = gnomon.load(system.save(tmp_path / "run"))
+    assert loaded.weights_.shape == system.weights_.shape and loaded.learning_rate == 0.5
+    with pytest.raises(UserValueError, match=what):
+        loaded.set_params(n_hidden=16).partial_fit(bits)
+    assert system.set_params(n_hidden=16).fit(bits).weights_.shape[1] == 16  # a fit begins anew
+    coder = gnomon.VAE(encoder="dense", random_state=0).partial_fit(X)
+    coder.set_params(encoder=DenseEncoder()).partial_fit(X)  # another word for the same
+    with pytest.raises(UserValueError, match=r"^encoder cannot change"):
+        coder.set_params(encoder__hidden=(3,)).partial_fit(X)
+
+
+def test_more_components_than_columns_are_refused_in_a_stream_too():
+    with pytest.raises(UserValueError, match=r"^n_components must be at most n_features=2, got n_components=3"):
+        gnomon.PPCA(n_components=3).partial_fit(X)
+
+
 def test_an_empty_or_failing_chunk_changes_nothing():
     system = gnomon.MLP(hidden=(4,), random_state=0).partial_fit(X, BASE)
     before, steps = state_of(system), system.n_steps_

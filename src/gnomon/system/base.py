@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,7 +23,7 @@ from gnomon.data.layouts import Layout, Rows
 from gnomon.data.prepared import Prepared
 from gnomon.distributions.arrays import row_weights
 from gnomon.distributions.domains import Real
-from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
@@ -401,6 +401,16 @@ class System(TakesRows, Seeded, BaseEstimator):
             own |= {name: value for name, value in self._of_fit.items() if name not in self.inert_fields}
         parameters = {name: encode(value) for name, value in own.items()}
         return RunConfig(kind, seed, versions(), self.name, where, parameters, **facts)
+
+    def _refuse_changes(self, fields: Iterable[str]) -> None:
+        """Refuse to go on with a model of which hyper-parameters have been set to other values since its last rows."""
+        for name in fields:
+            now, was = _plain(getattr(self, name)), self._of_fit[name]
+            if name in self.slots:
+                now, was = (resolve(one, self.slots[name], name) for one in (now, was))
+            if repr(now) != repr(was):
+                what = f"{name} cannot change between chunks, got {shown(now)} after {shown(was)}"
+                raise UserValueError(what, name, "set it back, or begin anew with fit")
 
     def _facts(self, outcome: FitResult) -> dict[str, Any]:
         """What besides arrays makes the fitted system."""

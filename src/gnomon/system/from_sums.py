@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
@@ -19,6 +19,9 @@ class FromSums(System):
 
     The sums need not be numbers that are added: a triangular factor of the rows is pooled in its own way.
     """
+
+    fixed_by_sums: ClassVar[tuple[str, ...]] = ()
+    """Hyper-parameters that the sums depend on, so that they cannot change between chunks; all others may."""
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ class FromSums(System):
         ------
         UserValueError
             A first chunk that determines nothing, hyper-parameters without a closed form, or a model without sums:
-            loaded, or fitted in another way.
+            loaded, or fitted in another way; a number of components, say, that is not the one of the chunks before.
         """
         self.check_parameters()
         first = not hasattr(self, "model_")
@@ -71,6 +74,8 @@ class FromSums(System):
             raise UserValueError("the sums of the earlier rows were not kept", "partial_fit", "fit to all rows again")
         if not first and is_empty(X):
             return self
+        if not first:
+            self._refuse_changes(self.fixed_by_sums)
         with self._all_or_nothing():
             return self._take_in(self.chunk(self._rows(X, reset=first), y, sample_weight), first)
 
@@ -85,7 +90,8 @@ class FromSums(System):
         if earlier is not None:
             sums = self.pooled(earlier.sums, sums)
         self.n_samples_seen_ += len(examples)
-        record = self.solve(model, sums, examples, self.n_samples_seen_)
+        found = self.solve(model, sums, examples, self.n_samples_seen_)
         steps = 1 if first else self.n_steps_ + 1
-        self._set_fitted(model, FitResult(steps, [{"step": steps, **record}]))
+        record = {"step": steps} | {name: float(value) for name, value in found.items()}
+        self._set_fitted(model, FitResult(steps, [record]))
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,6 +31,12 @@ __all__ = ["OnlineClassifier", "OnlineModel", "OnlineRegressor"]
 class _Online(System):
     """What both share: one pass of gradient steps over each chunk."""
 
+    changes_between_chunks: ClassVar[frozenset[str]] = frozenset((
+        "batch_size", "clip", "clip_value", "early_stopping", "epochs", "l1", "l2", "learning_rate", "loss",
+        "max_updates", "objective", "optimizer", "random_state", "schedule", "tol",
+    ))  # fmt: skip
+    """Hyper-parameters of the steps, which may change from chunk to chunk: the others are those of the model."""
+
     _stream: Any = None
     """Model, optimizers, their recipe and the objective of the last chunk; not saved."""
 
@@ -40,6 +46,8 @@ class _Online(System):
         first = not hasattr(self, "model_")
         if not first and is_empty(X):
             return self
+        if not first:
+            self._refuse_changes(sorted(set(self.get_params(deep=False)) - self.changes_between_chunks))
         with self._all_or_nothing():
             return self._learn(chunk(self._rows(X, reset=first)))
 
@@ -126,7 +134,8 @@ class OnlineModel(_Online):
         Raises
         ------
         UserValueError
-            A schedule or early stopping, which count epochs.
+            A schedule or early stopping, which count epochs; a hyper-parameter of the model, such as a size,
+            that is not the one of the chunks before.
 
         Notes
         -----
@@ -154,7 +163,8 @@ class OnlineClassifier(Classifier, _Online):
         Raises
         ------
         UserValueError
-            A label that is none of the classes, with its row; a schedule or early stopping, which count epochs.
+            A label that is none of the classes, with its row; a schedule or early stopping, which count epochs; a
+            hyper-parameter of the model, such as ``hidden``, that is not the one of the chunks before.
 
         Notes
         -----
@@ -192,7 +202,8 @@ class OnlineRegressor(Regressor, _Online):
         Raises
         ------
         UserValueError
-            A target of other columns; a schedule or early stopping, which count epochs.
+            A target of other columns; a schedule or early stopping, which count epochs; a hyper-parameter of the model,
+            such as ``hidden``, that is not the one of the chunks before.
 
         Notes
         -----

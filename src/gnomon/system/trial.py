@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from gnomon.errors import UserError, UserValueError
 from gnomon.runs.codecs import DAMAGE
 from gnomon.runs.folder import RunFolder
-
-if TYPE_CHECKING:
-    from gnomon.system.base import System
 
 __all__ = ["ask_once", "on_trial", "unfit"]
 
@@ -31,7 +28,7 @@ def on_trial(run: RunFolder | None) -> Iterator[None]:
         raise unfit(run, error) from None
 
 
-def ask_once(system: System) -> None:
+def ask_once(system: Any) -> None:
     """Ask a system of a table for its answers to one row, which arrays of other shapes than its own do not give.
 
     What is bound to its config.json by digests needs no such question.

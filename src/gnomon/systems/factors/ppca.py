@@ -114,8 +114,10 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
     max_iter: int = 500
     tol: float = 1e-7
 
+    fixed_by_sums: ClassVar[tuple[str, ...]] = ("n_components", "method")
+
     def chunk(self, rows: Array, y: Any, sample_weight: Any) -> Examples:
-        n, k = len(rows), self._latents(rows.shape[1])
+        n, k = len(rows), self._checked_latents(rows.shape[1])
         first, missing = not hasattr(self, "model_"), np.isnan(rows)
         if first and n <= k:
             raise UserValueError(
@@ -153,16 +155,20 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
     def _latents(self, n_features: int) -> int:
         return max(1, n_features // 2) if self.n_components is None else self.n_components
 
+    def _checked_latents(self, n_features: int) -> int:
+        latents = self._latents(n_features)
+        if latents > n_features:
+            what = f"n_components must be at most n_features={n_features}, got n_components={self.n_components}"
+            raise UserValueError(what, "n_components")
+        return latents
+
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
         n, d = examples.X.shape
         latents = self._known(y.values, n, d) if isinstance(y, _Latents) else None
         if latents is not None and not np.isnan(latents).all():
             examples = Examples({"X": examples.X, "y": latents}, examples.weight)
-        if self._latents(d) > d:
-            raise UserValueError(
-                f"n_components must be at most n_features={d}, got n_components={self.n_components}", "n_components"
-            )
+        self._checked_latents(d)
         if n < 2:
             raise UserValueError("n_samples=1 has no variance", "X", "give at least 2 rows")
         self.n_samples_seen_ = n

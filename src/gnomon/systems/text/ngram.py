@@ -97,11 +97,17 @@ class NGram(DrawsNothing, LanguageModel):
         """Add a text to the counts; the first call sets the vocabulary, and later words outside of it are unknown.
 
         An empty text changes nothing, after the first.
+
+        Raises
+        ------
+        UserValueError
+            Another n or smoothing than that of the texts before.
         """
         if not hasattr(self, "model_"):
             return self.fit(X)
         if isinstance(X, str | list | tuple) and not X:
             return self
+        self._refuse_changes(sorted(set(self.get_params(deep=False)) - {"random_state"}))
         self.model_.update(self._encoded(X))
         return self
 
