@@ -9,11 +9,12 @@ from torch import nn
 
 import gnomon
 from gnomon.cli.main import run as command
+from gnomon.evaluation.diagnosis.inside import flag
 from gnomon.runs.folder import RunFolder
 from gnomon.training.context import context
 from gnomon.training.driver import run_procedure
 from gnomon.training.gradient import Budget, Gradient
-from gnomon.training.monitor import EDGES, Monitor, Tally, flag, update_ratio
+from gnomon.training.monitor import EDGES, Monitor, Tally, update_ratio
 from gnomon.training.optimizers import SGD
 from oracles.tasks import Line, Squares, problem
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnomon.evaluation.diagnosis.inside import LARGE, SMALL, flag, gradient_norms
 from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, paragraph, table
 from gnomon.report.subject import Subject
 from gnomon.runs.folder import RunFolder
 from gnomon.tasks.pictures import plain
-from gnomon.training.monitor import EDGES, LARGE, SMALL, flag
+from gnomon.training.monitor import EDGES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,9 +43,13 @@ def inside_of(subject: Subject) -> Section | None:
         if found:
             reading = "Shares of the last epoch, in half decades: of what a layer gives, or of its derivatives."
             drawn.append(picture(_histograms(found), title, reading))
+    norms = gradient_norms(last)
+    if len(norms) > 1:
+        reading = "Norm of the derivatives that came back to each layer, the first on the left: level where all learn."
+        drawn.append(picture(_depth_figure(norms), "Gradients by depth", reading))
     body += pictures(drawn) if drawn else ""
     rows = [
-        (name, _short(one["size"]), _short(one["gradient_norm"]), _short(one["ratio"]), flag(one["ratio"]))
+        (name, *(_short(one[key]) for key in ("size", "gradient_norm", "ratio")), _word(name, one["ratio"], lines))
         for name, one in last["parameters"].items()
     ]
     body += table(["parameters", "size", "gradient", "update / size", ""], rows, right=range(1, 4), caption="updates")
@@ -61,6 +66,11 @@ def _row(name: str, one: Mapping[str, Any]) -> tuple[str, ...]:
     numbers = (one["mean"], one["std"], one["zero"], one.get("off"))
     spread = one["gradient"]["std"] if "gradient" in one else None
     return (name, one["kind"], *map(_short, numbers), dead, _short(one.get("saturated")), _short(spread))
+
+
+def _word(name: str, ratio: float | None, lines: Sequence[Mapping[str, Any]]) -> str:
+    """What to say of a ratio; of parameters that began at 0, what they are."""
+    return "began at 0" if any(line["parameters"].get(name, {}).get("from_zero") for line in lines) else flag(ratio)
 
 
 def _short(value: float | None) -> str:
@@ -88,6 +98,17 @@ def _ratios_figure(found: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -
     axes.set_yscale("log")
     axes.set(xlabel="epoch", ylabel="update / size")
     axes.legend()
+    return figure
+
+
+def _depth_figure(norms: Mapping[str, float]) -> Figure:
+    figure, axes = _axes()
+    places = range(len(norms))
+    axes.plot(places, list(norms.values()), marker="o")
+    if all(norms.values()):
+        axes.set_yscale("log")
+    axes.set_xticks(places, [plain(name) for name in norms], rotation=90, fontsize=8)
+    axes.set_ylabel("norm of the gradient")
     return figure
 
 

@@ -36,6 +36,8 @@ FORMAT = 1
 CONFIG, MODEL, METRICS, DRAWS = "config.json", "model.safetensors", "metrics.jsonl", "draws.safetensors"
 MONITOR = "monitor.jsonl"
 """What `gnomon.training.monitor` counted, where a fit was watched."""
+WATCHED = (("step", int), ("epoch", int), ("updates", int), ("parameters", dict), ("layers", dict))
+"""What every line of it holds."""
 CHECKPOINT = Path("state") / "checkpoint.safetensors"
 MEMBERS = "members"
 RUN = "run"
@@ -320,8 +322,8 @@ class RunFolder:
             found = [json.loads(line) for line in lines if line.endswith(b"\n")]  # a killed fit leaves half a line
         except (OSError, ValueError) as error:
             raise UserValueError(f"{path} is damaged", " ".join(str(error).split()), "remove it") from None
-        if not all(isinstance(one, dict) and isinstance(one.get("step"), int) for one in found):
-            raise UserValueError(f"{path} is damaged", "a line is no record of a step", "remove it")
+        if not all(isinstance(one, dict) and all(isinstance(one.get(k), t) for k, t in WATCHED) for one in found):
+            raise UserValueError(f"{path} is damaged", "a line is no record of an epoch", "remove it")
         return found
 
     def cut_monitor(self, step: int) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from gnomon.contracts import HasBlocks, supports
 from gnomon.data.relations import Ratings
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.evaluation.diagnosis import answers, blocks, draws, histories
+from gnomon.evaluation.diagnosis import answers, blocks, draws, histories, inside
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
 from gnomon.evaluation.diagnosis.goal import next_step
@@ -51,8 +51,9 @@ def diagnose(
     """Look at a result with every check that it supports.
 
     Of chains: R-hat, effective draws, divergences, acceptance. Of fits: whether they ended, came to rest, ran away or
-    overfitted. Where held-out rows are known: the gap to training rows, calibration, the worst class, bias. Of models
-    with blocks: dead units, mixing of Gibbs chains, weights behind log Z. Nothing is claimed that was not computed.
+    overfitted; of watched ones (``fit --monitor``) dead and saturated units, gradients by depth, sizes of updates.
+    Where held-out rows are known: the gap to training rows, calibration, the worst class, bias. Of models with blocks:
+    dead units, mixing of Gibbs chains, weights behind log Z. Nothing is claimed that was not computed.
 
     Parameters
     ----------
@@ -132,7 +133,8 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int, goal: floa
     history = _unfinished(folder, system) if not folder.finished else _history(system)
     if system is None:
         findings, skipped = examine(history, histories.CHECKS)
-        return Diagnosis(str(folder.path), tuple(findings), {**skipped, "model": "the fit has left none"})
+        missing = {**skipped, "model": "the fit has left none"}
+        return _with(Diagnosis(str(folder.path), tuple(findings), missing), *_inside(folder))
     recipe = folder.config.get("data", {})
     if X is None and recipe.get("source") == NAMED:
         known, held = parts(DataSpec.from_json(recipe), system)
@@ -141,7 +143,20 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int, goal: floa
         X, y = task.examples(held, system) if held is not None else (None, None)
     found = _of_system(system, str(folder.path), history, X, y, train, seed, goal)
     words = [Finding("notice", "the system warned", _line(w.message), check="warnings") for w in caught]
-    return replace(found, findings=(*found.findings, *words))
+    return _with(replace(found, findings=(*found.findings, *words)), *_inside(folder))
+
+
+def _inside(folder: RunFolder) -> tuple[list[Finding], dict[str, str]]:
+    """The checks of what ``--monitor`` counted."""
+    lines = folder.read_monitor()
+    return examine(lines, inside.CHECKS) if lines else ([], {"inside": "the fit was not watched (fit --monitor)"})
+
+
+def _with(found: Diagnosis, findings: list[Finding], skipped: dict[str, str]) -> Diagnosis:
+    """More findings, the gravest first."""
+    order = ("warning", "notice", "ok")
+    every = sorted((*found.findings, *findings), key=lambda f: order.index(f.level))
+    return replace(found, findings=tuple(every), skipped={**found.skipped, **skipped})
 
 
 def _system(folder: RunFolder) -> System | None:
@@ -191,8 +206,7 @@ def _of_system(
     if goal is not None and not any(one.check == "goal" for one in findings):
         why = skipped.get("answers", "the scores of training rows are not known")
         findings.append(Finding("notice", f"whether the goal of {goal:g} is reached cannot be said", why, check="goal"))
-    order = ("warning", "notice", "ok")
-    return Diagnosis(name, tuple(sorted(findings, key=lambda f: order.index(f.level))), skipped)
+    return _with(Diagnosis(name, ()), findings, skipped)
 
 
 def _of_answers(

@@ -13,13 +13,11 @@ from torch import nn
 
 from gnomon.contracts import Array
 
-__all__ = ["EDGES", "LARGE", "SMALL", "Monitor", "Tally", "flag", "update_ratio"]
+__all__ = ["EDGES", "Monitor", "Tally", "update_ratio"]
 
 _SIZES = 10.0 ** np.arange(-8, 4.5, 0.5)
 EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
 """Of every histogram: half decades on both sides of 0; larger numbers count in the outermost bins."""
-SMALL, LARGE = 1e-4, 0.1
-"""Between these an update beside its parameters is as it should be, about 1 %."""
 NEAR = 0.01
 """A unit within this share of its range of one of its ends is saturated."""
 BOUNDS = {nn.Tanh: (-1.0, 1.0), nn.Sigmoid: (0.0, 1.0), nn.Hardtanh: (-1.0, 1.0), nn.Hardsigmoid: (0.0, 1.0)}
@@ -105,19 +103,6 @@ def update_ratio(before: torch.Tensor, after: torch.Tensor) -> float | None:
     return float(torch.linalg.vector_norm(moved)) / size if size else None
 
 
-def flag(ratio: float | None, low: float = SMALL, high: float = LARGE) -> str:
-    """What to say of a ratio of `update_ratio`: "", "small" or "large".
-
-    Examples
-    --------
-    >>> flag(0.01), flag(0.5), flag(1e-5), flag(None)
-    ('', 'large', 'small', '')
-    """
-    if ratio is None or low <= ratio <= high:
-        return ""
-    return "small" if ratio < low else "large"
-
-
 class _Layer:
     """One layer over the updates of an epoch."""
 
@@ -159,12 +144,12 @@ class _Layer:
 
 
 class _Moves:
-    """The updates of one parameter over an epoch."""
+    """The updates of one parameter over an epoch; `from_zero` counts those beside which it was all 0."""
 
     def __init__(self) -> None:
         self.ratios: list[float] = []
         self.gradients: list[float] = []
-        self.size = 0.0
+        self.size, self.from_zero = 0.0, 0
 
     def to_json(self) -> dict[str, Any]:
         norms = [one for one in self.gradients if math.isfinite(one)]
@@ -172,6 +157,7 @@ class _Moves:
             "size": self.size,
             "ratio": float(np.mean(self.ratios)) if self.ratios else None,
             "largest_ratio": max(self.ratios, default=None),
+            "from_zero": self.from_zero,
             "gradient_norm": math.sqrt(float(np.mean(np.square(norms)))) if norms else 0.0,
         }
 
@@ -242,7 +228,9 @@ class Monitor:
             moves = self._moves.setdefault(name, _Moves())
             after = parameters[name].detach()
             ratio = update_ratio(before[name], after)
-            if ratio is not None and math.isfinite(ratio):
+            if ratio is None:
+                moves.from_zero += 1
+            elif math.isfinite(ratio):
                 moves.ratios.append(ratio)
             moves.gradients.append(norm)
             moves.size = float(torch.linalg.vector_norm(after))
