@@ -10,24 +10,45 @@ import click
 
 from gnomon.cli import completion, output
 from gnomon.cli.fitted import lacks
+from gnomon.cli.sample_chains import along_chains
 from gnomon.cli.write import PICTURES, TABLES, TEXTS, check_out, write_picture, write_rows
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
 
+EVERY = 1000
+"""Steps of a chain between two rows, unless another number is given."""
+
 
 @click.command("sample")
 @click.argument("run", shell_complete=completion.folders)
-@click.option("-n", "n", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="How many.")
+@click.option(
+    "-n", "n", type=click.IntRange(0), default=10, show_default=True, metavar="N",
+    help="How many; with --chains: of each.",
+)  # fmt: skip
+@click.option(
+    "--chains", type=click.IntRange(1), metavar="M",
+    help="Follow M chains of a model that is sampled by Gibbs (rbm): N rows of each, and how alike these are.",
+)  # fmt: skip
+@click.option(
+    "--every", type=click.IntRange(1), metavar="K", help="Steps of a chain between two rows.  [default: 1000]"
+)
 @click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
 @click.option(
     "--out", metavar="FILE",
     help="A new .csv, .parquet or .npy file (.txt for sentences), .png of images; standard output by default.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) -> None:
-    """Draw N rows (or sentences, or images) from the model in the folder RUN."""
+def command(
+    run: str, n: int, chains: int | None, every: int | None, seed: int | None, out: str | None, as_json: bool
+) -> None:
+    """Draw N rows (or sentences, or images) from the model in the folder RUN, none of them chosen.
+
+    With --chains a picture has a column for each chain, a line every K steps, and training images on the right.
+    """
+    if every is not None and chains is None:
+        raise UserValueError("--every needs --chains", "--every", "say how many chains: --chains 8")
     check_out(out, (*TABLES, *TEXTS, *PICTURES))
     from gnomon.system.saving import load
 
@@ -37,9 +58,15 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
     if "X" in inspect.signature(system.sample).parameters:
         what = f"{system.name} is a model of y given x and cannot draw rows x"
         raise UserTypeError(what, run, "gnomon predict RUN DATA --std; a density of rows is gaussian-mixture, say")
-    found = system.sample(n, random_state=seed)
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
+    if chains is not None:
+        names = features or [f"x{j}" for j in range(system.n_features_in_)]
+        along_chains(
+            system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
+        )
+        return
+    found = system.sample(n, random_state=seed)
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
         _draw(out, rows, features, system)
@@ -59,14 +86,14 @@ def command(run: str, n: int, seed: int | None, out: str | None, as_json: bool) 
 def _draw(out: str, rows: Any, features: list[str] | None, system: Any) -> None:
     """Write images as a picture of all of them side by side."""
     from gnomon.data.images import shape_of
-    from gnomon.tasks.pictures import grid
+    from gnomon.evaluation.grids import enlargement, sample_grid
 
     shape = shape_of(features or ()) or getattr(system, "image_shape", None)
     if shape is None or not hasattr(rows, "shape"):
         raise UserValueError("only images have a picture", "--out", "write .csv, .parquet or .npy, .txt for sentences")
     if not len(rows):
         raise UserValueError("a picture needs at least 1 sample, got 0", "-n", "draw more")
-    write_picture(out, grid(rows, tuple(shape)))
+    write_picture(out, sample_grid(rows, tuple(shape), factor=enlargement(shape)))
 
 
 def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[Any, list[str]]:

@@ -28,6 +28,7 @@ _WHERE = {
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
+    "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),
     "importance": ("permutation",),
     "information": (
         "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.evaluation.grids import FLAT
 from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, table
 from gnomon.report.subject import Subject
@@ -30,11 +31,14 @@ def components_of(subject: Subject) -> Section | None:
     found = components(subject.system, list(data.columns), data.images)
     if found is None:
         return None
-    values = found.values[:MOST]
-    many = f"the first {MOST} of {len(found.values)}" if len(found.values) > MOST else f"{len(found.values)}"
+    values = (found.values if found.shape is None else found.alike)[:MOST]
+    whole = len(found.values) if found.shape is None else len(found.alike)
+    many = f"the first {MOST} of {whole}" if whole > MOST else f"{whole}"
     if found.shape is not None:
         figure = drawings.rows(values, found.shape, "")
         reading = "All share one scale of gray, so that a dead one is flat and a weak one pale."
+        if found.flat:
+            reading += f" {len(found.flat)} of all span less than {FLAT:.0%} of it."
         body = pictures([picture(figure, f"{many} {found.noun}s".replace("_", " "), reading)])
         return Section("What it is made of", "What each part looks for, as an image.", body)
     columns = found.columns[:MOST_COLUMNS]

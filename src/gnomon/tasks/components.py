@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.evaluation.grids import flat_filters
+
 __all__ = ["Components", "components", "linear_in_units"]
 
 Floats = NDArray[np.floating[Any]]
+
+MEAN, BIAS = "mean", "visible bias"
+ASIDE = {("component", MEAN), ("unit", BIAS)}
+"""Last vectors of a list that are of another kind than the others, by noun and name."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class Components:
         A number of each that is no column of the data: its weight, its bias.
     shape : tuple of int, optional
         Of the image that each vector is.
+    aside : int, default 0
+        So many of the last vectors are of another kind and scale: a mean, a bias.
+    unit : array of shape (d,), optional
+        By which weights were divided to be those of columns as given: the spread of each in the fit.
     """
 
     noun: str
@@ -38,6 +48,22 @@ class Components:
     columns: tuple[str, ...]
     extra: dict[str, Floats]
     shape: tuple[int, ...] | None = None
+    aside: int = 0
+    unit: Floats | None = None
+
+    @property
+    def alike(self) -> Floats:
+        """The vectors that a picture shows on one scale: all but those aside, weights of columns of spread 1.
+
+        A pixel that hardly varies has a huge weight in its own unit, which would outshine all others.
+        """
+        values = self.values[: len(self.values) - self.aside]
+        return values if self.unit is None else values * self.unit
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """Those of them that cannot be seen on that scale, by name: units that are dead, or nearly."""
+        return tuple(self.names[j] for j in flat_filters(self.alike.T))
 
     def table(self) -> dict[str, NDArray[Any]]:
         """The vectors as rows of a table: a name, further numbers, a column for each column of the data."""
@@ -73,7 +99,8 @@ def components(system: Any, columns: Sequence[str], shape: tuple[int, ...] | Non
                 return _filters(noun, names, values, extra)
             if len(columns) != values.shape[1]:
                 columns = [f"x{j}" for j in range(values.shape[1])]
-            return Components(noun, tuple(names), values, tuple(columns), extra, shape)
+            aside = int((noun, names[-1]) in ASIDE)
+            return Components(noun, tuple(names), values, tuple(columns), extra, shape, aside, _unit(system, find))
     return None
 
 
@@ -84,7 +111,7 @@ def _principal(system: Any) -> Found | None:
     if not hasattr(system, "components_"):
         return None
     values, mean = np.asarray(system.components_), np.asarray(system.mean_)
-    names = [*_numbered("component", len(values)), "mean"]
+    names = [*_numbered("component", len(values)), MEAN]
     return "component", names, np.concatenate([values, mean[None]]), {}
 
 
@@ -101,7 +128,7 @@ def _hidden_units(system: Any) -> Found | None:
         return None
     values, visible = np.asarray(system.weights_).T, np.asarray(system.visible_bias_)
     bias = np.append(np.asarray(system.hidden_bias_), np.nan)
-    names = [*_numbered("hidden unit", len(values)), "visible bias"]
+    names = [*_numbered("hidden unit", len(values)), BIAS]
     return "unit", names, np.concatenate([values, visible[None]]), {"bias": bias}
 
 
@@ -179,6 +206,15 @@ def _scalings(system: Any) -> list[tuple[Any, Any]]:
     own: list[Any] = [getattr(model, name, None) for name in ("shift", "scale")]
     found = [] if own[1] is None else [(own[0].numpy(force=True), own[1].numpy(force=True))]
     return found if preparation is None else [*found, (preparation.shift, preparation.unit)]
+
+
+def _unit(system: Any, find: Any) -> Floats | None:
+    """What the weights that a function finds were divided by, where these are weights and were."""
+    preparation = getattr(system, "preparation_", None)
+    if find is _coefficients:
+        return None if preparation is None else preparation.unit
+    units = [unit for _, unit in _scalings(system) if unit is not None] if find is _first_layer else []
+    return np.prod(units, axis=0) if units else None
 
 
 def _filters(noun: str, names: list[str], values: Floats, extra: dict[str, Floats]) -> Components:

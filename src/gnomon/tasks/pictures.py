@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnomon.evaluation.grids import sample_grid
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "grid", "histogram", "importances", "learning", "matrix",
+    "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "histogram", "importances", "learning", "matrix",
     "plane", "predicted", "residuals", "rows", "validation",
 ]  # fmt: skip
 
@@ -23,8 +25,6 @@ MOST_CLASSES = 60
 MOST_POINTS = 2000
 """Points of a scatter plot: more hide each other."""
 LONGEST_NAME = 24
-SMALLEST = 48
-"""Pixels that an image in a grid is enlarged to, where it has fewer."""
 
 
 def _axes(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -193,42 +193,6 @@ def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, acr
         axes.imshow(X.reshape(len(X), -1), aspect="auto", cmap="viridis")
         axes.set(xlabel="column", ylabel="row")
         return figure
-    axes.imshow(_grid(X.reshape(len(X), *shape), across), cmap="gray")
+    axes.imshow(sample_grid(X, shape, across=across), cmap="gray")
     axes.axis("off")
     return figure
-
-
-def grid(X: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Images side by side in a square, small ones enlarged by a whole factor: pixels in [0, 1].
-
-    Parameters
-    ----------
-    X : array of shape (n, ...)
-    shape : tuple of int
-        Height and width, perhaps 1 or 3 channels.
-
-    Examples
-    --------
-    >>> grid(np.eye(4), (2, 2)).shape
-    (98, 98)
-    """
-    shape = tuple(shape[:2]) if shape[2:] == (1,) else shape
-    images = np.asarray(X, np.float64).reshape(len(X), *shape)
-    factor = max(1, SMALLEST // max(shape[:2]))
-    return _grid(images.repeat(factor, axis=1).repeat(factor, axis=2))
-
-
-def _grid(images: np.ndarray[Any, Any], across: int | None = None) -> np.ndarray[Any, Any]:
-    """Images side by side with a white border of one pixel, in [0, 1]."""
-    low, high = np.nanmin(images), np.nanmax(images)
-    images = (images - low) / max(float(high - low), 1e-12)
-    height, width = images.shape[1:3]
-    channels = images.shape[3] if images.ndim == 4 else 1
-    across = across or math.ceil(math.sqrt(len(images)))
-    down = math.ceil(len(images) / across)
-    grid = np.ones((down, across, height + 1, width + 1, channels))
-    grid.reshape(-1, height + 1, width + 1, channels)[: len(images), :height, :width] = images.reshape(
-        len(images), height, width, channels
-    )
-    whole = grid.transpose(0, 2, 1, 3, 4).reshape(down * (height + 1), across * (width + 1), channels)
-    return whole[..., 0] if channels == 1 else whole
