@@ -38,6 +38,7 @@ VERBS = {
     "explain": "Coefficients, and what each column is worth: gnomon explain RUN [DATA].",
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
+    "blind": "Can people tell samples from data: gnomon blind make RUN --out FOLDER.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
     "curve": "Scores against one hyper-parameter or the number of rows: gnomon curve SYSTEM DATA.",

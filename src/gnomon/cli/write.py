@@ -106,11 +106,9 @@ def write_table(out: str | None, columns: Mapping[str, Any], rows: Any = None) -
 
 def write_picture(out: str, pixels: Any) -> None:
     """Write pixels in [0, 1], grey or of three colors, as a picture, pixel by pixel."""
-    from matplotlib.image import imsave
+    from gnomon.tasks.pictures import png
 
-    buffer = io.BytesIO()
-    imsave(buffer, pixels, format="png", cmap="gray", vmin=0.0, vmax=1.0)  # colors are taken as they are
-    write_atomically(Path(out), buffer.getvalue())
+    write_atomically(Path(out), png(pixels))
 
 
 def beside(kept: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

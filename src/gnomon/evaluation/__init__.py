@@ -13,6 +13,7 @@ _WHERE = {
     "agreement": ("cohen_kappa", "kappa_of", "matthews", "matthews_of"),
     "anomaly": ("threshold",),
     "bias_variance": ("decompose",),
+    "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),

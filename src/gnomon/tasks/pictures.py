@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "histogram", "importances", "learning", "matrix",
-    "plane", "predicted", "residuals", "rows", "validation",
+    "plane", "png", "predicted", "residuals", "rows", "validation",
 ]  # fmt: skip
 
 SHOWN = 64
@@ -159,6 +160,23 @@ def validation(values: Sequence[Any], series: dict[str, list[tuple[float, float]
     axes.set(xlabel=label, ylabel=metric.replace("_", " "))
     axes.legend()
     return figure
+
+
+def png(pixels: Any, **options: Any) -> bytes:
+    """The bytes of a picture, pixel by pixel.
+
+    Parameters
+    ----------
+    pixels : array of shape (rows, columns) or (rows, columns, 3)
+        Numbers in [0, 1], or of three colors whole ones up to 255 of type uint8.
+    options
+        Of Pillow's writer.
+    """
+    from matplotlib.image import imsave
+
+    buffer = io.BytesIO()
+    imsave(buffer, pixels, format="png", cmap="gray", vmin=0.0, vmax=1.0, pil_kwargs=options)  # colors stay as they are
+    return buffer.getvalue()
 
 
 def plain(text: object) -> str:
