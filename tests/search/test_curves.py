@@ -15,7 +15,9 @@ import gnomon
 from gnomon.cli.main import run as command
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.power_law import PowerLaw
-from gnomon.search.curves import Curve, Point, capacity_effect, learning_curve, validation_curve
+from gnomon.evaluation.score import Score
+from gnomon.search.curves import learning_curve, validation_curve
+from gnomon.search.records import Curve, Point, capacity_effect
 
 
 @pytest.mark.spec("PRA-066")
@@ -195,3 +197,87 @@ def test_sizes_of_folds_that_differ_by_one_row():
     for sizes in ("20", [20.5], [True]):
         with pytest.raises(UserTypeError):
             learning_curve("linear-regression", X, y, sizes=sizes)
+
+
+def bowl(rates, epochs, curvature=4.0):
+    """A sweep of f(w) = a w^2 / 2 from one weight w: rows x = +-sqrt(a), y = 0, so that the mean of (w x)^2 / 2 is f.
+
+    The squares of its points are a w_k^2, beside that of a rate of 0.
+    """
+    x = curvature**0.5 * np.resize([1.0, -1.0], 80)[:, None]
+    system = gnomon.MLPRegression(
+        hidden=(), standardize=False, optimizer="sgd", batch_size=None, epochs=epochs, l2=0.0, random_state=0
+    )
+    options = {"over": "learning_rate", "best_on": "training", "folds": 4}
+    curve = validation_curve(system, x, np.zeros(80), values=[1e-15, *rates], **options)
+    begin = curve.points[0].train.value
+    return curve, [None if one.train is None else one.train.value / begin for one in curve.points[1:]]
+
+
+@pytest.mark.filterwarnings("ignore:the loss .squared_error. grew")  # which a sweep is to see
+@pytest.mark.spec("PRA-068")
+@pytest.mark.parametrize("curvature", [1.0, 4.0])
+def test_a_sweep_of_rates_on_a_bowl_by_closed_form(curvature):
+    """After k steps w_k = (1 - rate a)^k w_0: 1 / a solves in one, 2 / a keeps |w|, 2.1 / a grows as 1.1^k."""
+    factors = np.array([0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 2.1])
+    for steps in (1, 2, 7):
+        curve, found = bowl(list(factors / curvature), steps, curvature)
+        np.testing.assert_allclose(found, (1 - factors) ** (2 * steps), rtol=1e-5, atol=1e-12)
+        assert curve.best.value == 1 / curvature and curve.best_on == "training"
+        assert found[-2] == pytest.approx(1, rel=1e-5) and found[-1] == pytest.approx(1.1 ** (2 * steps), rel=1e-5)
+        # beyond twice the best rate the error grows, below it falls
+        assert [one > 1 + 1e-5 for one in found] == [False] * 6 + [True]
+
+
+@pytest.mark.filterwarnings("ignore:the loss .squared_error. grew")  # which a sweep is to see
+@pytest.mark.spec("PRA-068")
+def test_rates_that_run_away_are_shown_and_the_worst(tmp_path):
+    """Infinite after one step, refused after more: neither is left out or wins; alone they say why."""
+    curve, found = bowl([0.25, 1e200], 1)
+    assert found[1] == np.inf and curve.best.value == 0.25 and "1e+200" in str(curve)
+    curve, found = bowl([0.25, 1.0, 1e200], 2000)
+    assert found[1:] == [None, None] and all("lower the learning rate" in one.reason for one in curve.points[2:])
+    assert curve.best.value == 0.25 and str(curve).count("failed") == 2
+    figure = curve.figure()
+    (crosses,) = [one for one in figure.axes[0].lines if one.get_label() == "failed"]
+    assert list(crosses.get_xdata()) == [1.0, 1e200] and figure.axes[0].get_xscale() == "log"
+    assert [one["value"] for one in curve.to_json()["points"]] == [1e-15, 0.25, 1.0, 1e200]
+    both = Curve("learning_rate", "error", False, [Point(1, None, None, "ran away")] * 2, best_on="training")
+    with pytest.raises(UserValueError, match="every fit failed: ran away"):
+        _ = both.best
+
+
+@pytest.mark.spec("PRA-068")
+def test_a_sweep_has_rates_factors_apart_and_the_same_training_for_each(capsys):
+    """Seven rates from a thirtieth to thirty times that of the system; the least training error, not validation."""
+    words = ["curve", "mlp:epochs=2,hidden=8", "iris", "--over", "learning-rate", "--best-on", "training", "--json"]
+    assert command(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    rates = [one["value"] for one in found["points"]]
+    np.testing.assert_allclose(rates, gnomon.MLP().learning_rate * 30.0 ** np.linspace(-1, 1, 7), rtol=1e-3)
+    best = max(found["points"], key=lambda one: one["train"]["value"])
+    assert (found["best_on"], found["best"]) == ("training", best["value"])
+    wrong = (
+        (["mlp:early_stopping=patience", "iris", "--over", "learning_rate", "--best-on", "training"], "same training"),
+        (["mlp", "iris", "--over", "learning_rate", "--best-on", "test"], "best_on must be one of"),
+        (["mlp", "iris", "--best-on", "training"], "must be left out without --over"),
+        (["mlp", "iris", "--over", "epochs"], "epochs has no range of its own"),
+        (["mlp", "iris", "--over", "learn"], "learn"),
+    )
+    for arguments, said in wrong:
+        assert command(["curve", *arguments]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_the_best_of_training_and_of_validation_rows_may_differ():
+    scores = {1: (0.1, 0.4), 2: (0.2, 0.3)}
+    points = [Point(k, *(Score(one, 0.0) for one in pair)) for k, pair in scores.items()]
+    for rows, best in (("training", 1), ("validation", 2)):
+        assert Curve("k", "error", False, points, best_on=rows).best.value == best
+
+
+def test_a_best_rate_at_the_end_of_the_range_says_to_go_on():
+    points = [Point(k, *(Score(k, 0.0),) * 2) for k in (1.0, 2.0, 3.0, 4.0)]
+    assert "the best is the lowest value: try beyond it" in str(Curve("learning_rate", "error", False, points))
+    assert "beyond" not in str(Curve("learning_rate", "error", False, points[:2] + points[:1] + points[2:]))
+    assert "beyond" not in str(Curve("max_depth", "error", False, points))

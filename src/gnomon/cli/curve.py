@@ -22,26 +22,30 @@ OPTIONS = ("validation", "folds", "metric", "task", "holdout", "split", "split_s
 @click.command("curve")
 @click.argument("system", metavar="SYSTEM[:KEY=VALUE,...]", shell_complete=completion.systems)
 @click.argument("data", shell_complete=completion.data)
-@click.option("--over", metavar="KEY=RANGE", help="As --space of gnomon search. [default: the number of rows]")
+@click.option("--over", metavar="KEY[=RANGE]", help="As --space of gnomon search. [default: the number of rows]")
+@click.option("--best-on", metavar="ROWS", help="With --over: validation or training rows say which value is best.")
 @click.option("--sizes", metavar="N,N,...", help="Numbers of training rows. [default: 16, 32, 64 ... all]")
 @judged_on_training_rows
 @click.option("--out", metavar="FILE", help="Draw the curve into this file, .svg or .png.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    system: str, data: str, over: str | None, sizes: str | None, target: str | None, columns: str | None,
-    out: str | None, as_json: bool, **options: Any,
+    system: str, data: str, over: str | None, best_on: str | None, sizes: str | None, target: str | None,
+    columns: str | None, out: str | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Scores of SYSTEM on training and validation rows of DATA, against one hyper-parameter or the number of rows.
 
     Training rows that fare far better than validation rows say overfitting; both bad say too little capacity; a curve
-    over rows that still falls says that more data would help, and how much.
+    over rows that still falls says that more data would help, and how much. --over learning_rate --best-on training is
+    the sweep of learning rates that tuning begins with.
     """
     preparing = {name: options.pop(name) for name in list(options) if name not in OPTIONS}
     form = taken(preparing)
     if over is not None and sizes is not None:
         raise UserValueError("--sizes must be left out with --over: a curve has one axis", "--sizes")
+    if best_on is not None and over is None:
+        raise UserValueError("--best-on must be left out without --over: rows are no value to choose", "--best-on")
     name, parameters = parse_system(system)
-    ranges = {} if over is None else ranges_of((over,))
+    key, values = _over(over)
     chosen = None if sizes is None else [_size(one) for one in sizes.split(",")]
     output.announce(f"a curve of {name} on {data}")
     from gnomon.catalog import make
@@ -50,9 +54,8 @@ def command(
     made = make(name, **{"random_state": 0, **parameters})
     options |= {"target": column_name(target), "columns": column_names(columns), "prepare": preparation(preparing)}
     given = file_of(data, form)
-    if ranges:
-        ((key, text),) = ranges.items()
-        found = validation_curve(made, given, over=key, values=text, **options)
+    if key is not None:
+        found = validation_curve(made, given, over=key, values=values, best_on=best_on or "validation", **options)
     else:
         found = learning_curve(made, given, sizes=chosen, **options)
     if out is not None:
@@ -65,6 +68,16 @@ def command(
     output.write(str(found))
     if out is not None:
         output.write(f"the picture is {out}")
+
+
+def _over(text: str | None) -> tuple[str | None, str | None]:
+    """The hyper-parameter, and its range where one is given."""
+    if text is None:
+        return None, None
+    if "=" not in text:
+        return text.strip().replace("-", "_"), None
+    ((key, values),) = ranges_of((text,)).items()
+    return key, values
 
 
 def _size(text: str) -> int:

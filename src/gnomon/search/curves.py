@@ -2,148 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.power_law import PowerLaw
-from gnomon.evaluation.score import Score
-from gnomon.search.dimensions import label
 from gnomon.search.judging import TrialJudge, judge_of, made_of
-from gnomon.search.space import POINTS, space_of
+from gnomon.search.records import LEAST_SIZES, Curve, Point
+from gnomon.search.space import POINTS, derived, space_of
 from gnomon.system.base import System
-from gnomon.tasks import pictures
 from gnomon.tasks.merging import averaged, joined
 from gnomon.training.context import context
+from gnomon.training.stopping import Off
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["learning_curve", "validation_curve"]
 
-__all__ = ["Curve", "Point", "capacity_effect", "learning_curve", "validation_curve"]
-
-LEAST_SIZES = 4
+AROUND = 7
+"""Values around that of a system, where none are given: of rates, factors of three."""
+BEST_ON = ("validation", "training")
 LEAST_ROWS = 16
 """Training rows of the first point of a learning curve."""
-CAPACITY = {
-    "up": ("n_hidden", "hidden", "n_components", "n_latent", "n_factors", "n_embedding", "max_depth", "max_leaves",
-           "n_trees", "epochs", "max_updates", "C", "n", "channels", "kernel_size", "padding"),
-    "down": ("l1", "l2", "dropout", "min_rows_leaf", "min_rows_split", "smoothing", "noise_variance"),
-    "highest at its optimum": ("learning_rate",),
-}  # fmt: skip
-"""What raising a hyper-parameter does to the capacity of a system."""
-
-
-def capacity_effect(name: str) -> str:
-    """What raising a hyper-parameter does to the effective capacity; "" where there is no general answer.
-
-    Source: Goodfellow, Bengio and Courville (2016), section 11.4.1, table 11.1.
-
-    Examples
-    --------
-    >>> capacity_effect("n_hidden"), capacity_effect("l2"), capacity_effect("learning_rate")
-    ('up', 'down', 'highest at its optimum')
-    """
-    return next((effect for effect, names in CAPACITY.items() if name in names), "")
-
-
-@dataclass(frozen=True)
-class Point:
-    """Scores at one value.
-
-    Parameters
-    ----------
-    value : object
-        Of the hyper-parameter, or the number of training rows.
-    train, validation : Score or None
-        None where the fit failed, and then `reason` says why.
-    reason : str
-    """
-
-    value: Any
-    train: Score | None
-    validation: Score | None
-    reason: str = ""
-
-
-@dataclass
-class Curve:
-    """Points in the order of their values.
-
-    Parameters
-    ----------
-    over : str
-        The hyper-parameter, or ``rows``.
-    metric : str
-    higher_is_better : bool
-    points : list of Point
-    trend : PowerLaw or None
-        Of a learning curve whose errors follow one.
-    """
-
-    over: str
-    metric: str
-    higher_is_better: bool
-    points: list[Point] = field(default_factory=list)
-    trend: PowerLaw | None = None
-
-    @property
-    def best(self) -> Point:
-        """The point with the best score on validation rows; one whose fit failed is worse than every other.
-
-        Raises
-        ------
-        UserValueError
-            Every fit failed.
-        """
-        done = [one for one in self.points if one.validation is not None and math.isfinite(one.validation.value)]
-        if not done:
-            raise UserValueError(f"every fit failed: {self.points[0].reason}", self.over)
-        sign = -1 if self.higher_is_better else 1
-        return min(done, key=lambda one: sign * one.validation.value if one.validation else math.inf)
-
-    def to_json(self) -> dict[str, Any]:
-        """The curve as a JSON object."""
-        points = [
-            {"value": one.value, "train": one.train and one.train.to_json(),
-             "validation": one.validation and one.validation.to_json(), "reason": one.reason}
-            for one in self.points
-        ]  # fmt: skip
-        trend = None if self.trend is None else self.trend.to_json()
-        return {"over": self.over, "metric": self.metric, "points": points, "best": self.best.value, "trend": trend}
-
-    def figure(self) -> Figure:
-        """Training and validation scores with bars of one standard error."""
-        done = [one for one in self.points if one.train is not None and one.validation is not None]
-        series = {
-            "training": [(one.train.value, one.train.stderr) for one in done if one.train],
-            "validation": [(one.validation.value, one.validation.stderr) for one in done if one.validation],
-        }
-        return pictures.validation([one.value for one in done], series, self.over, self.metric)
-
-    def __str__(self) -> str:
-        rows = [(self.over, "training", "validation", "± examples")]
-        for one in self.points:
-            if one.train is None or one.validation is None:
-                rows.append((label(one.value), "failed", one.reason, ""))
-                continue
-            numbers = (f"{one.train.value:.5g}", f"{one.validation.value:.5g}", f"{one.validation.stderr:.2g}")
-            rows.append((label(one.value), *numbers[:2], numbers[2] + "  best" * (one is self.best)))
-        widths = [max(len(row[j]) for row in rows) for j in range(4)]
-        lines = ["  ".join(part.ljust(width) for part, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        effect = capacity_effect(self.over)
-        lines += [f"raising {self.over}: capacity {effect}"] if effect else []
-        lines += [str(self.trend)] if self.trend is not None else []
-        return "\n".join([f"{self.metric} on training and validation rows", *lines])
 
 
 def validation_curve(
-    system: str | System, data: Any, y: Any = None, *, over: str, values: Any, **options: Any
-) -> Curve:
+    system: str | System, data: Any, y: Any = None, *, over: str, values: Any = None, best_on: str = "validation",
+    **options: Any,
+) -> Curve:  # fmt: skip
     """Scores on training and validation rows against one hyper-parameter.
+
+    Over ``learning_rate`` with ``best_on="training"`` it is the sweep that tuning begins with: training error after a
+    fixed amount of training, by rates that are factors apart. For one curvature a the best rate is 1 / a, and the error
+    grows beyond twice that. Validation rows beside it tell what a low rate only learned too little of from what it
+    did not overfit.
 
     Parameters
     ----------
@@ -153,13 +45,22 @@ def validation_curve(
         target, columns, prepare. The rows that are held out are not looked at.
     over : str
         The hyper-parameter, ``n_hidden`` or ``objective.k``.
-    values : sequence, or text
-        As ranges of `gnomon.search`: ``8,16,32``, ``1e-4..1:log`` (five values).
+    values : sequence or text, optional
+        As ranges of `gnomon.search`: ``8,16,32``, ``1e-4..1:log`` (five values). Left out: seven values around that of
+        the system, as a search would range.
+    best_on : {"validation", "training"}, default "validation"
+        The rows whose score says which value is best.
 
     Returns
     -------
     Curve
         A fit that is refused or diverges is a point without scores: the worst, and not left out.
+
+    Raises
+    ------
+    UserError
+        No such hyper-parameter, or none with a range; ``best_on="training"`` with `early_stopping`, by which some
+        values would train longer than others.
 
     Notes
     -----
@@ -173,10 +74,28 @@ def validation_curve(
     ([1, 2, 3], True)
     """
     made = made_of(system)
-    dimension = space_of(made, {over: values})[over]
-    chosen = [dimension.read(dimension.stored(one)) for one in dimension.grid(POINTS)]
+    if best_on not in BEST_ON:
+        raise UserValueError(f"best_on must be one of {', '.join(BEST_ON)}, got {best_on!r}", "best_on")
+    if best_on == "training" and "early_stopping" in made.slots and not isinstance(made.recipe("early_stopping"), Off):
+        what = "early_stopping must be off: every value gets the same training"
+        raise UserValueError(what, "best_on", "leave it out, or judge by validation rows")
+    chosen = _values(made, over, values)
     judge = judge_of(made, data, y, **options)
-    return Curve(over, judge.metric, judge.higher_is_better, [_point(judge, one, {over: one}) for one in chosen])
+    points = [_point(judge, one, {over: one}) for one in chosen]
+    return Curve(over, judge.metric, judge.higher_is_better, points, best_on=best_on)
+
+
+def _values(made: System, over: str, values: Any) -> list[Any]:
+    """The values of a hyper-parameter that are tried."""
+    if values is not None:
+        dimension = space_of(made, {over: values})[over]
+    elif over in (space := derived(made)):
+        dimension = space[over]
+    else:
+        space_of(made, {over: [getattr(made, over, None)]})  # a name that is none says so first
+        raise UserValueError(f"{over} has no range of its own", over, f"give its values, such as {over}=1,2,4")
+    chosen = dimension.grid(POINTS if values is not None else AROUND)
+    return [dimension.read(dimension.stored(one)) for one in chosen]
 
 
 def learning_curve(
@@ -252,7 +171,7 @@ def _sizes(rows: int) -> list[int]:
 def _point(judge: TrialJudge, value: Any, parameters: Mapping[str, Any], rows: Any = None) -> Point:
     """The scores of one fit on each fold, perhaps on some of its training rows."""
     try:
-        with context(verbose=False):
+        with context(verbose=False), np.errstate(over="ignore"):  # what has run away may have a score of infinity
             found = [judge.both(judge.system(parameters), fold, rows) for fold in judge.room.folds]
     except UserError as error:
         return Point(value, None, None, " ".join(str(error).split()))

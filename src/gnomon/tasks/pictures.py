@@ -145,14 +145,32 @@ def learning(x: Any, lines: dict[str, Any], label: str, chosen: float | None = N
     return figure
 
 
-def validation(values: Sequence[Any], series: dict[str, list[tuple[float, float]]], label: str, metric: str) -> Figure:
-    """Scores with their errors against values: on a logarithmic axis where positive ones span a factor of 20."""
+def validation(
+    values: Sequence[Any], series: dict[str, list[tuple[float, float] | None]], label: str, metric: str
+) -> Figure:
+    """Scores with their errors against values: on logarithmic axes where values span a factor of 20, scores of 1000.
+
+    A score that is None or not finite is a cross at the edge: its fit failed.
+    """
     figure, axes = _axes()
     numeric = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
     x = list(values) if numeric else list(range(len(values)))
+    failed, means = set(range(len(x))), []
     for name, points in series.items():
-        means, errors = zip(*points, strict=True)
-        axes.errorbar(x, means, errors, marker="o", capsize=3, label=name)
+        done = {j: one for j, one in enumerate(points) if one is not None and math.isfinite(one[0])}
+        heights = [one[0] for one in done.values()]
+        axes.errorbar(
+            [x[j] for j in done], heights, [one[1] for one in done.values()], marker="o", capsize=3, label=name
+        )
+        means += heights
+        failed -= set(done)
+    if failed:
+        edge = axes.get_xaxis_transform()
+        axes.plot(
+            [x[j] for j in sorted(failed)], [1.0] * len(failed), "rx", transform=edge, clip_on=False, label="failed"
+        )
+    if means and min(means) > 0 and max(means) >= 1000 * min(means):
+        axes.set_yscale("log")
     if not numeric:
         axes.set_xticks(x, [plain(one) for one in values])
     elif min(x) > 0 and max(x) >= 20 * min(x):
