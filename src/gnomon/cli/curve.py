@@ -43,7 +43,7 @@ def command(
     if over is not None and sizes is not None:
         raise UserValueError("--sizes must be left out with --over: a curve has one axis", "--sizes")
     if best_on is not None and over is None:
-        raise UserValueError("--best-on must be left out without --over: rows are no value to choose", "--best-on")
+        raise UserValueError("--best-on must be left out without --over, whose values it judges", "--best-on")
     name, parameters = parse_system(system)
     key, values = _over(over)
     chosen = None if sizes is None else [_size(one) for one in sizes.split(",")]
