@@ -253,6 +253,23 @@ def test_a_wide_table_and_many_classes_stay_small(tmp_path, monkeypatch):
     assert "column_199" in " ".join(found.text)
 
 
+def test_mistakes_of_a_table_with_texts_show_them_as_they_were_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(2)
+    lines = (
+        f"{random.choice(['Ulm', 'Bonn'])},{random.normal():.3f},{random.choice(['yes', 'no'])}" for _ in range(90)
+    )
+    (tmp_path / "people.csv").write_text("\n".join(["city,size,left", *lines]) + "\n")
+    assert command(["fit", "decision-tree", "people.csv", "--target", "left", "--out", "run", "--json"]) == 0
+    subject = Subject.of("run")
+    found = mistakes(subject.system, *subject.examples)
+    header, rows = found.table(subject.held)
+    assert [row[header.index("city")] for row in rows] == [
+        subject.held.frame["city"].to_list()[i] for i in found.places
+    ]
+    assert "city" in " ".join(checked(report("run")).text)
+
+
 def test_runs_that_cannot_be_shown_are_told_in_one_line(tmp_path, capsys):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     gnomon.LogisticRegression().fit(X, y, run=tmp_path / "arrays")

@@ -63,7 +63,7 @@ class Mistakes:
         if data.images is None:
             names, cells = _features(data)
             header += names
-            columns += [[one[place] for place in self.places] for one in cells]
+            columns += [[one[place] for place in self.places.tolist()] for one in cells]
         return header, [list(row) for row in zip(*columns, strict=True)]
 
 
