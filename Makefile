@@ -51,10 +51,11 @@ generate: $(VENV)/.dev
 	$(BIN)/python tools/write_readme.py
 	$(BIN)/python tools/write_parts.py
 
-# The documentation site, build/docs/index.html; a warning of Sphinx is an error.
+# The documentation site, build/docs/index.html; a warning of Sphinx is an error. The digest says of which source it is.
 docs: $(VENV)/.docs
 	$(BIN)/python tools/write_system_pages.py build/docs-source
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/docs-cache build/docs-source build/docs
+	cp build/docs-source/digest.txt build/docs/digest.txt
 
 clean:
 	rm -rf $(VENV) build dist report.xml .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis gnomon-demo

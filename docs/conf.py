@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -19,7 +21,8 @@ author = "The gnomon developers"
 copyright = author
 version = release = __version__
 
-extensions = ["myst_parser"]
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+extensions = ["myst_parser", "chinese_search", "source_pages"]
 myst_heading_anchors = 3
 smartquotes = False
 default_role = "literal"
@@ -30,6 +33,8 @@ html_title = "gnomon"
 html_math_renderer = "mathml"
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 
 LOGGER = logging.getLogger(__name__)
 SECTIONS = Config(

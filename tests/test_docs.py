@@ -1,8 +1,10 @@
-"""Documentation that runs: every python block and command of the readmes and of docs/*.md, in a temporary folder.
+"""Documentation that runs: every python block and command of the readmes and of docs, in a temporary folder.
 
 The blocks of a page share their names, as a reader would type them one after the other. A block marked ```` ```python
 slow ```` takes minutes and is run with the slow tests, on its own; so are the commands of a page, one after the other,
-in a folder that holds the files they name. The readmes must say the same in both languages.
+in a folder that holds the files they name. A page of docs/guide writes its own files: all of it is run in order, and
+what stands in a block ```` ```output ```` is what the block before it prints. The readmes must say the same in both
+languages.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from gnomon.cli.main import run as gnomon_command
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 PAGES = [README, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?![\w.])")
 SECONDS = 20.0
 """Processor time that a block may take; those that take more are marked slow."""
 
@@ -133,6 +137,46 @@ def test_every_command_of_a_page_ends_well(page, files):
         assert gnomon_command(shlex.split(line, comments=True)[1:]) == 0, f"{page.name}: {line}"
 
 
+def printed(expected: str, found: str) -> bool:
+    """Whether a text was printed: ``...`` is anything, blanks are alike, numbers with a point may differ by 2 %."""
+    parts = NUMBER.split(expected)
+    pattern = r"(-?\d+\.\d+)".join(
+        r"\s+".join(re.escape(word).replace(r"\.\.\.", ".*?") for word in re.split(r"\s+", part)) for part in parts
+    )
+    match = re.fullmatch(pattern.replace(r".*?\s+", r".*?\s*"), found, re.DOTALL)
+    known = [float(one) for one in NUMBER.findall(expected)]
+    return match is not None and np.allclose([float(one) for one in match.groups()], known, rtol=0.02, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("expected", "same"),
+    [("a  0.50\n...\n", True), ("a 0.505 b\nc 7\n", True), ("a 0.6 b\nc 7\n", False), ("a 0.5\n", False),
+     ("... c 7\n", True), ("a 0.5 ...\nc 8\n", False)],
+)  # fmt: skip
+def test_what_is_printed_is_compared(expected, same):
+    assert printed(expected, "a   0.5  b\nc 7\n") == same
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_a_page_of_the_guide_leads_from_a_file_to_a_report(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names, found = {"__name__": "documentation"}, ""
+    for block in blocks(page):
+        assert block.kind in ("", "python", "output")
+        if block.kind == "output":
+            assert printed(block.code, found), f"{page.name}:{block.line}:\n{found}"
+            continue
+        capsys.readouterr()
+        if block.kind == "python":
+            run(block, names)
+        for line in block.code.splitlines() if block.kind == "" else ():
+            assert gnomon_command(shlex.split(line)[1:]) == 0, f"{page.name}: {line}"
+        found = capsys.readouterr().out
+    assert len(list(tmp_path.glob("*-run/report.html"))) == 1
+
+
 def test_a_block_that_fails_is_told_by_its_line():
     block = Block(README, 6, "python", "x = 1\ny = no_such_name\n")
     with pytest.raises(NameError) as told:
@@ -163,7 +207,7 @@ def test_commands_of_the_readme_exist():
     assert {"info", "fit", "diagnose", "list"} <= told <= set(VERBS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *GUIDE], ids=lambda page: page.name)
 def test_links_and_names_lead_somewhere(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):

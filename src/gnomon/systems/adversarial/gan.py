@@ -108,8 +108,9 @@ class GAN(Adversarial):
 
 
 class DCGAN(GAN):
-    """Deep convolutional GAN: convolutions of stride 2 in both players, for rows that are images.
+    r"""Deep convolutional GAN: convolutions of stride 2 in both players, for rows that are images.
 
+    The value of the game is that of `GAN`, :math:`E_{data} \log d(x) + E_z \log(1 - d(g(z)))`, of convolutions d and g.
     Batch normalization everywhere but at the generator's output and the critic's input, rectifiers in the generator and
     leaky ones of slope 0.2 in the critic, pixels in [-1, 1], Adam with a first decay of 0.5, first weights of standard
     deviation 0.02.

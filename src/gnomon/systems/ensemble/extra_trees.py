@@ -16,7 +16,8 @@ class ExtraTrees(ForestClassifier):
 
     Each node draws `max_features` columns and for each of them one threshold uniformly between its smallest and largest
     value in the node, and takes the best of these splits: only the choice among a few random splits sees the target.
-    All rows are used by every tree. The forest averages the class probabilities of its trees.
+    All rows are used by every tree. The forest averages the class probabilities of its trees,
+    :math:`P(k \mid x) = \frac{1}{T} \sum_t P_t(k \mid x)`.
 
     Attributes
     ----------
@@ -52,7 +53,8 @@ class ExtraTrees(ForestClassifier):
 class ExtraTreesRegression(ForestRegressor):
     r"""Extremely randomized trees for a number.
 
-    As `ExtraTrees`; the forest averages the predictions of its trees.
+    As `ExtraTrees`; the forest averages the predictions of its trees,
+    :math:`\hat y(x) = \frac{1}{T} \sum_t h_t(x)`.
 
     Notes
     -----

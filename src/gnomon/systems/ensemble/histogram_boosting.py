@@ -119,8 +119,8 @@ class HistogramBoostingRegression(_Binned, LibraryRegressor):
     r"""Fast gradient boosting of trees for a number.
 
     As `GradientBoostingRegression` on columns cut into bins, with the second-order gain and leaves of
-    `HistogramBoosting`. The second derivative of half the squared error is 1: H counts rows, and without a penalty a
-    leaf takes the mean of its residuals.
+    `HistogramBoosting`. The second derivative of half the squared error is 1: H counts rows, and a leaf takes
+    :math:`\sum_i (y_i - F(x_i)) / (H + \lambda)`, without a penalty the mean of its residuals.
 
     Attributes
     ----------

@@ -52,7 +52,8 @@ class RandomForest(ForestClassifier):
 class RandomForestRegression(ForestRegressor):
     r"""Random forest for a number.
 
-    As `RandomForest`; the forest averages the predictions of its trees.
+    As `RandomForest`; the forest averages the predictions of its trees,
+    :math:`\hat y(x) = \frac{1}{T} \sum_t h_t(x)`.
 
     Notes
     -----

@@ -215,10 +215,10 @@ class _Stacked(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasDtype, Comp
 class Stacking(_Stacked, Classifier):
     r"""Stacking of any classifiers, in one layer or several.
 
-    The members' probabilities z = [h_1(x), ..., h_k(x)] (of the second class alone where there are two) are the input
-    of the combiner g: y = g(z). g is fitted to what each member says of rows that it has not seen: for each fold the
-    member is fitted to the other folds; for prediction it is fitted to all rows. With several layers the next members
-    take z as their input.
+    The members' probabilities :math:`z = [h_1(x), \ldots, h_k(x)]` (of the second class alone where there are two) are
+    the input of the combiner g: :math:`y = g(z)`. g is fitted to what each member says of rows that it has not seen:
+    for each fold the member is fitted to the other folds; for prediction it is fitted to all rows. With several layers
+    the next members take z as their input.
 
     Attributes
     ----------
@@ -269,7 +269,8 @@ class Stacking(_Stacked, Classifier):
 class StackingRegression(_Stacked, Regressor):
     r"""Stacking of any regressions, in one layer or several.
 
-    As `Stacking`: the combiner's input z = [h_1(x), ..., h_k(x)] holds the members' predictions.
+    As `Stacking`: the combiner's input :math:`z = [h_1(x), \ldots, h_k(x)]` holds the members' predictions, and
+    :math:`\hat y = g(z)`.
 
     Attributes
     ----------

@@ -28,8 +28,8 @@ class MetricNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Network):
     r"""Multilayer perceptron whose outputs lie near each other for rows of one class, and apart for others.
 
     The loss compares each row of a batch with other rows of it: by default with the farthest of its class and the
-    nearest of the other classes, ``max(0, margin + d(a, p) - d(a, n))``. Batches must be large enough to hold several
-    rows of each class.
+    nearest of the other classes, :math:`\max(0, m + d(a, p) - d(a, n))` with a margin m. Batches must be large enough
+    to hold several rows of each class.
 
     Attributes
     ----------

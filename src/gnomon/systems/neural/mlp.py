@@ -22,9 +22,9 @@ __all__ = ["MLP"]
 class MLP(OnlineClassifier, Network):
     r"""Multilayer perceptron: class probabilities from hidden layers of units that learn their own features.
 
-    h_k = f(W_k h_{k-1} + b_k) layer by layer, the scores are affine in the last one, the probabilities their softmax,
-    the loss the mean cross-entropy or another of `gnomon.objectives.losses`. Without hidden layers it is softmax
-    regression.
+    :math:`h_k = f(W_k h_{k-1} + b_k)` layer by layer, :math:`P(y \mid x) = \mathrm{softmax}(W h_K + b)` from the last
+    one; the loss is the mean cross-entropy or another of `gnomon.objectives.losses`. Without hidden layers it is
+    softmax regression.
 
     Attributes
     ----------

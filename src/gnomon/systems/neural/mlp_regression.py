@@ -24,9 +24,9 @@ __all__ = ["MLPRegression"]
 class MLPRegression(OnlineRegressor, Network):
     r"""Multilayer perceptron that predicts one or several numbers by least squares.
 
-    h_k = f(W_k h_{k-1} + b_k) layer by layer, the prediction is affine in the last one. The loss is half the mean
-    squared error in units of the targets' spread, so that learning rate and penalties mean the same for targets of any
-    size. Without hidden layers it is ridge regression.
+    :math:`h_k = f(W_k h_{k-1} + b_k)` layer by layer, :math:`\hat y = W h_K + b` from the last one. The loss is half
+    the mean squared error in units of the targets' spread, so that learning rate and penalties mean the same for
+    targets of any size. Without hidden layers it is ridge regression.
 
     Attributes
     ----------

@@ -16,7 +16,8 @@ __all__ = ["GRULM"]
 class GRULM(RecurrentLM, Gated):
     r"""Language model: the next token from the state of a gated recurrent unit after all tokens so far.
 
-    The gates decide what of the state is kept, so that it may remember over more tokens than the state of `RNNLM`.
+    The gates decide what of the state is kept, :math:`h_t = z_t \odot h_{t-1} + (1 - z_t) \odot \tilde h_t`, so that it
+    may remember over more tokens than the state of `RNNLM`.
 
     Attributes
     ----------

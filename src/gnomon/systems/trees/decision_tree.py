@@ -105,8 +105,9 @@ class DecisionTree(_Tree, LibraryClassifier):
 class RegressionTree(_Tree, LibraryRegressor):
     r"""Regression tree.
 
-    As `DecisionTree`, with the mean squared deviation of the target from the mean of the node as the impurity; a leaf
-    predicts the mean (the median with ``criterion="absolute_error"``) of its rows.
+    As `DecisionTree`, with the mean squared deviation of the target from the mean of the node as the impurity,
+    :math:`\frac{1}{n} \sum_i (y_i - \bar y)^2`; a leaf predicts the mean (the median with
+    ``criterion="absolute_error"``) of its rows.
 
     Attributes
     ----------

@@ -1,0 +1,286 @@
+"""What the systems of each task are drawn on, and how: small data on which a look tells what a system does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import gnomon
+from gnomon.report.figures import CYCLE, GRAY
+from gnomon.tasks.components import components
+from gnomon.tasks.pictures import grid
+
+SIDE = 3.0
+"""Of a picture, in inches."""
+STEPS = 120
+"""Of the grid on which a plane is colored."""
+UPDATES = 3000
+"""Of a fit by gradient whose arguments do not say how many."""
+IMAGES = 36
+STYLE: dict[str, Any] = {
+    "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none", "text.color": GRAY,
+    "axes.edgecolor": GRAY, "axes.labelcolor": GRAY, "xtick.color": GRAY, "ytick.color": GRAY, "font.size": 9,
+}  # fmt: skip
+"""Ink that can be seen on white and on black, and no ground."""
+
+
+def axes_of(width: float = SIDE) -> tuple[Figure, Axes]:
+    """Empty axes without ticks."""
+    figure = Figure(figsize=(width, SIDE), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xticks=[], yticks=[])
+    return figure, axes
+
+
+def fitted(system: Any, *data: Any) -> Any:
+    """The system after a fit that is cut short where it goes on by gradient."""
+    known = system.get_params(deep=False)
+    bounds = {"random_state": 0, "max_updates": known.get("max_updates") or UPDATES}
+    return system.set_params(**{name: value for name, value in bounds.items() if name in known}).fit(*data)
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def moons(n: int = 160) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Two half circles that reach into each other, and which is which."""
+    random = np.random.default_rng(0)
+    label = np.arange(n) % 2
+    angle = random.uniform(0, np.pi, n)
+    x = np.where(label, 1 - np.cos(angle), np.cos(angle))
+    y = np.where(label, 0.5 - np.sin(angle), np.sin(angle))
+    return np.stack([x, y], axis=1) + random.normal(0, 0.17, (n, 2)), label
+
+
+def wave(n: int = 80) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A wave on a slope, with noise."""
+    random = np.random.default_rng(0)
+    x = np.sort(random.uniform(-3, 3, n))
+    return x[:, None], np.sin(1.8 * x) + 0.5 * x + random.normal(0, 0.3, n)
+
+
+def clouds(n: int = 240) -> np.ndarray[Any, Any]:
+    """Three clouds of different shapes."""
+    random = np.random.default_rng(0)
+    shapes = [[[0.9, 0.5], [0.0, 0.3]], [[0.35, 0.0], [0.0, 0.9]], [[0.4, 0.0], [0.0, 0.4]]]
+    centers = [[-2.0, 0.5], [1.5, 0.5], [0.0, -2.5]]
+    parts = [random.normal(size=(n // 3, 2)) @ np.array(a) + c for a, c in zip(shapes, centers, strict=True)]
+    return np.concatenate(parts)
+
+
+def tastes(users: int = 24, items: int = 24) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Ratings from 1 to 5 of people and items of three tastes, and which half of them is known."""
+    random = np.random.default_rng(0)
+    kind = np.arange(users) % 3 == (np.arange(items) % 3)[:, None]
+    order = np.argsort(np.arange(users) % 3, kind="stable")
+    rating = np.clip(np.where(kind, 4.4, 1.8) + random.normal(0, 0.5, kind.shape), 1, 5)[order][:, order]
+    return rating, random.random(rating.shape) < 0.5
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def plane(X: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], tuple[float, float, float, float]]:
+    """The points of a grid around rows, and its extent."""
+    (left, below), (right, above) = X.min(0) - 0.5, X.max(0) + 0.5
+    x, y = np.meshgrid(np.linspace(left, right, STEPS), np.linspace(below, above, STEPS))
+    return np.stack([x.ravel(), y.ravel()], axis=1), (left, right, below, above)
+
+
+def colors(labels: np.ndarray[Any, Any]) -> list[str]:
+    """A color for each label."""
+    return [CYCLE[int(one) % len(CYCLE)] for one in labels]
+
+
+def regions(system: Any) -> Figure:
+    """Where a classifier says which of two classes, and the rows that it has learned from."""
+    X, y = moons()
+    fitted(system, X, y)
+    points, extent = plane(X)
+    figure, axes = axes_of()
+    share = system.predict_proba(points)[:, 1] if hasattr(system, "predict_proba") else system.predict(points)
+    share = np.asarray(share, np.float64).reshape(STEPS, STEPS)
+    axes.imshow(share, extent=extent, origin="lower", cmap=two_colors(), vmin=0, vmax=1, alpha=0.55, aspect="auto")
+    axes.scatter(*X.T, c=colors(y), s=14, edgecolors="white", linewidths=0.5)
+    return figure
+
+
+def two_colors() -> Any:
+    """From the first color to the second."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("two", [CYCLE[0], "#dddddd", CYCLE[1]])
+
+
+def curve(system: Any) -> Figure:
+    """What a regression makes of a wave."""
+    X, y = wave()
+    fitted(system, X, y)
+    x = np.linspace(-3.3, 3.3, 400)
+    figure, axes = axes_of()
+    axes.scatter(X[:, 0], y, s=12, color=CYCLE[0], alpha=0.7)
+    axes.plot(x, np.asarray(system.predict(x[:, None])), color=CYCLE[1], linewidth=2)
+    return figure
+
+
+def density(system: Any) -> Figure:
+    """Lines of equal density over the rows."""
+    X = clouds()
+    fitted(system, X)
+    points, (left, right, below, above) = plane(X)
+    figure, axes = axes_of()
+    value = np.asarray(system.log_prob(points), np.float64).reshape(STEPS, STEPS)
+    levels = np.quantile(np.asarray(system.log_prob(X), np.float64), [0.02, 0.15, 0.35, 0.6, 0.85])
+    x, y = np.linspace(left, right, STEPS), np.linspace(below, above, STEPS)
+    group = system.predict(X) if hasattr(system, "predict") else np.zeros(len(X))
+    axes.scatter(*X.T, c=colors(group), s=10, alpha=0.7)
+    axes.contour(x, y, value, levels=np.unique(levels), colors=GRAY, linewidths=1, linestyles="solid")
+    return figure
+
+
+def clusters(system: Any) -> Figure:
+    """Which cluster the plane belongs to, and the centers."""
+    X = clouds()
+    fitted(system, X)
+    points, extent = plane(X)
+    figure, axes = axes_of()
+    group = np.asarray(system.predict(points)).reshape(STEPS, STEPS)
+    axes.contourf(group, extent=extent, levels=np.arange(-0.5, 3), colors=CYCLE[:3], alpha=0.3)
+    axes.scatter(*X.T, c=colors(system.predict(X)), s=10)
+    axes.scatter(*np.asarray(system.cluster_centers_).T, marker="X", s=90, c="white", edgecolors="black")
+    return figure
+
+
+def images(values: Any, shape: tuple[int, ...]) -> Figure:
+    """Images in a square."""
+    figure, axes = axes_of()
+    axes.imshow(grid(np.asarray(values)[:IMAGES], shape), cmap="gray", interpolation="nearest")
+    axes.axis("off")
+    return figure
+
+
+def parts_of_digits(system: Any) -> Figure:
+    """What a model of images of digits is made of."""
+    digits = gnomon.data.load("digits")
+    fitted(system, digits.view(system.domain.view))
+    found = components(system, digits.columns, digits.images)
+    assert found is not None and found.shape is not None
+    return images(found.values, found.shape)
+
+
+def samples_of_digits(system: Any) -> Figure:
+    """Digits that a model makes."""
+    digits = gnomon.data.load("digits")
+    taught = system.__sklearn_tags__().target_tags.required
+    fitted(system, digits.view(system.domain.view), *([digits.y] if taught else []))
+    drawn = system.sample(IMAGES, random_state=0)
+    return images(drawn[0] if isinstance(drawn, tuple) else drawn, digits.images)
+
+
+def seen_digits(system: Any) -> Figure:
+    """Digits that a classifier has not learned from, with what it takes them for; red where that is wrong."""
+    train, test = gnomon.data.split(gnomon.data.load("digits"), seed=0)
+    fitted(system, train.view(system.domain.view), train.y)
+    X, y = test.view(system.domain.view)[:25], test.y[:25]
+    said = system.predict(X)
+    figure = Figure(figsize=(SIDE, SIDE), layout="constrained")
+    for axes, image, label, right in zip(figure.subplots(5, 5).ravel(), X, said, said == y, strict=True):
+        axes.imshow(np.asarray(image).reshape(8, 8), cmap="gray")
+        axes.set_title(str(label), fontsize=8, pad=1, color=GRAY if right else CYCLE[6])
+        axes.axis("off")
+    return figure
+
+
+def embedded(system: Any) -> Figure:
+    """Wines in the plane that a network has learned, by grower."""
+    wine = gnomon.data.load("wine")
+    fitted(system.set_params(n_components=2), wine.X, wine.y)
+    figure, axes = axes_of()
+    axes.scatter(*np.asarray(system.transform(wine.X)).T, c=colors(wine.y), s=14, alpha=0.8)
+    return figure
+
+
+def ratings(system: Any) -> Figure:
+    """Ratings that are known, and what is expected of all pairs of people and items."""
+    rating, known = tastes()
+    if system.tasks[0] == "rank":
+        known &= rating > 3
+    who, what = np.nonzero(known)
+    pairs = np.stack([who, what], axis=1)
+    fitted(system, pairs, *([] if system.tasks[0] == "rank" else [rating[known]]))
+    every = np.stack([one.ravel() for one in np.indices(rating.shape)], axis=1)
+    seen = np.isin(every[:, 1], np.unique(what)) & np.isin(every[:, 0], np.unique(who))
+    expected = np.full(rating.size, np.nan)
+    expected[seen] = system.predict(every[seen])
+    figure = Figure(figsize=(2 * SIDE, SIDE), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.imshow(np.where(known, rating, np.nan), cmap="viridis")
+    right.imshow(expected.reshape(rating.shape), cmap="viridis")
+    for axes, title in ((left, "known"), (right, "expected")):
+        axes.set(xticks=[], yticks=[], xlabel="items", ylabel="people", title=title)
+    return figure
+
+
+def next_letters(system: Any) -> Figure:
+    """How likely each letter is to come next, along a sentence; what came next is marked."""
+    text = gnomon.data.load("python-reference").view("text")
+    fitted(system.set_params(unit="char"), text[:400])
+    sentence = "the value of the "
+    rows = np.array([system.next_distribution(sentence[:k]) for k in range(len(sentence))])
+    words = list(system.vocabulary_.decode(range(rows.shape[1])))
+    letters = [one for one in "abcdefghijklmnopqrstuvwxyz " if one in words]
+    figure, axes = axes_of(1.4 * SIDE)
+    axes.imshow(rows[:, [words.index(one) for one in letters]].T, cmap="viridis", aspect="auto", vmin=0)
+    axes.set_xticks(range(len(sentence)), ["␣" if one == " " else one for one in sentence])
+    axes.set_yticks(range(len(letters)), ["␣" if one == " " else one for one in letters], fontsize=6)
+    axes.scatter(range(len(sentence)), [letters.index(one) for one in sentence], s=8, color=CYCLE[6])
+    return figure
+
+
+def attention(system: Any) -> Figure:
+    """Where a translator looks when it writes a string backward."""
+    random = np.random.default_rng(0)
+    words = ["".join(random.choice(list("abcdef"), random.integers(3, 7))) for _ in range(600)]
+    fitted(system.set_params(n_hidden=48, n_embedding=16, epochs=20), [(w, w[::-1]) for w in words])
+    pair = ("abcdef", "fedcba")
+    (weights,) = system.alignment([pair])
+    figure, axes = axes_of()
+    axes.imshow(weights, cmap="viridis", vmin=0, vmax=1)
+    axes.set_xticks(range(len(pair[0])), [*pair[0]])
+    axes.set_yticks(range(len(pair[1]) + 1), [*pair[1], "end"])
+    axes.set(xlabel="read", ylabel="written")
+    return figure
+
+
+CAPTIONS: dict[Callable[[Any], Figure], str] = {
+    regions: "Two classes that reach into each other: the color is what it says of each place.",
+    curve: "A noisy wave on a slope, and what is predicted.",
+    density: "Three clouds, and lines of equal density.",
+    clusters: "Three clouds, the clusters that are found, and their centers.",
+    parts_of_digits: "What it is made of after a short fit to handwritten digits.",
+    samples_of_digits: "Digits that it makes after a short fit.",
+    seen_digits: "Digits that it has not learned from, and what it takes them for; wrong ones in red.",
+    embedded: "Wines of three growers in the plane that it has learned.",
+    ratings: "Ratings that are known, and what is expected of all pairs.",
+    next_letters: "How likely each letter is to come next in a sentence; what came next is marked.",
+    attention: "Where it looks in a word when it writes the word backward.",
+}
+"""What each drawing shows."""
+
+
+def drawing(system: Any) -> Callable[[Any], Figure] | None:
+    """How a system is drawn; None where there is no way."""
+    task, view = system.tasks[0], system.domain.view
+    if view == "images":
+        return seen_digits if task == "classify" else None
+    if task == "density" and view == "density":
+        return samples_of_digits if "generate" in system.tasks else density
+    return {
+        "classify": regions, "regress": curve, "cluster": clusters, "density": parts_of_digits,
+        "generate": samples_of_digits, "represent": embedded, "recommend": ratings, "rank": ratings,
+        "language": next_letters, "translate": attention,
+    }.get(task)  # fmt: skip

@@ -1,0 +1,129 @@
+"""A picture of every system, drawn again only when what it depends on has changed.
+
+A picture is a PNG in the folder of the cache, under the name of the system and a digest: of every file of gnomon that
+the system's module imports, directly or through others, of the drawings and their arguments, and of the versions of the
+libraries.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+from gnomon import catalog
+from gnomon.catalog.line import Entry
+from pages.rst import ROOT
+
+SOURCE = ROOT / "src"
+LIBRARIES = ("matplotlib", "numpy", "scikit-learn", "torch")
+DOTS = 110
+"""In an inch."""
+ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "ppca": {"n_components": 1}, "gaussian-mixture": {"n_components": 3}, "kmeans": {"n_clusters": 3},
+    "bernoulli-mixture": {"n_components": 16}, "rbm": {"n_hidden": 36, "max_updates": 9000},
+    "vae": {"max_updates": 2000}, "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
+    "dcgan": {"max_updates": 400}, "rnn-lm": {"max_updates": 400}, "gru-lm": {"max_updates": 250},
+    "matrix-factorization": {"n_factors": 3, "learner": "als"},
+    "implicit-factorization": {"n_factors": 3, "objective__epochs": 400, "objective__l2": 0.002},
+    "pmf": {"n_factors": 3},
+}  # fmt: skip
+"""Where the defaults are not those of data as small as that of the drawings."""
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of gnomon."""
+    base = SOURCE / Path(*module.split("."))
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.exists()), None)
+
+
+@cache
+def imports(file: Path) -> frozenset[Path]:
+    """The files of gnomon that a file imports, early or late."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{one.name}" for one in node.names)}
+    found = (file_of(name) for name in names if name.partition(".")[0] == "gnomon")
+    return frozenset(one for one in found if one is not None)
+
+
+def needed(files: list[Path]) -> list[Path]:
+    """The files, and all that they import through others."""
+    known, waiting = set[Path](), list(files)
+    while waiting:
+        file = waiting.pop()
+        if file not in known:
+            known.add(file)
+            waiting += imports(file)
+    return sorted(known)
+
+
+def digest(one: Entry) -> str:
+    """Of all that the picture of a system depends on."""
+    own = file_of(one.where.partition(":")[0])
+    assert own is not None, one.where
+    made = hashlib.sha256(repr([(name, version(name)) for name in LIBRARIES]).encode())
+    for file in (*needed([own]), Path(__file__), Path(__file__).with_name("drawings.py")):
+        made.update(hashlib.sha256(file.read_bytes()).digest())
+    return made.hexdigest()[:16]
+
+
+def draw(name: str, file: Path) -> None:
+    """Draw a system into a file."""
+    import matplotlib as mpl
+
+    from pages.drawings import STYLE, drawing
+
+    system = catalog.make(name, **ARGUMENTS.get(name, {}))
+    way = drawing(system)
+    assert way is not None, name
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a short fit says of itself
+        part = file.with_suffix(f".{os.getpid()}")
+        way(system).savefig(part, format="png", dpi=DOTS, metadata={"Software": None})
+    os.replace(part, file)
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """Where the picture of every system that has one belongs, by name."""
+    return {one.name: folder / f"{one.name}-{digest(one)}.png" for one in catalog.ENTRIES if one.name in captions()}
+
+
+def pictures(folder: Path, workers: int = 2) -> dict[str, Path]:
+    """The picture of every system that has one, by name; what the folder held of other states of the source is removed.
+
+    Parameters
+    ----------
+    folder : Path
+        The cache.
+    workers : int, default 2
+        Processes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = files(folder)
+    for old in set(folder.iterdir()) - set(found.values()):
+        old.unlink(missing_ok=True)
+    missing = {name: file for name, file in found.items() if not file.exists()}
+    if missing:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            list(pool.map(draw, missing, missing.values()))
+    return found
+
+
+@cache
+def captions() -> Mapping[str, str]:
+    """What the picture of a system shows, by name, of those that have one."""
+    from pages.drawings import CAPTIONS, drawing
+
+    ways = {one.name: drawing(catalog.make(one.name)) for one in catalog.ENTRIES}
+    return {name: CAPTIONS[way] for name, way in ways.items() if way is not None}
