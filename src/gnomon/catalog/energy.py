@@ -16,4 +16,10 @@ ENTRIES = (
         ),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
     ),
+    Entry(
+        "gaussian-rbm", "Gaussian-Bernoulli restricted Boltzmann machine", "高斯-伯努利受限玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.gaussian_rbm:GaussianRBM",
+        "Welling, Rosen-Zvi and Hinton 2004; Cho, Ilin and Raiko 2011", ("GEN-037", "DLN-83"),
+        {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+    ),
 )  # fmt: skip

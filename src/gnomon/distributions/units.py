@@ -23,8 +23,8 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ops import logsumexp, softplus
 
 __all__ = [
-    "BernoulliUnits", "CategoricalUnits", "CenteredGaussianUnits", "GaussianUnits", "IsingUnits", "ScaledGaussianUnits",
-    "Units",
+    "BernoulliUnits", "CategoricalUnits", "CenteredGaussianUnits", "CenteredScaledGaussianUnits", "GaussianUnits",
+    "IsingUnits", "ScaledGaussianUnits", "Units",
 ]  # fmt: skip
 
 Own = Mapping[str, Array]
@@ -323,6 +323,59 @@ class ScaledGaussianUnits(GaussianUnits):
 
     def _log_precision(self, own: Own) -> Any:
         return own["log_precision"]
+
+
+class CenteredScaledGaussianUnits(ScaledGaussianUnits):
+    """Real units with learned precisions, w(x) = -sum_j exp(log_precision_j) (x_j - bias_j)^2 / 2: bias is a mean.
+
+    The same distributions as `ScaledGaussianUnits`, whose bias is the product of mean and precision: a precision that
+    grows leaves the mean where it is.
+
+    Examples
+    --------
+    >>> own = {"bias": np.full(1, 3.0), "log_precision": np.log(np.full(1, 2.0))}
+    >>> CenteredScaledGaussianUnits(1).log_weight(np.array([[4.0], [5.0]]), own).round(6).tolist()
+    [-1.0, -4.0]
+    """
+
+    def conditional(self, field: Array, own: Own) -> Gaussians:
+        """Mean bias + field / precision."""
+        field *= exp(-own["log_precision"])
+        field += own["bias"]
+        return Gaussians(field, own["log_precision"])
+
+    def log_normalizer(self, field: Array, own: Own) -> Array:
+        """Sum of ``field^2 / (2 precision) + field bias + log(2 pi / precision) / 2``."""
+        log_precision = own["log_precision"]
+        squares = 0.5 * exp(-log_precision) * field * field
+        return (squares + field * own["bias"] + 0.5 * (LOG_2_PI - log_precision)).sum(-1)
+
+    def log_weight(self, x: Array | Distribution, own: Own) -> Array:
+        """With the square about the bias."""
+        return -0.5 * (exp(own["log_precision"]) * self._about(x, own)).sum(-1)
+
+    def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
+        """precision (x - bias), and -precision (x - bias)^2 / 2."""
+        precision = exp(own["log_precision"])
+        return {"bias": precision * (mean - own["bias"]), "log_precision": -0.5 * precision * self._about(x, own)}
+
+    def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:
+        """Precisions mix linearly, and so do means times precisions."""
+        low, high = ((1 - eta) * exp(start["log_precision"]), eta * exp(end["log_precision"]))
+        precision = low + high
+        log = precision.log() if hasattr(precision, "log") else np.log(precision)
+        return {"bias": (low * start["bias"] + high * end["bias"]) / precision, "log_precision": log}
+
+    def base(self, mean: NDArray[np.float64] | None, own: Own) -> dict[str, NDArray[np.float64]]:
+        """Biases at the means; the precisions are kept."""
+        bias = np.zeros(self.size) if mean is None else np.asarray(mean, np.float64)
+        return {"bias": bias, "log_precision": np.asarray(own["log_precision"], np.float64)}
+
+    @staticmethod
+    def _about(x: Any, own: Own) -> Any:
+        """(x - bias)^2, its expectation where x is a Distribution."""
+        away = mean_of(x) - own["bias"]
+        return away * away + x.variance if hasattr(x, "log_prob") else away * away
 
 
 def mean_of(x: Any) -> Any:

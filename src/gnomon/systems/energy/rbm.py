@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
-from gnomon.contracts import Array, Procedure, State
+from gnomon.contracts import Array, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
-from gnomon.errors import Diverged
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
-from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
-from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.fast import unit_rows
-from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.sparse import by_rows, in_full, is_sparse, rows_at_once, units_of
-from gnomon.objectives.contrastive import EnergyObjective
+from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once, units_of
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.system.partial_fit import OnlineModel
-from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
+from gnomon.systems.energy._machine import EnergyMachine
+from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
-from gnomon.training.gradient import Budget, Gradient
-from gnomon.training.procedure import Info
 
 __all__ = ["RBM", "RBMModel"]
-
-FROZEN_WEIGHT = 1e3
-"""A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
 
 class RBMModel(LayeredMachine):
@@ -101,22 +86,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class _Steps(Gradient):
-    """Gradient steps that ended in vain where a weight is so large that no unit changes."""
-
-    def step(self, state: Any) -> tuple[Any, Info]:
-        """One update."""
-        state, info = super().step(state)
-        if not info.done:
-            return state, info
-        largest = float(np.abs(state.problem.model.views()["weight"]).max())
-        if largest > FROZEN_WEIGHT:
-            what = f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing"
-            raise Diverged(what, f"step {state.update}", "lower the learning rate")
-        return state, info
-
-
-class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, OnlineModel):
+class RBM(EnergyMachine, OnlineModel):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
@@ -154,14 +124,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     domain = UnitInterval()
     outcomes = Binary()
     takes_sparse: ClassVar[bool] = True
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
-    numpy_products: ClassVar[bool] = True
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
-    objective: Annotated[
-        str | Recipe,
-        Doc("Training principle: persistent chains, contrastive divergence, exact gradient of a small machine."),
-    ] = "pcd"
     epochs: int = 100
     batch_size: int | None = 20
     learning_rate: float = 0.02
@@ -185,16 +149,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
         """Means of the training data, kept away from 0 and 1."""
         return np.clip(np.array(self.arguments_["mean"]), 0.01, 0.99)
 
-    def make_objective(self) -> Any:
-        return self.recipe("objective").build()
-
-    def procedure(self, examples: Any) -> Procedure:
-        return _Steps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
-
-    def _outcomes(self, X: Any) -> Array:
-        """Rows of 0 and 1, the only ones that have a probability."""
-        rows = self._rows(X)
-        return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
+    def _start(self, n: int, noise: contracts.Noise) -> Array:
+        return noise.bernoulli(self.model_.place(np.broadcast_to(self._chance(), (n, self.n_features_in_))))
 
     @property
     def weights_(self) -> Array:
@@ -210,67 +166,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasD
     def hidden_bias_(self) -> Array:
         """Biases of the hidden units."""
         return self.model_.hidden_bias.detach().cpu().numpy()
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.model_.sizes["hidden"]
-
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), shape (n, n_hidden)."""
-        return self._hidden_means(self._rows(X))
-
-    def _hidden_means(self, rows: Array) -> Array:
-        means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
-        return cast(Array, means)
-
-    def reconstruct(self, X: Any) -> Array:
-        """P(v = 1 | h) at the hidden means given X, shape (n, n_features)."""
-        hidden = self._hidden_means(self._rows(X))
-        return self.model_.conditional("visible", {"hidden": hidden}).mean
-
-    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
-        """Visible states after `steps` sweeps (hidden, then visible) from X."""
-        noise = Noise(seed_of(random_state), "gibbs")
-        state = {"visible": in_full(self._rows(X))}
-        return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden", "visible"))["visible"]
-
-    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
-        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
-        check_is_fitted(self)
-        n = how_many(n)
-        seed = seed_of(random_state)
-        means = np.broadcast_to(self._chance(), (n, self.n_features_in_))
-        start = Noise(seed, "sample/start").bernoulli(self.model_.place(means))
-        return self.gibbs(start, steps, random_state=seed) if n else start
-
-    def log_partition(self, method: str = "auto", **options: Any) -> Score:
-        """log Z in nats: exact where the smaller layer has at most 20 units, else by annealed importance sampling.
-
-        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data.
-        """
-        check_is_fitted(self)
-        key = f"log_partition/{method}/{sorted(options.items())}"
-        if key not in self._memory:
-            noise = Noise(self.seed_, "evaluate/log-partition")
-            self._memory[key] = log_partition(
-                self.model_,
-                method=method,
-                noise=noise,
-                limit=EXACT_UNITS,
-                base_mean=np.array(self.arguments_["mean"]),
-                **options,
-            )
-        return self._memory[key]
-
-    @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
-    def log_prob(self, X: Any) -> Array:
-        """Exact log p(v) of binary rows in nats; machines too large for it have `evaluate`, which says its error."""
-        rows = self._outcomes(X)
-        return -self.model_.energy(rows) - self.log_partition("exact").value
-
-    def free_energy(self, X: Any) -> Array:
-        """-log sum over the hidden units of exp(-E(x, h)) of each row in nats, shape (n,): the `energy` of the row."""
-        return self.energy(X)
 
     def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
         """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""

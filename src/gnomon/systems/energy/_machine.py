@@ -1,0 +1,197 @@
+"""What systems around an energy machine of two layers share: the fit, chains, log Z, likelihood, codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, cast
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon import contracts
+from gnomon.contracts import Array, Procedure
+from gnomon.errors import Diverged
+from gnomon.evaluation.density import density_score
+from gnomon.evaluation.partition import log_partition
+from gnomon.evaluation.score import Score
+from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.sparse import by_rows, in_full, is_sparse
+from gnomon.objectives.contrastive import EnergyObjective
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System
+from gnomon.system.fields import GradientSteps, HasDtype
+from gnomon.system.verbs import verb
+from gnomon.systems.energy.layered import EXACT_UNITS
+from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.procedure import Info
+
+__all__ = ["EnergyMachine"]
+
+FROZEN_WEIGHT = 1e3
+"""A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
+
+
+class _Steps(Gradient):
+    """Gradient steps that ended in vain where a weight is so large that no unit changes."""
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One update; a model that limits its parameters puts them back."""
+        state, info = super().step(state)
+        model = state.problem.model
+        if hasattr(model, "confine"):
+            model.confine()
+        if not info.done:
+            return state, info
+        largest = float(np.abs(model.views()["weight"]).max())
+        if largest > FROZEN_WEIGHT:
+            what = f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing"
+            raise Diverged(what, f"step {state.update}", "lower the learning rate")
+        return state, info
+
+
+class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, System):
+    """Base of the systems whose model is a `LayeredMachine` of the layers ``visible`` and ``hidden``.
+
+    A subclass gives `make`, `initialize` and ``arguments_["mean"]``, the means of the training data in the model's
+    units. One that computes in other units than the data's says `_scaled`, `_unscaled` and `_log_volume`.
+    """
+
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
+    numpy_products: ClassVar[bool] = True
+
+    objective: Annotated[
+        str | Recipe,
+        Doc("Training principle: persistent chains, contrastive divergence, exact gradient of a small machine."),
+    ] = "pcd"
+
+    # --- what a subclass may say --------------------------------------------------------------------------------------
+
+    def _scaled(self, rows: Array) -> Array:
+        """Rows in the units that the model computes in."""
+        return rows
+
+    def _unscaled(self, rows: Array) -> Array:
+        """Rows of the model in the units of the data."""
+        return rows
+
+    @property
+    def _log_volume(self) -> float:
+        """By what log Z grows in the units of the data."""
+        return 0.0
+
+    def _start_mean(self) -> Array:
+        """Means of the training data, in the model's units."""
+        return np.array(self.arguments_["mean"])
+
+    def _start(self, n: int, noise: contracts.Noise) -> Array:
+        """Where n chains begin: independent columns that have the data's means."""
+        base = self.model_.base(self._start_mean())
+        return base.conditional("visible", {"hidden": self.model_.place(np.zeros((n, self._n_features_out)))}).sample(
+            noise, 0
+        )
+
+    def _outcomes(self, X: Any) -> Array:
+        """Rows that have a probability (or density), in the units of the data."""
+        rows = self._rows(X)
+        return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def make_objective(self) -> Any:
+        return self.recipe("objective").build()
+
+    def procedure(self, examples: Any) -> Procedure:
+        return _Steps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
+
+    # --- codes --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return cast(int, self.model_.sizes["hidden"])
+
+    def transform(self, X: Any) -> Array:
+        """P(h = 1 | v), shape (n, n_hidden)."""
+        return self._hidden_means(self._scaled(self._rows(X)))
+
+    def _hidden_means(self, rows: Array) -> Array:
+        means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
+        return cast(Array, means)
+
+    def reconstruct(self, X: Any) -> Array:
+        """E[v | h] at the hidden means given X, shape (n, n_features)."""
+        hidden = self._hidden_means(self._scaled(self._rows(X)))
+        return self._in_units(self._unscaled(self.model_.conditional("visible", {"hidden": hidden}).mean))
+
+    # --- chains -------------------------------------------------------------------------------------------------------
+
+    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
+        """Visible states after `steps` sweeps (hidden, then visible) from X."""
+        rows = self._scaled(in_full(self._rows(X)))
+        return self._in_units(self._unscaled(self._walk(rows, steps, random_state)))
+
+    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
+        noise = Noise(seed_of(random_state), "gibbs")
+        order, steps = ("hidden", "visible"), how_many(steps, "steps")
+        return gibbs(self.model_, {"visible": rows}, noise, steps=steps, order=order)["visible"]
+
+    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
+        check_is_fitted(self)
+        n = how_many(n)
+        seed = seed_of(random_state)
+        start = self._start(n, Noise(seed, "sample/start"))
+        return self._in_units(self._unscaled(self._walk(start, steps, seed) if n else start))
+
+    # --- evidence -----------------------------------------------------------------------------------------------------
+
+    def log_partition(self, method: str = "auto", **options: Any) -> Score:
+        """log Z in nats: exact up to 20 units in the smaller layer, else by annealed importance sampling.
+
+        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data.
+        """
+        check_is_fitted(self)
+        key = f"log_partition/{method}/{sorted(options.items())}"
+        if key not in self._memory:
+            noise = Noise(self.seed_, "evaluate/log-partition")
+            score = log_partition(
+                self.model_,
+                method=method,
+                noise=noise,
+                limit=EXACT_UNITS,
+                base_mean=self._start_mean(),
+                **options,
+            )
+            self._memory[key] = replace(score, value=score.value + self._log_volume)
+        return self._memory[key]
+
+    @verb
+    def energy(self, X: Any) -> Array:
+        """-log sum over the hidden units of exp(-E) of each row in nats: log p(x) = -energy(x) - log_partition()."""
+        return self.model_.energy(self._scaled(self._rows(X)))
+
+    def free_energy(self, X: Any) -> Array:
+        """-log sum over the hidden units of exp(-E(x, h)) of each row in nats, shape (n,): the `energy` of the row."""
+        return self.energy(X)
+
+    @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
+    def log_prob(self, X: Any) -> Array:
+        """Exact log p(v) of rows in nats; machines too large for it have `evaluate`, which says its error."""
+        rows = self._outcomes(X)
+        energy = self.model_.energy(self._scaled(rows))
+        return -energy - self.log_partition("exact").value - self._log_units(rows)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """The likelihood of the rows: exact where there is `log_prob`, else with the error of log Z."""
+        if hasattr(self, "log_prob"):
+            return super().evaluate(X, y)
+        rows = self._outcomes(X)
+        log_z = self.log_partition()
+        log_z = replace(log_z, value=log_z.value + float(np.mean(self._log_units(rows))))  # the same for each row
+        space, noise = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate")
+        return {self.primary: density_score(self.model_, self._scaled(rows), noise, log_z=log_z, data_space=space)}

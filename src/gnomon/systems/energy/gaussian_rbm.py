@@ -1,0 +1,333 @@
+"""The restricted Boltzmann machine with real visible and binary hidden units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from gnomon import contracts
+from gnomon.contracts import Array, Group, Path, State
+from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization
+from gnomon.distributions.domains import Real
+from gnomon.distributions.layers import exp
+from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits
+from gnomon.errors import UserValueError
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.fields import Standardized
+from gnomon.system.partial_fit import OnlineModel
+from gnomon.systems.energy._machine import EnergyMachine
+from gnomon.systems.energy.layered import LayeredMachine
+from gnomon.systems.energy.links import DenseLink
+from gnomon.training.procedure import Problem
+
+__all__ = ["GaussianRBM", "GaussianRBMModel"]
+
+FIRST_WEIGHTS = 0.1
+"""Standard deviation of the first weights, in units of that of their columns."""
+LAYERS = ("visible_bias", "visible_log_precision", "hidden_bias")
+
+
+class GaussianRBMModel(LayeredMachine):
+    r"""E(v, h) = sum_i beta_i (v_i - a_i)^2 / 2 - (beta v)^T W h - sum_j (b_j - q_j) h_j over v in R^d, h in {0,1}^m.
+
+    Then p(v | h) = N(a + W h, diag(1 / beta)) and p(h_j = 1 | v) = sigmoid(b_j - q_j + sum_i v_i beta_i W_ij). q is 0,
+    or with `quadratic` q_j = sum_i beta_i W_ij^2 / 2: then at a = 0 a unit that has the others' columns of W at right
+    angles is on with the chance sigmoid(b_j), however long its own column.
+
+    Parameters
+    ----------
+    n_visible, n_hidden : int
+    dtype : torch.dtype
+    precision : {"diagonal", "scalar", "fixed"}
+        Of the learned log beta: one for each column, one for all; or beta stays as it is.
+    quadratic : bool
+    spread : array of shape (n_visible,), optional
+        Standard deviations of the data's columns, of which the base of annealing has its precisions; 1 by default.
+    floor : float in (0, inf), optional
+        Least standard deviation of p(v | h), in units of `spread`; none by default.
+
+    Notes
+    -----
+    As a machine of layers it has the couplings beta W and the biases b - q; gradients come back by the chain rule.
+    """
+
+    weight: torch.nn.Parameter
+    visible_bias: torch.nn.Parameter
+    visible_log_precision: torch.nn.Parameter
+    hidden_bias: torch.nn.Parameter
+
+    def __init__(
+        self,
+        n_visible: int,
+        n_hidden: int,
+        dtype: torch.dtype = torch.float32,
+        *,
+        precision: Literal["diagonal", "scalar", "fixed"] = "diagonal",
+        quadratic: bool = False,
+        spread: ArrayLike | None = None,
+        floor: float = 0.0,
+    ) -> None:
+        units = {"visible": CenteredScaledGaussianUnits(n_visible), "hidden": BernoulliUnits(n_hidden)}
+        super().__init__(units, [DenseLink("visible", "hidden", name="")], dtype=dtype)
+        self.quadratic, self.floor = quadratic, floor
+        self.spread = np.ones(n_visible) if spread is None else np.asarray(spread, np.float64)
+        n_precisions = 1 if precision == "scalar" else n_visible
+        value = torch.nn.Parameter(torch.zeros(n_precisions, dtype=dtype), requires_grad=precision != "fixed")
+        self.visible_log_precision = value
+
+    @classmethod
+    def of(
+        cls,
+        weight: ArrayLike,
+        visible_bias: ArrayLike,
+        hidden_bias: ArrayLike,
+        precision: ArrayLike = 1.0,
+        *,
+        quadratic: bool = False,
+    ) -> GaussianRBMModel:
+        """The model with these parameters in float64; one precision, or one for each column.
+
+        Raises
+        ------
+        UserValueError
+            Precisions that are not above 0, or a whole matrix of them.
+        """
+        beta = np.asarray(precision, np.float64)
+        if beta.ndim > 1:
+            what = f"precision must be a number or one for each column, got an array of shape {beta.shape}"
+            raise UserValueError(what, "precision", "visible units are independent given h: give the diagonal")
+        if not (np.isfinite(beta) & (beta > 0)).all():
+            what = f"precision must be finite and above 0, got {beta.min():g}: the density cannot be normalized"
+            raise UserValueError(what, "precision")
+        W = np.asarray(weight, np.float64)
+        kind: Literal["diagonal", "scalar"] = "diagonal" if beta.ndim else "scalar"
+        model = cls(W.shape[0], W.shape[1], torch.float64, precision=kind, quadratic=quadratic)
+        with torch.no_grad():
+            values = (W, visible_bias, np.log(np.atleast_1d(beta)), hidden_bias)
+            for name, value in zip(("weight", *LAYERS), values, strict=True):
+                model.get_parameter(name).copy_(torch.as_tensor(np.asarray(value, np.float64)))
+        return model
+
+    def initialize(self, noise: contracts.Noise, mean: ArrayLike | None = None, *, scale: float = 0.01) -> Self:
+        """Small random weights, in units of the columns' spread, and visible units of these means and the spread."""
+        drawn = noise.child("weight").normal(tuple(self.weight.shape), like=self.spread)
+        log_precision = torch.from_numpy(-2 * np.log(self.spread))
+        with torch.no_grad():
+            self.weight.copy_(torch.from_numpy(scale * self.spread[:, None] * drawn))
+            self.visible_bias.copy_(torch.from_numpy(np.zeros(len(self.spread)) if mean is None else np.asarray(mean)))
+            self.hidden_bias.zero_()
+            one = len(self.visible_log_precision) < len(log_precision)
+            self.visible_log_precision.copy_(log_precision.min() if one else log_precision)
+        return self
+
+    # --- as a machine of layers ---------------------------------------------------------------------------------------
+
+    def _mapped(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of the machine of layers."""
+        weight, log_precision = own["weight"], own["visible_log_precision"]
+        log_precision = log_precision + 0 * own["visible_bias"]
+        coupling = exp(log_precision)[:, None] * weight
+        bias = own["hidden_bias"]
+        if self.quadratic:
+            bias = bias - 0.5 * (coupling * weight).sum(0)
+        return {
+            "weight": coupling, "visible_bias": own["visible_bias"], "visible_log_precision": log_precision,
+            "hidden_bias": bias,
+        }  # fmt: skip
+
+    def _arrays(self, state: State) -> Mapping[str, Any]:
+        return self._mapped(super()._arrays(state))
+
+    def layered(self, dtype: torch.dtype | None = None) -> LayeredMachine:
+        """The same distribution with the couplings and biases as parameters, computed in this precision."""
+        dtype = dtype or self.weight.dtype
+        machine = LayeredMachine(self.units, self.links, dtype=dtype).to(self.device)
+        with torch.no_grad():
+            own = {name: value.to(dtype) for name, value in self.named_parameters()}
+            for name, value in self._mapped(own).items():
+                machine.get_parameter(name).copy_(value)
+        return machine
+
+    def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
+        """See `HasJointGradient`: the sums of the machine of layers, by the chain rule."""
+        found = super().joint_gradient(state, weight)
+        own = {name: _detached(value) for name, value in super()._arrays(state).items()}
+        W, bias, by_weight = own["weight"], found["hidden_bias"], found["weight"]
+        by_log = by_weight * W
+        if self.quadratic:
+            by_log = by_log - 0.5 * W * W * bias
+            by_weight = by_weight - W * bias
+        precision = exp(own["visible_log_precision"])[:, None]
+        log_precision = found["visible_log_precision"] + (precision * by_log).sum(1)
+        if len(precision) < len(W):
+            log_precision = log_precision.sum(0).reshape(1)
+        return found | {"weight": precision * by_weight, "visible_log_precision": log_precision}
+
+    def log_partition(self) -> float:
+        """Exact log Z by enumeration of the hidden units, with the visible ones integrated."""
+        return self.layered(torch.float64).log_partition()
+
+    def base(self, mean: Array | None = None) -> LayeredMachine:  # type: ignore[override]
+        """The machine without coupling whose visible units have these means and the spread of the data."""
+        found = self.layered().base(mean)
+        with torch.no_grad():
+            found.get_parameter("visible_log_precision").copy_(torch.from_numpy(-2 * np.log(self.spread)))
+        return found
+
+    def bridge(self, base: LayeredMachine, eta: float) -> LayeredMachine:  # type: ignore[override]
+        """p_base**(1 - eta) * p**eta on both layers, a machine of layers."""
+        return self.layered().bridge(base, eta)
+
+    def path(self, base: LayeredMachine, etas: Array, keep: Sequence[str]) -> Path:
+        """The bridge."""
+        return self.layered().path(base, etas, keep)
+
+    def confine(self) -> None:
+        """Precisions back to where p(v | h) is no narrower than the floor."""
+        if self.floor:
+            limit = torch.from_numpy(-2 * np.log(self.floor * self.spread)).to(self.visible_log_precision)
+            with torch.no_grad():
+                self.visible_log_precision.clamp_(max=limit if len(self.visible_log_precision) > 1 else limit.min())
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, torch.Tensor) else x
+
+
+class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
+    r"""Restricted Boltzmann machine of real columns and binary hidden units: a mixture of 2^m normal densities.
+
+    :math:`E(v, h) = \frac12 \sum_i \beta_i (v_i - a_i)^2 - \sum_{ij} v_i \beta_i W_{ij} h_j - b^T h`, so that
+    :math:`p(v | h) = N(a + W h, \mathrm{diag}(1 / \beta))`. Means, couplings and (log) precisions are learned by the
+    gradient of the log-likelihood; the objective says where the model's side of it comes from.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_features, n_hidden)
+        By how much each hidden unit moves the mean of each column, in the columns' own units.
+    visible_bias_ : array of shape (n_features,)
+        Mean of the columns where all hidden units are off, in their own units.
+    precision_ : array of shape (n_features,)
+        1 / variance of each column given the hidden units, in its own units.
+    hidden_bias_ : array of shape (n_hidden,)
+    history_ : dict of lists
+        By epoch: ``energy_gap`` of the last batch (data minus chains, nats; not the likelihood) or
+        ``negative_log_likelihood`` of the epoch's batches, and ``gradient_norm``.
+
+    Notes
+    -----
+    Scores are densities of the columns in their own units, also where the fit standardizes them: `log_partition` holds
+    the change of units, so that log p(x) = -energy(x) - log Z. The density is exact up to 20 hidden units. With
+    ``quadratic`` the energy holds :math:`\frac12 \sum_j h_j \sum_i \beta_i W_{ij}^2` besides, which keeps units whose
+    columns of W grow from being on for every row: the same family of densities, another way through it. Precisions
+    have a limit: gradients grow with them, and the density of a column that takes few values would grow without bound.
+    Cost per update O(batch d m k). Sources: Welling, Rosen-Zvi and Hinton (2004); Cho, Ilin and Raiko (2011) for
+    learned log precisions; Goodfellow, Bengio and Courville (2016), section 20.5.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(400, 3)) + 4 * random.integers(0, 2, (400, 1))
+    >>> machine = GaussianRBM(n_hidden=2, epochs=60, random_state=0).fit(X)
+    >>> machine.score(X) > -7, machine.transform(X).shape
+    (True, (400, 2))
+    """
+
+    name: ClassVar[str] = "gaussian-rbm"
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
+    model_class: ClassVar[type] = GaussianRBMModel
+    domain = Real(largest=1e100)
+
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
+    precision: Annotated[
+        Literal["diagonal", "scalar", "fixed"],
+        Doc(
+            "Of p(v | h): ``diagonal`` learns one for each column, ``scalar`` one for all; ``fixed`` holds each at "
+            "that of its column in the training data."
+        ),
+    ] = "diagonal"
+    quadratic: Annotated[
+        bool, Doc("Whether the energy has the term of h and W squared that keeps units from being on for every row.")
+    ] = False
+    floor: Annotated[
+        float,
+        "(0, inf)",
+        Doc("Least standard deviation of a column given the hidden units, in units of that of the training data."),
+    ] = 0.1
+    objective: str | Recipe = "cd"
+    epochs: int = 100
+    batch_size: int | None = 50
+    learning_rate: float = 0.005
+    optimizer: str | Recipe = "adam"
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        mean, deviation = standardization(examples.X, examples.weight)
+        return super().arguments(examples) | {"mean": mean.tolist(), "deviation": deviation.tolist()}
+
+    def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float]) -> GaussianRBMModel:
+        return GaussianRBMModel(
+            n_features, self.n_hidden, getattr(torch, dtype), precision=self.precision, quadratic=self.quadratic,
+            spread=np.array(deviation) / self._unit(deviation), floor=self.floor,
+        )  # fmt: skip
+
+    def initialize(self, model: GaussianRBMModel, examples: Examples, noise: contracts.Noise) -> None:
+        model.initialize(noise, self._start_mean(), scale=FIRST_WEIGHTS)
+
+    def problem(
+        self, model: Any, examples: Examples, noise: contracts.Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        return super().problem(model, examples.replace(X=self._scaled(examples.X)), noise, group, validation)
+
+    # --- units of the columns -----------------------------------------------------------------------------------------
+
+    def _unit(self, deviation: Any = None) -> Array:
+        """By what columns are divided."""
+        deviation = np.array(self.arguments_["deviation"] if deviation is None else deviation)
+        return deviation if self.standardize else np.ones(len(deviation))
+
+    def _shift(self) -> Array:
+        """What is subtracted from columns before."""
+        mean = np.array(self.arguments_["mean"])
+        return mean if self.standardize else np.zeros(len(mean))
+
+    def _scaled(self, rows: Array) -> Array:
+        return ((rows - self._shift()) / self._unit()).astype(rows.dtype)
+
+    def _unscaled(self, rows: Array) -> Array:
+        return (rows * self._unit() + self._shift()).astype(rows.dtype)
+
+    @property
+    def _log_volume(self) -> float:
+        return float(np.log(self._unit()).sum())
+
+    def _start_mean(self) -> Array:
+        return (np.array(self.arguments_["mean"]) - self._shift()) / self._unit()
+
+    # --- what was learned ---------------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Array:
+        """By how much each hidden unit moves the mean of each column."""
+        return self.model_.state()["weight"] * self._unit()[:, None]
+
+    @property
+    def visible_bias_(self) -> Array:
+        """Means of the columns where all hidden units are off."""
+        return self._unscaled(self.model_.state()["visible_bias"])
+
+    @property
+    def precision_(self) -> Array:
+        """1 / variance of each column given the hidden units."""
+        return np.exp(self.model_.state()["visible_log_precision"]) / self._unit() ** 2
+
+    @property
+    def hidden_bias_(self) -> Array:
+        """Biases of the hidden units."""
+        return self.model_.state()["hidden_bias"]
