@@ -264,7 +264,7 @@ class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
     objective: str | Recipe = "cd"
     epochs: int = 100
     batch_size: int | None = 50
-    learning_rate: float = 0.005
+    learning_rate: float = 0.001
     optimizer: str | Recipe = "adam"
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
