@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.search import study
+from gnomon.search import stores
 from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.study import Study
 from gnomon.search.trials import SearchPlan
@@ -39,15 +39,19 @@ def finished(one, judge=bowl, store=None, **options):
     return found
 
 
-def work(store: Path, log: Path, trials: int, seconds: float, times: tuple[int, int] | None = None) -> None:
+def work(
+    store: Path, log: Path, trials: int, seconds: float, strategy: str = "random", times: tuple[int, int] | None = None
+) -> None:
     """Carry out trials and note each in a file; `times` are the seconds of the heartbeat and of the grace."""
     if times is not None:
-        study.HEARTBEAT_SECONDS, study.GRACE_SECONDS = times
+        stores.HEARTBEAT_SECONDS, stores.GRACE_SECONDS = times
 
     def judge(parameters: dict[str, Any], report: Any) -> float:
         with open(log, "a") as lines:
-            lines.write(f"{os.getpid()} {parameters['x']:.17g} {parameters['n']}\n")
+            lines.write(
+                f"{os.getpid()} {parameters['x']:.17g} {parameters['n']} {parameters['kind']}\n".replace(", ", "x")
+            )
         time.sleep(seconds)
         return bowl(parameters)
 
-    finished(plan(trials=trials), judge, store)
+    finished(plan(strategy, trials), judge, store)

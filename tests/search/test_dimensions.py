@@ -8,16 +8,21 @@ from scipy import stats
 from sklearn.model_selection import ParameterGrid
 
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.search.conditions import size
 from gnomon.search.dimensions import OneOf, RealRange, WholeRange
-from gnomon.search.space import grid, size
+from gnomon.search.space import grid
 
 FALSE_ALARM = 1e-4
+
+
+def draw(one, seed, n):
+    return [one.at(u) for u in np.random.default_rng(seed).random(n)]
 
 
 @pytest.mark.spec("PRA-073")
 def test_the_logarithm_of_a_rate_is_uniform():
     rate = RealRange(1e-5, 1e-1, log=True)
-    drawn = np.array(rate.draw(np.random.default_rng(0), 4000))
+    drawn = np.array(draw(rate, 0, 4000))
     assert stats.kstest(np.log10(drawn), stats.uniform(-5, 4).cdf).pvalue > FALSE_ALARM
     assert rate.cdf(1e-3) == pytest.approx(0.5) and rate.cdf(0.01) == pytest.approx(0.75)
     x = np.geomspace(1e-6, 1, 50)
@@ -33,23 +38,22 @@ def test_the_logarithm_of_a_rate_is_uniform():
 @pytest.mark.spec("PRA-073")
 def test_numbers_of_units_are_rounded_and_their_ends_as_likely_as_others():
     units = WholeRange(50, 2000, log=True)
-    drawn = np.array(units.draw(np.random.default_rng(1), 40_000))
+    drawn = np.array(draw(units, 1, 40_000))
     assert drawn.min() >= 50 and drawn.max() <= 2000 and drawn.dtype.kind == "i"
     middle = np.log(drawn) < math.log(math.sqrt(50 * 2000))
     assert abs(middle.mean() - 0.5) < 4 * 0.5 / math.sqrt(drawn.size) + 0.01  # the median is 316.2
-    few = np.array(WholeRange(1, 4, log=True).draw(np.random.default_rng(2), 20_000))
+    few = np.array(draw(WholeRange(1, 4, log=True), 2, 20_000))
     edges = np.log([0.5, 1.5, 2.5, 3.5, 4.5])
     expected = np.diff(edges) / (edges[-1] - edges[0]) * few.size
     assert stats.chisquare(np.bincount(few)[1:], expected).pvalue > FALSE_ALARM
 
 
 def test_uniform_ranges_and_choices_follow_their_laws():
-    random = np.random.default_rng(3)
-    assert stats.kstest(RealRange(-2, 3).draw(random, 2000), stats.uniform(-2, 5).cdf).pvalue > FALSE_ALARM
-    assert stats.chisquare(np.bincount(WholeRange(2, 5).draw(random, 4000))[2:]).pvalue > FALSE_ALARM
-    drawn = OneOf(("a", None, True)).draw(random, 3000)
+    assert stats.kstest(draw(RealRange(-2, 3), 3, 2000), stats.uniform(-2, 5).cdf).pvalue > FALSE_ALARM
+    assert stats.chisquare(np.bincount(draw(WholeRange(2, 5), 3, 4000))[2:]).pvalue > FALSE_ALARM
+    drawn = draw(OneOf(("a", None, True)), 3, 3000)
     assert stats.chisquare([drawn.count("a"), drawn.count(None), drawn.count(True)]).pvalue > FALSE_ALARM
-    assert RealRange(0.5, 0.5).draw(random, 3) == [0.5] * 3 and RealRange(0.5, 0.5).size == 1
+    assert draw(RealRange(0.5, 0.5), 3, 3) == [0.5] * 3 and RealRange(0.5, 0.5).size == 1
 
 
 @pytest.mark.spec("PRA-073")

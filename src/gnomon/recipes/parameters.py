@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from gnomon.errors import UserTypeError, UserValueError, nearest
 
-__all__ = ["check_parameters", "how_many", "in_interval"]
+__all__ = ["check_parameters", "how_many", "in_interval", "interval_of"]
 
 INTERVAL = re.compile(r"^([\[(])\s*(-?inf|[-+.\deE]+)\s*,\s*(-?inf|[-+.\deE]+)\s*([\])])$")
 
@@ -52,6 +52,20 @@ def check_parameters(owner: object, values: dict[str, Any]) -> None:
     for name, hint in _hints(cls).items():
         if name in values:
             _check(type(owner).__name__, name, values[name], hint)
+
+
+def interval_of(owner: object, name: str) -> str:
+    """The interval that the owner's constructor states of a number; "" where it states none.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> interval_of(gnomon.MLP(), "dropout"), interval_of(gnomon.MLP(), "hidden")
+    ('[0, 1)', '')
+    """
+    cls: Any = type(owner)
+    kinds = _alternatives(_hints(cls)[name])
+    return next((str(get_args(one)[1]) for one in kinds if get_origin(one) is Annotated), "")
 
 
 @lru_cache(maxsize=256)

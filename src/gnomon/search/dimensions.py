@@ -47,9 +47,21 @@ class OneOf:
         """How many values there are."""
         return len(self.values)
 
-    def draw(self, random: np.random.Generator, n: int) -> list[Any]:
-        """Values drawn with equal probabilities."""
-        return [self.values[i] for i in random.integers(len(self.values), size=n)]
+    def holds(self, value: Any) -> bool:
+        """Whether it is one of the values."""
+        return label(value) in map(label, self.values)
+
+    def at(self, u: float) -> Any:
+        """The value at a quantile in [0, 1]; a uniform one gives all values with equal probabilities."""
+        return self.values[min(int(u * len(self.values)), len(self.values) - 1)]
+
+    def narrowed(self, value: Any, factor: float) -> OneOf:
+        """All values: they have no order."""
+        return self
+
+    def only(self, value: Any) -> OneOf:
+        """All values, too: the choices of a name never change in a store."""
+        return self
 
     def grid(self, n: int) -> list[Any]:
         """All values, whatever `n` is."""
@@ -124,12 +136,23 @@ class RealRange:
             return stats.loguniform(self.low, self.high)
         return stats.uniform(self.low, self.high - self.low)
 
-    def draw(self, random: np.random.Generator, n: int) -> list[float]:
-        """Numbers drawn at random."""
-        if self.low == self.high:
-            return [self.low] * n
-        found: list[float] = np.clip(self._distribution.rvs(n, random_state=random), self.low, self.high).tolist()
-        return found
+    def holds(self, value: Any) -> bool:
+        """Whether a value is a number within the ends."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def at(self, u: float) -> float:
+        """The number at a quantile in [0, 1], to four significant digits; a uniform one gives the range's law."""
+        at = self.low * (self.high / self.low) ** u if self.log else self.low + (self.high - self.low) * u
+        return self.read(at)
+
+    def narrowed(self, value: float, factor: float) -> RealRange:
+        """The part of the range around a value whose width (of the logarithm) is `factor` times that of the range."""
+        low, high = _narrowed(self, self.low, self.high, value, factor)
+        return RealRange(max(low, self.low), min(high, self.high), log=self.log)
+
+    def only(self, value: float) -> RealRange:
+        """The range of one number, which may lie outside this one."""
+        return RealRange(value, value, log=self.log)
 
     def pdf(self, x: Any) -> Array:
         """Density at x; 0 outside the interval."""
@@ -153,7 +176,8 @@ class RealRange:
 
     def read(self, stored: Any) -> float:
         """The value from what a trial keeps: to four significant digits, which people can read and type."""
-        return min(max(float(f"{stored:.4g}"), self.low), self.high)
+        short = float(f"{stored:.4g}")
+        return min(max(short, self.low), self.high) if self.low <= stored <= self.high else short
 
     def __str__(self) -> str:
         return f"{self.low:g}..{self.high:g}{':log' * self.log}"
@@ -195,12 +219,25 @@ class WholeRange:
         """How many numbers there are."""
         return self.high - self.low + 1
 
-    def draw(self, random: np.random.Generator, n: int) -> list[int]:
-        """Numbers drawn at random; with `log` a real one in [low - 1/2, high + 1/2] is rounded: ends are not rare."""
-        if not self.log:
-            return random.integers(self.low, self.high, size=n, endpoint=True).tolist()
-        drawn = stats.loguniform(self.low - 0.5, self.high + 0.5).rvs(n, random_state=random)
-        return np.clip(np.rint(drawn), self.low, self.high).astype(int).tolist()
+    def holds(self, value: Any) -> bool:
+        """Whether a value is a number within the ends."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def at(self, u: float) -> int:
+        """The number at a quantile in [0, 1]: of a real one in [low - 1/2, high + 1/2], rounded: ends are not rare."""
+        low, high = self.low - 0.5, self.high + 0.5
+        real = low * (high / low) ** u if self.log else low + (high - low) * u
+        return min(max(round(real), self.low), self.high)
+
+    def narrowed(self, value: int, factor: float) -> WholeRange:
+        """The part around a value whose width (of the logarithm) is `factor` times that of the range, or a neighbor."""
+        low, high = _narrowed(self, self.low - 0.5, self.high + 0.5, value, factor)
+        ends = min(math.ceil(low), value - 1), max(math.floor(high), value + 1)
+        return WholeRange(max(ends[0], self.low), min(ends[1], self.high), log=self.log)
+
+    def only(self, value: int) -> WholeRange:
+        """The range of one number, which may lie outside this one."""
+        return WholeRange(value, value, log=self.log)
 
     def grid(self, n: int) -> list[int]:
         """At most `n` different numbers from end to end, at about equal distances (of their logarithms)."""
@@ -235,6 +272,16 @@ def _check_bounds(range_: RealRange | WholeRange) -> None:
         raise UserValueError(f"low must be at most high, got {range_.low} and {range_.high}", "space", "exchange them")
     if range_.log and range_.low <= 0:
         raise UserValueError(f"low must be positive where the logarithm is uniform, got {range_.low}", "space")
+
+
+def _narrowed(
+    range_: RealRange | WholeRange, low: float, high: float, value: float, factor: float
+) -> tuple[float, float]:
+    """Ends around a value at `factor` times the width from `low` to `high`."""
+    if range_.log:
+        spread = (high / low) ** (factor / 2)
+        return value / spread, value * spread
+    return value - (high - low) * factor / 2, value + (high - low) * factor / 2
 
 
 def _spaced(range_: RealRange | WholeRange, n: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gnomon.search.space import Space
+from gnomon.search.conditions import Space
 from gnomon.search.trials import Tried
 from gnomon.system.base import System
 from gnomon.tasks.boards import Leaderboard

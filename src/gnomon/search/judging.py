@@ -15,6 +15,7 @@ from gnomon.data.preparation import Preparation
 from gnomon.errors import UserTypeError, UserValueError, unknown
 from gnomon.evaluation.score import Score
 from gnomon.runs.config import USUAL, DataSpec
+from gnomon.search.limits import Meter, checked, verb_of
 from gnomon.system.base import System
 from gnomon.tasks.compare import data_of, goal_of
 from gnomon.tasks.fitting import kept
@@ -39,7 +40,7 @@ def judge_of(
     made: System, data: Any, y: Any = None, *, task: str | None = None, metric: str | None = None,
     validation: float = 0.25, folds: int | None = None, holdout: float = 0.2, split: str | None = None,
     split_seed: int = 0, target: str | int | None = None, columns: Sequence[str] | None = None,
-    prepare: Preparation | None = None,
+    prepare: Preparation | None = None, limits: Mapping[str, float] | None = None,
 ) -> TrialJudge:  # fmt: skip
     """The judge of fits to the training rows of data; the rows held out are read and left alone.
 
@@ -56,17 +57,19 @@ def judge_of(
     recipe = recipe_of(prepare)
     whole, spec = data_of(data, y, made, split, target=target, columns=columns, prepare=recipe)
     held = replace(spec, split=split or USUAL, split_seed=split_seed, holdout=holdout)
-    return TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds)
+    return TrialJudge(made, Room(whole, held, recipe), task, metric, validation, folds, checked(limits))
 
 
 class TrialJudge:
     """Scores hyper-parameters on validation rows, which are held out of the training rows."""
 
     def __init__(
-        self, made: System, room: Room, task: str | None, metric: str | None, validation: float, folds: int | None
-    ) -> None:
-        self.made = made
+        self, made: System, room: Room, task: str | None, metric: str | None, validation: float, folds: int | None,
+        limits: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        self.made, self.limits = made, limits
         self.goal = goal_of(made, task).suited(room.whole)
+        self.verb = verb_of(self.goal.verbs) if "predict_milliseconds" in limits else ""
         refuse_numbers_as_classes(room.whole, made)
         room.check(made)
         first = goal_of(made, None)
@@ -85,7 +88,7 @@ class TrialJudge:
         self.higher_is_better = scores[self.metric].higher_is_better
         self.facts = {
             "system": repr(made), "data": room.whole.fingerprint, "judged by": f"{self.metric}, {self.words}",
-            "rows held out": f"{spec.holdout:g}, {spec.split}, seed {spec.split_seed}",
+            "rows held out": f"{spec.holdout:g}, {spec.split}, seed {spec.split_seed}", "limits": dict(limits),
         }  # fmt: skip
         """What searches that join one store have in common."""
 
@@ -128,14 +131,23 @@ class TrialJudge:
         found, rows, value = [], [], 0.0
         for fold in self.room.folds:
             one = self.system(parameters)
-            with context(verbose=False, callbacks=() if len(self.room.folds) > 1 else (self._watch(report),)):
-                one.fit(*self._training(one, fold), **kept(self.room.preparation(one, fold)))
+            examples, preparation = self._training(one, fold), kept(self.room.preparation(one, fold))
+            meter = Meter(self.limits)
+            losses = () if len(self.room.folds) > 1 else (self._watch(report),)
+            with context(verbose=False, callbacks=(meter.watch, *losses)):
+                one.fit(*examples, **preparation)
+                self._hold(meter, one, fold)
             found.append(self.room.scores(self.goal, one, one, fold)[self.metric])
             rows.append(self.rows(fold))
             value = joined(found, rows).value
             if fold + 1 < len(self.room.folds):
                 report(fold, value)
         return value
+
+    def _hold(self, meter: Meter, one: System, fold: int) -> None:
+        """Hold a fitted system to the limits."""
+        held = self.room.parts(one, fold)[1]
+        meter.fitted(one, lambda: getattr(one, self.verb)(held.X), len(held.data))
 
     def _watch(self, report: Callable[[int, float], None]) -> Callable[[int, Mapping[str, Any]], None]:
         """Report the loss on validation rows of a fit that has some."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +10,14 @@ from typing import Any
 from gnomon.catalog import card
 from gnomon.catalog.cards import Card, Kind, Parameter
 from gnomon.errors import UserError, UserTypeError, UserValueError, nearest
+from gnomon.recipes.parameters import interval_of
+from gnomon.search.conditions import Conditional, Space, active, combinations, ordered
 from gnomon.search.dimensions import Dimension, OneOf, RealRange, WholeRange
+from gnomon.search.intervals import Interval
 from gnomon.system.base import System
 from gnomon.tasks.budgets import BUDGETS
 
-__all__ = ["POINTS", "Space", "derived", "grid", "size", "space_of"]
-
-Space = dict[str, Dimension]
-"""Range by address of the hyper-parameter: ``n_hidden``, or ``objective.k`` in a slot."""
+__all__ = ["POINTS", "derived", "grid", "intervals_of", "space_of", "values_of"]
 
 LEFT_OUT = {
     "random_state", "dtype", "tol", "solver", "method", "batch_size", "n_init", "max_bins", "held_out", "out_of_bag",
@@ -36,6 +35,7 @@ DEPTHS = (None, 2, 4, 8, 16)
 """Limits to try where the default is to have none."""
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})(:log)?")
+CONDITION = re.compile(r"(.+?)\s+if\s+([\w.-]+)\s*=\s*(.+)")
 MOST_POINTS = 10_000
 POINTS = 5
 """Values of a range of numbers in a grid."""
@@ -63,7 +63,7 @@ def derived(system: System) -> Space:
     >>> {name: str(one) for name, one in derived(gnomon.SVM()).items()}
     {'C': '0.0333333..30:log'}
     """
-    found = {}
+    found: Space = {}
     for parameter in _card(system).parameters:
         if parameter.name in LEFT_OUT or parameter.slot or not _acts(system, parameter.name):
             continue
@@ -133,8 +133,9 @@ def space_of(system: System, given: Mapping[str, Any]) -> Space:
     Parameters
     ----------
     system : System
-    given : mapping of str to str, sequence, OneOf, RealRange or WholeRange
-        Texts as ``16..512``, ``1e-5..1e-1:log``, ``relu,tanh``; sequences are choices.
+    given : mapping of str to str, sequence, OneOf, RealRange, WholeRange or Conditional
+        Texts as ``16..512``, ``1e-5..1e-1:log``, ``relu,tanh``, each perhaps with ``if other=value,...`` after it;
+        sequences are choices.
 
     Raises
     ------
@@ -149,7 +150,20 @@ def space_of(system: System, given: Mapping[str, Any]) -> Space:
     """
     if not isinstance(given, Mapping):
         raise UserTypeError.must("space", "be a mapping of names to ranges", given, "search")
-    return {name: _checked(system, name, _dimension(system, name, one)) for name, one in given.items()}
+    return ordered({name: _read(system, name, one) for name, one in given.items()})
+
+
+def _read(system: System, name: str, given: Any) -> Dimension | Conditional:
+    """One range, checked; that of a condition beside the first value that it asks for."""
+    hit = CONDITION.fullmatch(given.strip()) if isinstance(given, str) else None
+    if hit is not None:
+        other = hit[2].replace("-", "_")
+        values = tuple(_value(system, other, one.strip()) for one in hit[3].split(","))
+        given = Conditional(_dimension(_with(system, other, values[0]), name, hit[1]), other, values)
+    if isinstance(given, Conditional):
+        _checked(_with(system, given.other, given.values[0]), name, given.range)
+        return given
+    return _checked(system, name, _dimension(system, name, given))
 
 
 def _dimension(system: System, name: str, given: Any) -> Dimension:
@@ -237,17 +251,29 @@ def _takes(system: System, name: str, value: Any) -> bool:
     return True
 
 
-def size(space: Mapping[str, Dimension]) -> float:
-    """How many points there are; infinite with a real number among them."""
-    return math.prod(one.size for one in space.values())
+def intervals_of(system: System, space: Space) -> dict[str, Interval]:
+    """The intervals that the system (a recipe in a slot of it) declares of the numbers of a space."""
+    found = {}
+    for name, one in space.items():
+        inside = _with(system, one.other, one.values[0]) if isinstance(one, Conditional) else system
+        top, _, field = name.partition(".")
+        owner = inside.recipe(top) if field else inside
+        found[name] = Interval(*_bounds(interval_of(owner, field or top)))
+    return found
 
 
-def grid(space: Mapping[str, Dimension], per_dimension: int = POINTS) -> list[dict[str, Any]]:
+def values_of(system: System, space: Space) -> dict[str, Any] | None:
+    """The values that a system has of the hyper-parameters of a space; None where one of them lies outside it."""
+    found = active(space, {name: _now(system, name) for name in space})
+    return found if all(space[name].holds(value) for name, value in found.items()) else None
+
+
+def grid(space: Space, per_dimension: int = POINTS) -> list[dict[str, Any]]:
     """Every combination of the values of each range, the last one changing fastest.
 
     Parameters
     ----------
-    space : mapping of str to OneOf, RealRange or WholeRange
+    space : dict of str to OneOf, RealRange, WholeRange or Conditional
     per_dimension : int, default 5
         Values of a range of numbers.
 
@@ -266,4 +292,4 @@ def grid(space: Mapping[str, Dimension], per_dimension: int = POINTS) -> list[di
     if points > MOST_POINTS:
         what = f"the grid has {points:,} points, more than {MOST_POINTS:,}"
         raise UserValueError(what, "search", "give fewer values, or draw at random")
-    return [dict(zip(space, point, strict=True)) for point in itertools.product(*values)]
+    return combinations(space, values)

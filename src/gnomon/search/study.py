@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import InMemoryStorage, RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.exc import SQLAlchemyError
 
 from gnomon.errors import UserError, UserValueError, counted
-from gnomon.search.space import grid, size
-from gnomon.search.strategies import sampler
-from gnomon.search.trials import Judge, SearchPlan, Tried
+from gnomon.search.conditions import Conditional, ordered, size
+from gnomon.search.rounds import ROUNDS, Key, key, next_round
+from gnomon.search.stores import opened, quiet, shown
+from gnomon.search.strategies import POINT, ByNumber
+from gnomon.search.trials import Judge, OverLimit, SearchPlan, Tried
 
 __all__ = ["Study"]
 
 NAME = "gnomon"
 """Of the study in its store."""
-HEARTBEAT_SECONDS = 5
-GRACE_SECONDS = 20
-"""After which a trial whose process says nothing any more is carried out by another."""
-RETRIES = 2
 WAIT_SECONDS = 0.5
-BUSY_SECONDS = 60
-"""How long a process waits for a store that another one writes to."""
-OPENINGS = 5
-
 STATES = {
     TrialState.COMPLETE: "done", TrialState.PRUNED: "ended early", TrialState.FAIL: "failed",
     TrialState.RUNNING: "under way", TrialState.WAITING: "under way",
@@ -58,28 +49,28 @@ class Study:
     """
 
     def __init__(self, plan: SearchPlan, store: str | Path | None = None) -> None:
-        self.plan = plan
+        self.plan, self.space = plan, ordered(plan.space)
         direction = StudyDirection.MAXIMIZE if plan.higher_is_better else StudyDirection.MINIMIZE
-        with _quiet():
-            self.store = _opened(store)
+        with quiet():
+            self.store = opened(store)
             self.study = optuna.create_study(
                 storage=self.store, study_name=NAME, load_if_exists=True, direction=direction,
-                sampler=sampler(plan.strategy, plan.seed), pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
+                sampler=ByNumber(plan), pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
             )  # fmt: skip
         known = self.study.user_attrs.get("plan", plan.identity)
         if known != plan.identity:
             self.close()
             other = _difference(json.loads(known), json.loads(plan.identity))
-            raise UserValueError(f"the store holds a search of another {other}", _shown(store), "give another store")
+            raise UserValueError(f"the store holds a search of another {other}", shown(store), "give another store")
         self.study.set_user_attr("plan", plan.identity)
+        self.total = plan.trials
+        """Trials that the search has in all: those that were asked for, or the points of the grid."""
         if plan.strategy == "grid":
-            points = grid(plan.space)
-            if len(points) > plan.trials:
-                what = f"the grid has {len(points):,} points, of which {plan.trials:,} are tried: the first ones"
-                warnings.warn(f"{what}; give --trials {len(points)}, or fewer values", UserWarning, stacklevel=2)
-            for point in points[: plan.trials]:
-                stored = {name: plan.space[name].stored(value) for name, value in point.items()}
-                self.study.enqueue_trial(stored, skip_if_exists=True)
+            points = len(next_round(plan, {}))
+            self.total = min(points, plan.trials)
+            if points > plan.trials:
+                what = f"the grid has {points:,} points, of which {plan.trials:,} are tried: the first ones"
+                warnings.warn(f"{what}; give --trials {points}, or fewer values", UserWarning, stacklevel=2)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -92,18 +83,6 @@ class Study:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def total(self) -> int:
-        """Trials that the search has in all: those that were asked for, or the points of the grid."""
-        if self.plan.strategy == "grid":
-            return min(self.plan.trials, len(grid(self.plan.space)))
-        return self.plan.trials
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether every point of the space was tried."""
-        return len({json.dumps(one.params, sort_keys=True) for one in self.ended()}) >= size(self.plan.space)
 
     def run(
         self, judge: Judge, on_end: Callable[[Tried, int], None] = lambda *_: None, seconds: float | None = None
@@ -128,32 +107,63 @@ class Study:
             if "surplus" not in trial.user_attrs:
                 on_end(self._tried(trial), len(self.ended()))
 
-        while len(self.ended()) < self.total and not self.exhausted:
+        while True:
+            trials = self.study.get_trials(deepcopy=False)
+            counted, waiting = _counted(trials), any(one.state is TrialState.WAITING for one in trials)
+            done = [one for one in counted if one.state is not TrialState.RUNNING]
+            if len(done) >= self.total or self._exhausted(done):
+                return
             if seconds is not None and time.monotonic() - begun >= seconds:
                 return
-            if len(self._counted()) >= self.total and not self._states(TrialState.WAITING):
+            if self.plan.strategy in ROUNDS and len(done) == len(counted) and not waiting:
+                if not self._put_up(done):
+                    return
+            elif not waiting and (len(counted) >= self.total or self.plan.strategy in ROUNDS):
                 self._wait()
                 continue
-            with _quiet():
+            with quiet():
                 self.study.optimize(objective, n_trials=1, catch=(UserError,), callbacks=[ended])
+
+    def _exhausted(self, done: list[FrozenTrial]) -> bool:
+        """Whether every point of the space was tried; a repeated grid leaves its space."""
+        most = math.inf if self.plan.strategy == "refine" else size(self.plan.space)
+        return math.isfinite(most) and len({key(self._values(one)) for one in done}) >= most
+
+    def _put_up(self, done: list[FrozenTrial]) -> int:
+        """Put the points of the next round into the store; how many there are."""
+        points = next_round(self.plan, self._costs(done))[: self.total - len(done)]
+        for point in points:
+            stored = {name: self.plan.space[name].stored(value) for name, value in point.items()}
+            with quiet():
+                self.study.enqueue_trial({}, user_attrs={POINT: stored})
+        return len(points)
+
+    def _costs(self, done: list[FrozenTrial]) -> dict[Key, float]:
+        """Scores by point, smaller is better; infinite without one."""
+        sign = -1.0 if self.plan.higher_is_better else 1.0
+        found: dict[Key, float] = {}
+        for one in done:
+            cost = sign * one.value if one.state is TrialState.COMPLETE and one.value is not None else math.inf
+            found.setdefault(key(self._values(one)), cost)
+        return found
 
     def _wait(self) -> None:
         """Others are at work; what a killed one left is put up again."""
         time.sleep(WAIT_SECONDS)
-        with _quiet():
+        with quiet():
             fail_stale_trials(self.study)
 
     def _try(self, trial: Trial, judge: Judge) -> float:
-        if len([one for one in self._counted() if one.number < trial.number]) >= self.total:
-            trial.set_user_attr("surplus", True)  # two processes asked for the last one
+        parameters = self._suggested(trial)
+        before = [one for one in self.study.get_trials(deepcopy=False) if one.number < trial.number]
+        point = trial.user_attrs.get(POINT)
+        put_up_twice = point is not None and any(one.user_attrs.get(POINT) == point for one in _known(before))
+        if len(_counted(before)) >= self.total or put_up_twice:
+            trial.set_user_attr("surplus", True)  # two processes asked for the last one, or put up the same round
             raise optuna.TrialPruned
-        parameters = {name: one.suggest(trial, name) for name, one in self.plan.space.items()}
-        twin = self._twin(trial)
+        twin = next((one for one in _counted(before) if _is_twin(one, trial)), None)
         if twin is not None:
-            trial.set_user_attr("same_as", twin.number)
-            if twin.state is TrialState.COMPLETE and twin.value is not None:
-                return twin.value
-            raise optuna.TrialPruned
+            return _as(twin, trial)
 
         def report(step: int, value: float) -> None:
             trial.report(value, step)
@@ -165,6 +175,11 @@ class Study:
             if not math.isfinite(value):
                 raise UserValueError(f"the score is {value}", "search")
             return value
+        except OverLimit as over:
+            trial.set_user_attr("reason", str(over))
+            trial.set_user_attr("over", True)
+            trial.set_constraint(over.name, over.excess)
+            raise optuna.TrialPruned from None
         except UserError as error:
             trial.set_user_attr("reason", " ".join(str(error).split()))
             raise
@@ -172,23 +187,19 @@ class Study:
             RetryHeartbeatStaleTrialCallback(max_retry=None)(self.study, self.study.get_trials()[trial.number])
             raise
 
-    def _twin(self, trial: Trial) -> FrozenTrial | None:
-        """An earlier trial with the same hyper-parameters, by whichever process."""
-        for one in self._counted():
-            if one.number < trial.number and one.params == trial.params and "same_as" not in one.user_attrs:
-                return one
-        return None
-
-    def _states(self, *states: TrialState) -> list[FrozenTrial]:
-        return self.study.get_trials(deepcopy=False, states=states)
+    def _suggested(self, trial: Trial) -> dict[str, Any]:
+        """The values of a trial; one that was put into the store has its own, which may lie outside the ranges."""
+        point = trial.user_attrs.get(POINT)
+        if point is not None:
+            return {name: self.plan.space[name].only(one).suggest(trial, name) for name, one in point.items()}
+        found: dict[str, Any] = {}
+        for name, one in self.space.items():
+            if not isinstance(one, Conditional) or one.applies(found):
+                found[name] = one.suggest(trial, name)
+        return found
 
     def _counted(self) -> list[FrozenTrial]:
-        """Trials that have begun and are no surplus; what a dead process left is carried out under another number."""
-        begun = self._states(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
-        return [
-            one for one in begun
-            if "surplus" not in one.user_attrs and (one.state is not TrialState.FAIL or "reason" in one.user_attrs)
-        ]  # fmt: skip
+        return _counted(self.study.get_trials(deepcopy=False))
 
     def ended(self) -> list[FrozenTrial]:
         """Trials that have come to an end, by whichever process."""
@@ -217,55 +228,49 @@ class Study:
         sign = -1 if self.plan.higher_is_better else 1
         return min(done, key=lambda one: (sign * (one.value or 0.0), one.number))
 
+    def _values(self, trial: FrozenTrial) -> dict[str, Any]:
+        return {name: self.plan.space[name].read(stored) for name, stored in trial.params.items()}
+
     def _tried(self, trial: FrozenTrial) -> Tried:
-        values = {name: self.plan.space[name].read(stored) for name, stored in trial.params.items()}
+        state = "over a limit" if "over" in trial.user_attrs else STATES[trial.state]
         took = trial.duration.total_seconds() if trial.duration is not None else 0.0
         return Tried(
-            trial.number, values, STATES[trial.state], trial.value if trial.state is TrialState.COMPLETE else None,
+            trial.number, self._values(trial), state, trial.value if trial.state is TrialState.COMPLETE else None,
             round(took, 3), trial.user_attrs.get("reason", ""),
         )  # fmt: skip
+
+
+def _known(trials: list[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that are no surplus; what a dead process left is carried out under another number."""
+    return [
+        one for one in trials
+        if "surplus" not in one.user_attrs and (one.state is not TrialState.FAIL or "reason" in one.user_attrs)
+    ]  # fmt: skip
+
+
+def _counted(trials: list[FrozenTrial]) -> list[FrozenTrial]:
+    """Those of them that have begun."""
+    return [one for one in _known(trials) if one.state is not TrialState.WAITING]
+
+
+def _is_twin(one: FrozenTrial, trial: Trial) -> bool:
+    """Whether a trial was carried out for its own sake, with the same hyper-parameters."""
+    return one.params == trial.params and "same_as" not in one.user_attrs
+
+
+def _as(twin: FrozenTrial, trial: Trial) -> float:
+    """The outcome of an earlier trial with the same hyper-parameters, by whichever process."""
+    trial.set_user_attr("same_as", twin.number)
+    for name in ("reason", "over"):
+        if name in twin.user_attrs:
+            trial.set_user_attr(name, twin.user_attrs[name])
+    for name, excess in twin.constraints.items():
+        trial.set_constraint(name, excess)
+    if twin.state is TrialState.COMPLETE and twin.value is not None:
+        return twin.value
+    raise optuna.TrialPruned
 
 
 def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """In what two plans differ."""
     return ", ".join(name for name in other if one.get(name) != other[name]) or "kind"
-
-
-def _shown(store: str | Path | None) -> str:
-    """A store as errors name it, without the name and password of a URL."""
-    return re.sub(r"//[^/@]*@", "//", str(store))
-
-
-def _opened(store: str | Path | None) -> Any:
-    """The store; two processes may make it at the same time."""
-    if store is None:
-        return InMemoryStorage()
-    url = store if isinstance(store, str) and "://" in store else f"sqlite:///{Path(store).resolve()}"
-    waits = {"connect_args": {"timeout": BUSY_SECONDS}} if url.startswith("sqlite:") else {}
-    for attempt in range(OPENINGS):
-        try:
-            return RDBStorage(
-                url, engine_kwargs=waits, heartbeat_interval=HEARTBEAT_SECONDS, grace_period=GRACE_SECONDS,
-                heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=RETRIES),
-            )  # fmt: skip
-        except (SQLAlchemyError, ImportError, OSError) as error:
-            if attempt + 1 == OPENINGS or not isinstance(error, SQLAlchemyError):
-                reason = " ".join(str(getattr(error, "orig", error)).split())[:160]
-                raise UserValueError(
-                    f"cannot open the store: {reason}", _shown(store), "give a file, or another URL"
-                ) from None
-            time.sleep(0.2 * (attempt + 1))
-    raise AssertionError("unreachable")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Optuna says nothing of its own: trials are told in our words, and experimental samplers are meant."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            yield
-    finally:
-        optuna.logging.set_verbosity(before)

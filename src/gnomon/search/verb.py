@@ -13,7 +13,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.atomic import unwritable
 from gnomon.search.found import Found
 from gnomon.search.judging import TrialJudge, judge_of, made_of
-from gnomon.search.space import derived, space_of
+from gnomon.search.space import derived, intervals_of, space_of, values_of
 from gnomon.search.trials import SearchPlan, Tried
 from gnomon.system.base import System
 from gnomon.tasks.compare import compare
@@ -41,6 +41,7 @@ def search(
     validation: float = 0.25,
     folds: int | None = None,
     seconds: float | None = None,
+    limits: Mapping[str, float] | None = None,
     metric: str | None = None,
     task: str | None = None,
     holdout: float = 0.2,
@@ -62,11 +63,16 @@ def search(
         As in `gnomon.compare`; the rows held out are looked at once, when the search is over.
     trials : int in [1, inf), default 50
         In all, those that the store holds and those of other processes included.
-    space : mapping of str to str, sequence, OneOf, RealRange or WholeRange, optional
-        ``{"n_hidden": "16..512:log", "activation": ["relu", "tanh"]}``; ranges around the values that the system has,
-        within its declared intervals, where left out.
-    strategy : {"tpe", "random", "grid"}, default "tpe"
-        Optuna's tree-structured Parzen estimator, independent draws, or every combination of five values of each range.
+    space : mapping of str to str, sequence, OneOf, RealRange, WholeRange or Conditional, optional
+        ``{"n_hidden": "16..512:log", "activation": ["relu", "tanh"]}``, ``"1..10 if objective=cd"`` for what is there
+        only beside certain values; ranges around the values that the system has, within its declared intervals, where
+        left out.
+    strategy : {"tpe", "random", "sobol", "narrow", "grid", "refine"}, default "tpe"
+        Optuna's tree-structured Parzen estimator after the system's own values and random draws; independent draws;
+        points of a Sobol sequence, which fill the space more evenly; draws from ranges that are halved around the best
+        after each 20; every combination of five values of each range of numbers; a grid of three values of each,
+        shifted to the best where it lies at an end (beyond the range, too, within the declared interval) and refined
+        tenfold around it where it lies inside.
     seed : int in [0, inf), default 0
         Of the search. Every fit has the system's own seed, 0 where it has none.
     validation : float in (0, 1), default 0.25
@@ -77,6 +83,9 @@ def search(
         ends early by that.
     seconds : float, optional
         No trial begins after this long.
+    limits : mapping of str to float, optional
+        ``{"fit_seconds": 10, "predict_milliseconds": 0.1, "megabytes": 5}``, any of them: of one fit, of the answer to
+        one row, of the model as it is saved. A trial over a limit has no score and never wins.
     store : path or URL, optional
         Where trials are kept, for several processes and for going on: a file of SQLite, or what Optuna takes. By
         default ``search.db`` in `out`, or memory.
@@ -118,8 +127,11 @@ def search(
         "task": task, "metric": metric, "holdout": holdout, "split": split, "split_seed": split_seed, "target": target,
         "columns": columns, "prepare": prepare,
     }  # fmt: skip
-    judge = judge_of(made, data, y, validation=validation, folds=folds, **held)
-    plan = SearchPlan(ranges, strategy, trials, seed, judge.higher_is_better, judge.facts)
+    judge = judge_of(made, data, y, validation=validation, folds=folds, limits=limits, **held)
+    plan = SearchPlan(
+        ranges, strategy, trials, seed, judge.higher_is_better, judge.facts, first=values_of(made, ranges),
+        intervals=intervals_of(made, ranges),
+    )  # fmt: skip
     with _opened(plan, _store(store, out)) as study:
         study.run(judge, _Teller(study, judge), seconds)
         best, tried = study.best(), study.tried
