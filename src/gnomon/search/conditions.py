@@ -138,9 +138,9 @@ def combinations(space: Mapping[str, Dimension | Conditional], values: Iterable[
 
 def size(space: Mapping[str, Dimension | Conditional]) -> float:
     """How many points there are; infinite with a real number among them."""
-    asked = {one.other for one in space.values() if isinstance(one, Conditional)}
-    heads = {name: space[name] for name in asked}
-    rest = {name: one for name, one in space.items() if name not in asked}
+    parents = {one.other for one in space.values() if isinstance(one, Conditional)}
+    heads = {name: space[name] for name in parents}
+    rest = {name: one for name, one in space.items() if name not in parents}
     points = combinations(heads, [one.grid(1) for one in heads.values()])
     return sum(
         math.prod(one.size for one in rest.values() if not isinstance(one, Conditional) or one.applies(point))
