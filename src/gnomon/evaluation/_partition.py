@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -75,6 +75,19 @@ class PartitionProblem:
                 f"pass proposal=, a distribution that covers it, or {other}",
             )  # fmt: skip
         return as_proposal(self.proposal)
+
+
+@dataclass(frozen=True)
+class Normalizer(Score):
+    """An estimate of log Z that is the log of a mean of weights.
+
+    Parameters
+    ----------
+    weights : WeightedSample
+        What it is the mean of; neither printed nor written.
+    """
+
+    weights: WeightedSample | None = field(default=None, repr=False, compare=False)
 
 
 class Method(Protocol):
@@ -291,11 +304,13 @@ def _walk(base: Any) -> MetropolisHastings:
     return MetropolisHastings(RandomWalk(2.4 / np.sqrt(draws.shape[1]), draws.var(axis=0)))
 
 
-def _weighed(sample: WeightedSample) -> Score:
+def _weighed(sample: WeightedSample) -> Normalizer:
     sample.warn()
     effective = f"effective number of weights {sample.ess:.1f} of {len(sample)}"
     note = "; ".join(filter(None, (effective, sample.notice)))
-    return Score(sample.log_mean_weight, 0.0, sample.stderr, "estimate", name="log_partition", note=note)
+    return Normalizer(
+        sample.log_mean_weight, 0.0, sample.stderr, "estimate", name="log_partition", note=note, weights=sample
+    )
 
 
 def _bridged(found: LogRatio, log_z0: float) -> Score:

@@ -18,13 +18,14 @@ from gnomon.evaluation._partition import (
     Importance,
     Linked,
     Method,
+    Normalizer,
     PartitionProblem,
     Quadrature,
 )
 from gnomon.evaluation.score import Score
 from gnomon.numeric.given import checked
 
-__all__ = ["AIS", "METHODS", "BridgeSampling", "Importance", "Linked", "log_partition"]
+__all__ = ["AIS", "METHODS", "BridgeSampling", "Importance", "Linked", "Normalizer", "log_partition"]
 
 METHODS: dict[str, Callable[..., Method]] = {
     "auto": Auto,

@@ -12,7 +12,7 @@ from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, paragraph, table
 from gnomon.report.subject import Subject
 from gnomon.runs.folder import RunFolder
-from gnomon.tasks.pictures import plain
+from gnomon.tasks.pictures import canvas, plain
 from gnomon.training.monitor import EDGES
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _ratios(lines: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[int], li
 
 
 def _ratios_figure(found: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figure:
-    figure, axes = _axes()
+    figure, axes = canvas(6.0, 4.0)
     for name, (epochs, values) in list(found.items())[:MOST_LINES]:
         axes.plot(epochs, values, marker="." if len(values) < 30 else None, label=plain(name))
     for edge in (SMALL, LARGE):
@@ -102,7 +102,7 @@ def _ratios_figure(found: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -
 
 
 def _depth_figure(norms: Mapping[str, float]) -> Figure:
-    figure, axes = _axes()
+    figure, axes = canvas(6.0, 4.0)
     places = range(len(norms))
     axes.plot(places, list(norms.values()), marker="o")
     if all(norms.values()):
@@ -113,7 +113,7 @@ def _depth_figure(norms: Mapping[str, float]) -> Figure:
 
 
 def _histograms(found: Mapping[str, Sequence[int]]) -> Figure:
-    figure, axes = _axes()
+    figure, axes = canvas(6.0, 4.0)
     for name, counts in list(found.items())[:MOST_LINES]:
         total = sum(counts)
         if total:
@@ -123,10 +123,3 @@ def _histograms(found: Mapping[str, Sequence[int]]) -> Figure:
     axes.set_ylabel("share")
     axes.legend()
     return figure
-
-
-def _axes() -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure as New
-
-    figure = New(figsize=(6.0, 4.0), layout="constrained")
-    return figure, figure.subplots()

@@ -57,6 +57,18 @@ LEGENDS: dict[str, tuple[str, str]] = {
         "Representation",
         "A line for each row: what the system keeps of it.",
     ),
+    "map": (
+        "Map of rows",
+        "Rows that are near each other are alike to the system; colors are labels, where there are any.",
+    ),
+    "clusters": (
+        "Map of clusters",
+        "Rows in the two directions in which they spread most; clusters that overlap here may lie apart in others.",
+    ),
+    "lists": (
+        "Lists of every length",
+        "Longer lists find more (recall) and are right less often (precision); ndcg counts what stands first most.",
+    ),
     "impurity": (
         "Decrease of impurity",
         "Share of what the trees gained by each column on training rows; it favors many values.",

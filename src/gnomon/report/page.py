@@ -13,6 +13,8 @@ __all__ = ["Section", "cell", "details", "facts", "joined", "page", "paragraph",
 
 LONGEST = 120
 """Letters of a text that are shown; the whole stands in the title of the cell, up to ten times as many."""
+WIDE, LONG = 40, ' class="t"'
+"""Letters of a text from which on its cell is kept wide, and the mark of such a cell."""
 INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Letters that are not seen or that turn the direction of what follows."""
 
@@ -60,7 +62,10 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{cell(text, 2000)}</p>' if kind else f"<p>{cell(text, 2000)}</p>"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[int] = (), caption: str = "") -> str:
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[int] = (), caption: str = "",
+    longest: int = LONGEST,
+) -> str:  # fmt: skip
     """A table that scrolls by itself where it is wider than the page; columns without a word are left out.
 
     Parameters
@@ -71,6 +76,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterab
         Columns of numbers.
     caption : str
         What a screen reader says before it.
+    longest : int, default 120
+        Letters of a cell.
     """
     lines, body, numbers = [], list(rows), set(right)
     shown = [j for j in range(len(header)) if not j or any(str(row[j]) for row in body)]
@@ -78,8 +85,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterab
     names = [cell(header[j]) for j in shown]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in zip(names, ranged, strict=True))
     for row in body:
-        first, *rest = [cell(row[j]) for j in shown]
-        cells = "".join(f"<td{kind}>{text}</td>" for text, kind in zip(rest, ranged[1:], strict=True))
+        first, *rest = [cell(row[j], longest) for j in shown]
+        kinds = [kind or (LONG if len(str(row[j])) > WIDE else "") for kind, j in zip(ranged, shown, strict=True)]
+        cells = "".join(f"<td{kind}>{text}</td>" for text, kind in zip(rest, kinds[1:], strict=True))
         lines.append(f'<tr><th scope="row"{ranged[0]}>{first}</th>{cells}</tr>')
     label = escape(visible(caption or header[0]), quote=True)
     return (

@@ -33,7 +33,7 @@ def components_of(subject: Subject) -> Section | None:
         return None
     values = (found.values if found.shape is None else found.alike)[:MOST]
     whole = len(found.values) if found.shape is None else len(found.alike)
-    many = f"the first {MOST} of {whole}" if whole > MOST else f"{whole}"
+    many = f"The first {MOST} of {whole}" if whole > MOST else f"{whole}"
     if found.shape is not None:
         figure = drawings.rows(values, found.shape, "")
         reading = "All share one scale of gray, so that a dead one is flat and a weak one pale."
@@ -53,11 +53,11 @@ def components_of(subject: Subject) -> Section | None:
 
 def samples_of(subject: Subject) -> Section | None:
     """Samples, each beside the training row that is nearest to it."""
-    if subject.train is None or not set(subject.system.tasks) & {"density", "generate"}:
+    if subject.train is None or subject.seen is None or not set(subject.system.tasks) & {"density", "generate"}:
         return None
     if not hasattr(subject.system, "sample") or subject.train.text is not None:
         return None
-    known = np.asarray(subject.task.examples(subject.train, subject.system)[0], np.float64)
+    known = np.asarray(subject.seen[0], np.float64)
     drawn: Any = subject.system.sample(SAMPLES, random_state=0)
     samples = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn, np.float64)
     flat = samples.reshape(len(samples), -1)

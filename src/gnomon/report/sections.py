@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gnomon.data.overview import overview
 from gnomon.errors import UserError, counted, number
-from gnomon.evaluation.importance import permutation
-from gnomon.evaluation.score import Score
 from gnomon.report.figures import picture, pictures
 from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
+from gnomon.report.matters import explanation_of
 from gnomon.report.page import Section, details, facts, paragraph, table
 from gnomon.report.parts import components_of, samples_of
+from gnomon.report.rebuilt import rebuilt_of
 from gnomon.report.subject import Subject
+from gnomon.report.tallies import tallies_of
+from gnomon.report.texts import texts_of, translations_of
+from gnomon.report.weights import weights_of
 from gnomon.runs.config import DataSpec
 from gnomon.tasks import pictures as drawings
+from gnomon.tasks.base import task
 from gnomon.tasks.diagnose import diagnose
-from gnomon.tasks.explain import coefficients, groups, impurity
 from gnomon.tasks.fitting import file_as, place_of
 from gnomon.tasks.mistakes import mistakes
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["of_run", "scores_of"]
 
 MOST_COLUMNS = 200
 """Columns of the data that are listed."""
-MOST_BARS = 25
-SHUFFLE_SECONDS = 1.5
-"""What permutation importances may take."""
-SHUFFLES = 5
-ROWS = 2000
-"""Held-out rows whose columns are shuffled."""
+MOST_CLASSES = 25
 MOST_MISTAKES = 12
 PARTS_OF_LOSS = 6
+CURVE = "A panel for each number; each has a scale of its own."
 
 
 def scores_of(subject: Subject) -> Section | None:
@@ -92,9 +86,12 @@ def data_of(subject: Subject) -> Section | None:
     body = ""
     if isinstance(found["labels"], dict):
         counts = sorted(found["labels"].items(), key=lambda pair: -pair[1])
-        rows = [(name, count, f"{count / found['rows']:.1%}") for name, count in counts[:MOST_BARS]]
-        more = f" (the {MOST_BARS} commonest of {len(counts)})" if len(counts) > MOST_BARS else ""
-        body += paragraph(f"Classes{more}") + table(["class", "rows", "share"], rows, right=[1, 2], caption="classes")
+        labels = {name: str(i) for i, name in enumerate(subject.train.classes or ()) if name != str(i)}
+        rows = [(name, labels.get(name, ""), n, f"{n / found['rows']:.1%}") for name, n in counts[:MOST_CLASSES]]
+        more = f" (the {MOST_CLASSES} commonest of {len(counts)})" if len(counts) > MOST_CLASSES else ""
+        body += paragraph(f"Classes{more}") + table(
+            ["class", "label", "rows", "share"], rows, right=[2, 3], caption="classes"
+        )
     columns = found["columns"] or []
     if columns and not found["images"]:
         header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]
@@ -121,16 +118,20 @@ def history_of(subject: Subject) -> Section | None:
     reading = "What the fit recorded as it went on: it has come to rest where the line is level."
     if chosen is not None:
         reading += " The dashed line is the epoch whose weights were kept."
-    return Section("Learning curve", reading, pictures([picture(found, "Learning curve", axis)]))
+    return Section("Learning curve", reading, pictures([picture(found, "Learning curve", CURVE)]))
 
 
 def figures_of(subject: Subject) -> Section | None:
-    """The task's pictures, a sentence each."""
+    """The pictures of each of its tasks, a sentence each."""
     if subject.held is None:
         return None
-    drawn = subject.task.figures(subject.system, *subject.examples, subject.held.images)
+    drawn: dict[str, Any] = {}
+    for name in subject.system.tasks:
+        drawn |= task(name).figures(subject.system, *subject.asked(task(name)), subject.held.images)
     found = [picture(one, *LEGENDS.get(name, (name.replace("_", " "), ""))) for name, one in drawn.items()]
-    return Section("Pictures", "Of the rows that the fit has not seen.", pictures(found)) if found else None
+    if not found:
+        return None
+    return Section("Pictures", "Of the rows that the fit has not seen.", pictures(found) + tallies_of(subject))
 
 
 def mistakes_of(subject: Subject) -> Section | None:
@@ -148,65 +149,11 @@ def mistakes_of(subject: Subject) -> Section | None:
     return Section("Worst mistakes", found.reading, body)
 
 
-def explanation_of(subject: Subject) -> Section | None:
-    """Coefficients, impurity and permutation importances."""
-    if subject.held is None or not set(subject.system.tasks) & {"classify", "regress"}:
-        return None
-    X, y = subject.examples
-    if np.ndim(X) != 2:
-        return None
-    names = list(subject.held.columns)
-    body = _coefficients(subject, names)
-    found: list[str] = []
-    gains = impurity(subject.system, names)
-    if gains:
-        found.append(_bars(gains, {}, "impurity"))
-    shuffled = _shuffled(subject, names, X, y)
-    if shuffled:
-        worth = {name: one.value for name, one in shuffled.items()}
-        found.append(_bars(worth, {name: one.stderr for name, one in shuffled.items()}, "permutation"))
-    body += pictures(found) if found else ""
-    reading = "What predictions rest on; columns that say the same share what they are worth."
-    return Section("Columns that matter", reading, body) if body else None
-
-
-def _coefficients(subject: Subject, names: Sequence[str]) -> str:
-    train = None if subject.train is None else subject.task.examples(subject.train, subject.system)
-    tables, note = coefficients(subject.system, names, *(train or (None, None)))
-    body = ""
-    for one in tables[:MOST_BARS]:
-        low, high = one.interval().T
-        order = np.argsort(-np.abs(np.nan_to_num(one.statistic, nan=0.0)), kind="stable")[:MOST_COLUMNS]
-        rows = [
-            (one.names[j], *map(number, (one.value[j], one.stderr[j], low[j], high[j], one.p_value[j]))) for j in order
-        ]
-        header = ["coefficient", "value", "standard error", "95 % from", "to", "p"]
-        body += (paragraph(f"for {one.output}") if one.output else "") + table(header, rows, right=range(1, 6))
-    return body + (paragraph(note) if note and body else "")
-
-
-def _bars(values: Mapping[str, float], errors: Mapping[str, float], name: str) -> str:
-    top = sorted(values, key=lambda column: -values[column])[:MOST_BARS]
-    figure = drawings.importances(top, [values[one] for one in top], [errors.get(one, 0.0) for one in top])
-    return picture(figure, *LEGENDS[name])
-
-
-def _shuffled(subject: Subject, names: Sequence[str], X: Any, y: Any) -> dict[str, Score]:
-    """Permutation importances, where they do not take long."""
-    rows = np.arange(len(X)) if len(X) <= ROWS else np.random.default_rng(0).choice(len(X), ROWS, replace=False)
-    X, y = np.asarray(X)[rows], np.asarray(y)[rows]
-    begun = time.perf_counter()
-    subject.system.evaluate(X, y)
-    columns = groups(subject.system, names)
-    if (time.perf_counter() - begun) * len(columns) * SHUFFLES > SHUFFLE_SECONDS:
-        return {}
-    return permutation(subject.system, X, y, columns=columns, repeats=SHUFFLES, seed=0)
-
-
 def diagnosis_of(subject: Subject) -> Section | None:
     """What `gnomon.diagnose` finds."""
     try:
-        found = diagnose(os.fspath(subject.path))
+        X, y = (None, None) if subject.held is None else subject.examples
+        found = diagnose(subject.system, X, y, train=subject.seen)
     except UserError:
         return None
     rows = [(one.level, one.what, one.evidence, one.remedy) for one in found.findings]
@@ -219,8 +166,8 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    scores_of, figures_of, samples_of, mistakes_of, explanation_of, components_of, history_of, inside_of, diagnosis_of,
-    data_of, system_of,
+    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, mistakes_of, explanation_of,
+    components_of, history_of, inside_of, weights_of, diagnosis_of, data_of, system_of,
 )  # fmt: skip
 
 

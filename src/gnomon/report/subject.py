@@ -88,6 +88,20 @@ class Subject:
         return self.task.examples(self.held, self.system)
 
     @cached_property
+    def seen(self) -> tuple[Any, Any] | None:
+        """The rows of the fit as the system took them; None where they cannot be read again."""
+        return None if self.train is None else self.task.examples(self.train, self.system)
+
+    def asked(self, of: Task) -> tuple[Any, Any]:
+        """The held-out rows as one of the system's tasks takes them, with the answers that it compares with, if any."""
+        assert self.held is not None
+        X, y = self.examples if of.name == self.task.name else of.examples(self.held, self.system)
+        try:
+            return X, of.answers(self.held, y)
+        except UserError:
+            return X, y
+
+    @cached_property
     def scores(self) -> dict[str, Score]:
         """Every score of the held-out rows; nothing where there are none."""
         return {} if self.held is None else all_scores(self.system, *self.examples, self.held)

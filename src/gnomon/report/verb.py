@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gnomon.errors import UserTypeError, UserValueError, number
+from gnomon.report.chains import ChainRun
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.page import Section, joined, page, paragraph, table
 from gnomon.report.sections import of_run
@@ -28,7 +29,7 @@ def report(
     Parameters
     ----------
     runs : path, or sequence of paths
-        Folders of fits. Several are ranked first, by task and data space.
+        Folders of fits, which are ranked first where there are several, by task and data space; or of chains.
     out : path, optional
         The file; ``report.html`` in the run, or beside the first of several, where left out.
 
@@ -55,7 +56,7 @@ def report(
     for one in paths:
         if not isinstance(one, str | os.PathLike):
             raise UserTypeError.must("runs", "be folders of runs", one, "report")
-    subjects = [Subject.of(one) for one in paths]
+    subjects = [ChainRun.of(one) or Subject.of(one) for one in paths]
     first = Path(paths[0])
     file = Path(out) if out is not None else (first if len(paths) == 1 else first.parent) / NAME
     with drawn_for_a_page():
@@ -91,12 +92,15 @@ def of_comparison(boards: Sequence[Leaderboard], out: str | os.PathLike[str]) ->
     return file
 
 
-def _page(subjects: Sequence[Subject]) -> str:
+def _page(subjects: Sequence[Subject | ChainRun]) -> str:
     if len(subjects) == 1:
-        return page(_title(subjects[0]), _lead(subjects[0]), of_run(subjects[0]))
-    sections = [_board(board) for board in _boards(subjects)]
+        one = subjects[0]
+        if isinstance(one, ChainRun):
+            return page(one.title, one.lead, one.sections())
+        return page(_title(one), _lead(one), of_run(one))
+    sections = [_board(board) for board in _boards([one for one in subjects if isinstance(one, Subject)])]
     for one in subjects:
-        sections.append(joined(one.path.name, of_run(one)))
+        sections.append(joined(one.path.name, one.sections() if isinstance(one, ChainRun) else of_run(one)))
     return page(f"{len(subjects)} runs", "Ranked by what they score on rows that no fit has seen.", sections)
 
 
@@ -112,7 +116,8 @@ def _lead(subject: Subject) -> str:
         return f"No rows to judge by: {subject.missing}." if subject.missing else "No score."
     interval = f" (95 % interval {score.interval_text})" if score.interval_text else ""
     value = f"{score.name or subject.task.primary} {number(score.value)} ± {number(score.stderr)}"
-    return f"{value}{interval} on rows that were held out."
+    kind = "" if score.kind == "exact" else f", {'an' if score.kind[0] in 'eu' else 'a'} {score.kind},"
+    return f"{value}{interval}{kind} on rows that were held out."
 
 
 def _boards(subjects: Sequence[Subject]) -> list[Leaderboard]:

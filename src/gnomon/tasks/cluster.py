@@ -14,7 +14,7 @@ from gnomon.errors import UserError
 from gnomon.evaluation.clusters import silhouette, stability
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
-from gnomon.tasks import pictures
+from gnomon.tasks import maps, pictures
 from gnomon.tasks.base import Task
 from gnomon.tasks.clusters import criteria
 
@@ -78,9 +78,14 @@ class Cluster(Task):
         return found | cluster_scores(data.view("labels"), clusters)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
-        """How many rows each cluster has."""
-        names, counts = np.unique(system.predict(X), return_counts=True)
-        return {"sizes": pictures.bars([str(name) for name in names], counts, "cluster", "rows")}
+        """How many rows each cluster has, and where the clusters lie, in columns of spread 1."""
+        clusters = system.predict(X)
+        names, counts = np.unique(clusters, return_counts=True)
+        plane = maps.map_of(_of_spread_1(X))
+        return {
+            "sizes": pictures.bars([str(name) for name in names], counts, "cluster", "rows"),
+            "clusters": maps.grouped(plane, clusters),
+        }
 
 
 class Unlabeled(Cluster):

@@ -73,7 +73,6 @@ class EstimateDensity(Task):
         if hasattr(system, "log_prob"):
             found["log_prob"] = pictures.histogram(system.log_prob(X), "log probability (nats)")
         if hasattr(system, "sample"):
-            drawn = np.asarray(system.sample(pictures.SHOWN, random_state=0))
-            found["samples"] = pictures.rows(drawn, shape, "drawn by the model")
-            found["data"] = pictures.rows(np.asarray(X)[: pictures.SHOWN], shape, "data")
+            drawn = system.sample(pictures.SHOWN, random_state=0)
+            found |= pictures.beside(drawn, X, shape, "drawn by the model")
         return found

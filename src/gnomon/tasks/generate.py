@@ -81,11 +81,7 @@ class Generate(Task):
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Rows that the model makes beside given ones."""
-        drawn = np.asarray(_drawn(system, pictures.SHOWN))
-        return {
-            "samples": pictures.rows(drawn, shape, "made by the model"),
-            "data": pictures.rows(np.asarray(X)[: pictures.SHOWN], shape, "data"),
-        }
+        return pictures.beside(_drawn(system, pictures.SHOWN), X, shape, "made by the model")
 
 
 def _drawn(system: Any, n: int) -> Any:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "MOST_CLASSES", "SHOWN", "bars", "calibration", "curves", "histogram", "importances", "learning", "matrix",
-    "plane", "png", "predicted", "residuals", "rows", "validation",
+    "MOST_CLASSES", "MOST_POINTS", "SHOWN", "bars", "beside", "calibration", "canvas", "curves", "histogram",
+    "importances", "learning", "matrix", "plain", "png", "predicted", "residuals", "rows", "some",
+    "validation", "whole_numbers",
 ]  # fmt: skip
 
 SHOWN = 64
@@ -26,9 +27,12 @@ MOST_CLASSES = 60
 MOST_POINTS = 2000
 """Points of a scatter plot: more hide each other."""
 LONGEST_NAME = 24
+MOST_SPREADS = 3.0
+"""Standard deviations beyond which a value has the color of the end."""
 
 
-def _axes(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
+def canvas(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
+    """An empty figure of this size in inches, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -37,7 +41,7 @@ def _axes(width: float = 5.0, height: float = 4.0) -> tuple[Figure, Axes]:
 
 def histogram(values: Any, label: str) -> Figure:
     """How often values occur; those that are not finite are left out."""
-    figure, axes = _axes()
+    figure, axes = canvas()
     values = np.asarray(values, np.float64)
     axes.hist(values[np.isfinite(values)], bins=min(50, max(5, round(math.sqrt(len(values))))))
     axes.set(xlabel=label, ylabel="count")
@@ -46,7 +50,7 @@ def histogram(values: Any, label: str) -> Figure:
 
 def bars(names: Sequence[str], values: Any, x: str, y: str) -> Figure:
     """A bar for each name."""
-    figure, axes = _axes()
+    figure, axes = canvas()
     axes.bar([plain(name) for name in names], np.asarray(values))
     axes.set(xlabel=x, ylabel=y)
     return figure
@@ -55,7 +59,7 @@ def bars(names: Sequence[str], values: Any, x: str, y: str) -> Figure:
 def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
     """A confusion matrix: true classes as rows, each row's shares as shades, counts as numbers."""
     size = max(4.0, 0.45 * len(names) + 2)
-    figure, axes = _axes(size, size)
+    figure, axes = canvas(size, size)
     fractions = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     for i, j in zip(*np.nonzero(counts), strict=True):
@@ -70,8 +74,8 @@ def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
 
 def predicted(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
     """Predicted against true numbers, with the line on which they are equal."""
-    figure, axes = _axes()
-    chosen = _some(y.size)
+    figure, axes = canvas()
+    chosen = some(y.size)
     axes.scatter(y.ravel()[chosen], found.ravel()[chosen], s=8, alpha=0.6)
     ends = [min(y.min(), found.min()), max(y.max(), found.max())]
     axes.plot(ends, ends, color="gray", linewidth=1)
@@ -81,8 +85,8 @@ def predicted(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
 
 def residuals(y: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Figure:
     """True less predicted numbers against predicted ones, with the line of no error."""
-    figure, axes = _axes()
-    chosen = _some(found.size)
+    figure, axes = canvas()
+    chosen = some(found.size)
     axes.scatter(found.ravel()[chosen], (y - found).ravel()[chosen], s=8, alpha=0.6)
     axes.axhline(0, color="gray", linewidth=1)
     axes.set(xlabel="predicted", ylabel="true less predicted")
@@ -97,7 +101,7 @@ def calibration(stated: Any, observed: Any, weight: Any, sure: Any = None) -> Fi
     stated, observed, weight : arrays of shape (bins,)
         Of each bin the mean probability, the share that came true and the number of rows; NaN where it is empty.
     """
-    figure, axes = _axes()
+    figure, axes = canvas()
     full = np.asarray(weight) > 0
     stated, observed, weight = (np.asarray(one)[full] for one in (stated, observed, weight))
     error = np.sqrt(np.clip(observed * (1 - observed), 0, None) / weight)
@@ -109,7 +113,7 @@ def calibration(stated: Any, observed: Any, weight: Any, sure: Any = None) -> Fi
 
 def curves(found: dict[str, tuple[Any, Any]], x: str, y: str, *, chance: bool = False) -> Figure:
     """Curves in the unit square by name; with `chance` the diagonal too."""
-    figure, axes = _axes()
+    figure, axes = canvas()
     if chance:
         axes.plot([0, 1], [0, 1], color="gray", linewidth=1)
     for name, (across, up) in found.items():
@@ -122,7 +126,7 @@ def curves(found: dict[str, tuple[Any, Any]], x: str, y: str, *, chance: bool = 
 
 def importances(names: Sequence[str], values: Sequence[float], errors: Sequence[float]) -> Figure:
     """A bar for each column, the first at the top, with its error."""
-    figure, axes = _axes(5.5, max(1.5, 0.28 * len(names) + 0.9))
+    figure, axes = canvas(5.5, max(1.5, 0.28 * len(names) + 0.9))
     places = np.arange(len(names))[::-1]
     axes.barh(places, np.asarray(values), xerr=np.asarray(errors) if any(errors) else None, ecolor="gray")
     axes.set_yticks(places, [plain(name) for name in names])
@@ -142,6 +146,7 @@ def learning(x: Any, lines: dict[str, Any], label: str, chosen: float | None = N
         if chosen is not None:
             axes.axvline(chosen, color="gray", linestyle="--", linewidth=1)
     axes.set_xlabel(label)
+    whole_numbers(axes.xaxis)
     return figure
 
 
@@ -152,7 +157,7 @@ def validation(
 
     A score that is None or not finite is a cross at the edge: its fit failed.
     """
-    figure, axes = _axes()
+    figure, axes = canvas()
     numeric = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
     x = list(values) if numeric else list(range(len(values)))
     failed, means = set(range(len(x))), []
@@ -204,31 +209,48 @@ def plain(text: object) -> str:
     return short.replace("$", r"\$")
 
 
-def _some(n: int) -> np.ndarray[Any, Any]:
+def some(n: int) -> np.ndarray[Any, Any]:
     """Places of at most `MOST_POINTS` of n points, at equal distances."""
     return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
 
 
-def plane(X: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], label: str) -> Figure:
-    """Vectors along the two directions in which they spread most; the heavier, the larger."""
-    figure, axes = _axes(6.0, 6.0)
-    centered = X - X.mean(0)
-    directions = np.linalg.svd(centered, full_matrices=False)[2][:2]
-    x, y = np.matmul(centered, directions.T).T
-    axes.scatter(x, y, s=2 + 60 * weight / max(weight.max(), 1), alpha=0.5)
-    axes.set(xlabel=f"{label}: first direction", ylabel="second direction")
-    return figure
-
-
 def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, across: int | None = None) -> Figure:
     """Images in a grid, `across` in each line; rows that are no images as one map of values."""
-    figure, axes = _axes(6.0, 6.0)
+    figure, axes = canvas(6.0, 6.0)
     shape = tuple(X.shape[1:]) if X.ndim > 2 else shape
     axes.set_title(title)
     if shape is None or not len(X):
         axes.imshow(X.reshape(len(X), -1), aspect="auto", cmap="viridis")
         axes.set(xlabel="column", ylabel="row")
+        whole_numbers(axes.xaxis)
+        whole_numbers(axes.yaxis)
         return figure
     axes.imshow(sample_grid(X, shape, across=across), cmap="gray")
     axes.axis("off")
     return figure
+
+
+def beside(drawn: Any, X: Any, shape: tuple[int, ...] | None, title: str) -> dict[str, Figure]:
+    """Rows of a model (``samples``) and rows of the data (``data``), alike: columns that are no pixels in spreads.
+
+    Parameters
+    ----------
+    drawn, X : arrays of shape (n, ...)
+    shape : tuple of int, optional
+        Of the image that a row is.
+    title : str
+        Of the rows of the model.
+    """
+    made, known = np.asarray(drawn, np.float64), np.asarray(X, np.float64)
+    if shape is None and known.ndim == 2:
+        spread = np.nanstd(known, axis=0)
+        center, unit = np.nanmean(known, axis=0), np.where(spread > 0, spread, 1.0)
+        made, known = (np.clip((one - center) / unit, -MOST_SPREADS, MOST_SPREADS) for one in (made, known))
+    return {"samples": rows(made, shape, title), "data": rows(known[:SHOWN], shape, "data")}
+
+
+def whole_numbers(axis: Any) -> None:
+    """Ticks at whole numbers alone."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))

@@ -9,14 +9,18 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
-from gnomon.systems.recommend._lists import list_scores
+from gnomon.systems.recommend._lists import list_scores, placements
 from gnomon.systems.recommend.implicit_factorization import ImplicitFactorization
+from gnomon.tasks import pictures
 from gnomon.tasks.recommend import Recommend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Popularity", "Rank"]
+__all__ = ["Popularity", "Rank", "lengths_of_lists"]
+
+LENGTHS = (1, 2, 5, 10, 20, 50, 100)
+"""Of the lists of a ranking curve."""
 
 
 class Popularity:
@@ -62,5 +66,19 @@ class Rank(Recommend):
         return "most popular items", Popularity(X, y)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
-        """Items by their factors, those of many users larger."""
-        return self.map_of_items(system)
+        """Recall, precision and gain of lists of each length; items by their factors, those of many users larger."""
+        return lengths_of_lists(system, X, y) | self.map_of_items(system)
+
+
+def lengths_of_lists(system: Any, X: Any, y: Any = None) -> dict[str, Figure]:
+    """Recall, precision and discounted gain against the length of a list; nothing where no user has items to find."""
+    log = system.domain.check(X, y)
+    placed = placements(system.model_, log, np.ones(len(log), bool))
+    if not len(placed.users):
+        return {}
+    lengths = [k for k in LENGTHS if k <= len(system.model_.items)]
+    series: dict[str, list[tuple[float, float] | None]] = {}
+    for measure in (placed.recall, placed.precision, placed.ndcg):
+        found = [measure(k) for k in lengths]
+        series[measure.__name__] = [(one.value, one.stderr) for one in found]
+    return {"lists": pictures.validation(lengths, series, "items on the list", "share")}

@@ -16,7 +16,7 @@ from gnomon.data.pairs import Ratings, ratings
 from gnomon.data.rating_splits import split_ratings
 from gnomon.errors import UserValueError
 from gnomon.systems.recommend.matrix_factorization import ALS, MatrixFactorization
-from gnomon.tasks import pictures
+from gnomon.tasks import maps, pictures
 from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -102,4 +102,4 @@ class Recommend(Task):
         if min(factors.shape) < 2:
             return {}
         counts = np.bincount(system.model_.seen_items, minlength=len(factors))
-        return {"items": pictures.plane(factors, counts, "items")}
+        return {"items": maps.weighted(maps.map_of(factors), counts)}

@@ -18,7 +18,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.tasks import pictures
+from gnomon.tasks import maps, pictures
 from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -189,5 +189,10 @@ class Represent(Task):
         return Probe(train[1], y).scores(system, train[0], X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
-        """The representation of the first rows, as a map of values."""
-        return {"representation": pictures.rows(np.asarray(system.transform(X[: pictures.SHOWN])), None, "transform")}
+        """The representation of the first rows, as a map of values; of all rows as points, colored by label."""
+        codes = np.asarray(system.transform(X), np.float64).reshape(len(X), -1)
+        groups = None if y is None or np.asarray(y).dtype.kind == "f" else y
+        return {
+            "representation": pictures.rows(codes[: pictures.SHOWN], None, "transform"),
+            "map": maps.grouped(maps.map_of(codes, "latent"), groups),
+        }

@@ -21,7 +21,10 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.diagnostics import autocorrelation, r_hat
 from gnomon.runs.atomic import write_atomically
 
-__all__ = ["form_of", "rank_counts", "trace_figure", "write_figure"]
+__all__ = [
+    "columns_of", "draw_memory", "draw_ranks", "draw_trace", "form_of", "rank_counts", "trace_figure", "worst_of",
+    "write_figure",
+]  # fmt: skip
 
 FORMS = ("png", "svg", "pdf")
 MOST = 8
@@ -29,6 +32,7 @@ MOST = 8
 POINTS = 2000
 """Draws of a trace that are drawn: more would not be told apart."""
 BINS = 20
+LAGS = 100
 
 Floats = NDArray[np.float64]
 
@@ -118,8 +122,8 @@ def trace_figure(values: Mapping[str, Array], coordinates: Sequence[str] | None 
     UserValueError
         Too few draws; a coordinate that is not there.
     """
-    columns = _columns(values)
-    chosen = _worst(columns) if coordinates is None else list(coordinates)
+    columns = columns_of(values)
+    chosen = worst_of(columns) if coordinates is None else list(coordinates)
     for name in chosen:
         if name not in columns:
             few = ", ".join(list(columns)[:MOST])
@@ -141,8 +145,14 @@ def trace_figure(values: Mapping[str, Array], coordinates: Sequence[str] | None 
     return figure
 
 
-def _columns(values: Mapping[str, Array]) -> dict[str, Floats]:
-    """Draws (chains, n) by the coordinate's name, as the table calls them."""
+def columns_of(values: Mapping[str, Array]) -> dict[str, Floats]:
+    """Draws (chains, n) by the coordinate's name, as the table calls them.
+
+    Raises
+    ------
+    UserValueError
+        Fewer than 8 draws per chain.
+    """
     found = {}
     for name, value in values.items():
         x = to_numpy(value)
@@ -153,30 +163,54 @@ def _columns(values: Mapping[str, Array]) -> dict[str, Floats]:
     return found
 
 
-def _worst(columns: Mapping[str, Floats]) -> list[str]:
-    """Names by falling R-hat; constants, which have none, come last."""
+def worst_of(columns: Mapping[str, Floats]) -> list[str]:
+    """At most `MOST` names by falling R-hat; constants, which have none, come last."""
     height = {name: float(np.nan_to_num(r_hat(x), nan=-1.0, posinf=np.inf)) for name, x in columns.items()}
     return sorted(height, key=lambda name: -height[name])[:MOST]
 
 
 def _draw(row: Any, name: str, x: Floats) -> None:
     trace, ranks, memory = row
-    chains, n = x.shape
-    step = -(-n // POINTS)
-    counts = rank_counts(x, min(BINS, n))
-    edges = np.linspace(0, chains * n, counts.shape[1] + 1)
-    rho = autocorrelation(x)[:, : min(n // 2, 100)]
-    for i in range(chains):
-        color = f"C{i % 10}"
-        trace.plot(np.arange(0, n, step), x[i, ::step], color=color, linewidth=0.5)
-        ranks.stairs(counts[i], edges, color=color, linewidth=0.8)
-        if np.isfinite(rho[i]).all():
-            memory.plot(rho[i], color=color, linewidth=0.8)
-    ranks.axhline(n / counts.shape[1], color="black", linewidth=0.5, linestyle=":")
-    ranks.set_ylim(bottom=0)
-    memory.axhline(0, color="black", linewidth=0.5)
-    memory.set_xlim(0, max(rho.shape[1] - 1, 1))
+    draw_trace(trace, x)
+    draw_ranks(ranks, x)
+    draw_memory(memory, x)
     worst = r_hat(x)
     trace.set_ylabel(f"{name}\nR-hat {worst:.3f}" if np.isfinite(worst) else name, fontsize=8)
     for axis in row:
         axis.tick_params(labelsize=7)
+
+
+def draw_trace(axis: Any, x: Floats, points: int = POINTS) -> None:
+    """The draws of each chain, in their order, onto axes of matplotlib.
+
+    Parameters
+    ----------
+    axis : matplotlib.axes.Axes
+    x : array of shape (chains, n)
+    points : int in [1, inf)
+        Draws of a chain that are drawn, at most.
+    """
+    step = -(-x.shape[1] // points)
+    for i, row in enumerate(x):
+        axis.plot(np.arange(0, x.shape[1], step), row[::step], color=f"C{i % 10}", linewidth=0.5)
+
+
+def draw_ranks(axis: Any, x: Floats) -> None:
+    """How often the draws of each chain, (chains, n), fall into each part of the common ranks; all alike is good."""
+    chains, n = x.shape
+    counts = rank_counts(x, min(BINS, n))
+    edges = np.linspace(0, chains * n, counts.shape[1] + 1)
+    for i, row in enumerate(counts):
+        axis.stairs(row, edges, color=f"C{i % 10}", linewidth=0.8)
+    axis.axhline(n / counts.shape[1], color="gray", linewidth=0.5, linestyle=":")
+    axis.set_ylim(bottom=0)
+
+
+def draw_memory(axis: Any, x: Floats) -> None:
+    """The autocorrelation of each chain, (chains, n), at the first `LAGS` lags."""
+    rho = autocorrelation(x)[:, : min(x.shape[1] // 2, LAGS)]
+    for i, row in enumerate(rho):
+        if np.isfinite(row).all():
+            axis.plot(row, color=f"C{i % 10}", linewidth=0.8)
+    axis.axhline(0, color="gray", linewidth=0.5)
+    axis.set_xlim(0, max(rho.shape[1] - 1, 1))
