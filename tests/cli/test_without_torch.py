@@ -23,7 +23,7 @@ def check(commands, folder):
 
 def test_trees_and_lines_import_no_torch(tmp_path):
     line = ["fit linear-regression diabetes --out line", "evaluate line", "predict line diabetes --std"]
-    check(["fit decision-tree wine --out tree", "evaluate tree", *line], tmp_path)
+    check(["fit decision-tree wine --out tree", "evaluate tree", *line, "report tree", "report line"], tmp_path)
 
 
 @pytest.mark.slow

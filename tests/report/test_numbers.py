@@ -39,6 +39,7 @@ def test_the_confusion_matrix_is_scikit_learns(tumors):
     header, *rows = page.tables["The confusion matrix as a table"]
     assert header[1:] == ["0", "1"] and [row[0] for row in rows] == ["0", "1"]
     assert [[int(one) for one in row[1:]] for row in rows] == expected.tolist()
+    assert "#11161a" in (subject.path / "report.html").read_text()  # numbers on light cells stay dark on a dark page
     drawn = page.words["Who was taken for whom"]
     assert sorted(int(one) for one in drawn if one.isdigit()) == sorted([*expected.ravel().tolist(), 0, 0, 1, 1])
 
@@ -79,7 +80,9 @@ def test_permutation_importances_are_scikit_learns(line):
 
 
 def shown(page, column, names):
-    found = page.column("coefficient", column)
+    caption = next(one for one in ("coefficients", "for yes") if one in page.tables)
+    rows = [one for name, one in page.tables.items() if name.startswith(caption)]
+    found = {row[0]: row[rows[0][0].index(column)] for one in rows for row in one[1:]}
     return [float(found[name]) for name in names]
 
 

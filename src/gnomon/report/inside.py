@@ -13,7 +13,6 @@ from gnomon.report.page import Section, paragraph, table
 from gnomon.report.subject import Subject
 from gnomon.runs.folder import RunFolder
 from gnomon.tasks.pictures import canvas, plain
-from gnomon.training.monitor import EDGES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,6 +112,8 @@ def _depth_figure(norms: Mapping[str, float]) -> Figure:
 
 
 def _histograms(found: Mapping[str, Sequence[int]]) -> Figure:
+    from gnomon.training.monitor import EDGES  # with torch, which a fit that was not watched may do without
+
     figure, axes = canvas(6.0, 4.0)
     for name, counts in list(found.items())[:MOST_LINES]:
         total = sum(counts)

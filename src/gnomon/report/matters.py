@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import number
+from gnomon.evaluation.coefficients import Coefficients
 from gnomon.evaluation.importance import permutation
 from gnomon.evaluation.score import Score
 from gnomon.report.figures import picture, pictures
@@ -22,6 +23,8 @@ __all__ = ["explanation_of"]
 
 MOST_COLUMNS = 200
 """Coefficients that are listed, those furthest from 0 in standard errors first."""
+MOST_ROWS = 40
+"""Of these, without a click."""
 MOST_BARS = 25
 SHUFFLE_SECONDS = 1.5
 """Of processor time that permutation importances may take."""
@@ -38,7 +41,7 @@ def explanation_of(subject: Subject) -> Section | None:
     if np.ndim(X) != 2:
         return None
     names = list(subject.held.columns)
-    body = _coefficients(subject, names)
+    body = "" if subject.held.images is not None else _coefficients(subject, names)  # of pixels they are an image
     found: list[str] = []
     gains = impurity(subject.system, names)
     if gains:
@@ -60,14 +63,23 @@ def _coefficients(subject: Subject, names: Sequence[str]) -> str:
     tables, note = coefficients(subject.system, names, *(subject.seen or (None, None)))
     body = ""
     for one in tables[:MOST_BARS]:
-        low, high = one.interval().T
-        order = np.argsort(-np.abs(np.nan_to_num(one.statistic, nan=0.0)), kind="stable")[:MOST_COLUMNS]
-        rows = [
-            (one.names[j], *map(number, (one.value[j], one.stderr[j], low[j], high[j], one.p_value[j]))) for j in order
-        ]
-        header = ["coefficient", "value", "standard error", "95 % from", "to", "p"]
-        body += (paragraph(f"for {one.output}") if one.output else "") + table(header, rows, right=range(1, 6))
-    return body + (paragraph(note) if note and body else "")
+        found = _coefficient_table(one)
+        body += found if len(tables) == 1 else details(f"for {one.output}", found)
+    return (f"{body}{paragraph(note)}" if note else body) if body else ""
+
+
+def _coefficient_table(one: Coefficients) -> str:
+    """The coefficients that are furthest from 0 in standard errors, and the others where they are asked for."""
+    low, high = one.interval().T
+    order = np.argsort(-np.abs(np.nan_to_num(one.statistic, nan=0.0)), kind="stable")[:MOST_COLUMNS]
+    rows = [(one.names[j], *map(number, (one.value[j], one.stderr[j], low[j], high[j], one.p_value[j]))) for j in order]
+    header = ["coefficient", "value", "standard error", "95 % from", "to", "p"]
+    head = f"for {one.output}" if one.output else "coefficients"
+    first = table(header, rows[:MOST_ROWS], right=range(1, 6), caption=head)
+    rest = rows[MOST_ROWS:]
+    if not rest:
+        return first
+    return first + details(f"{len(rest)} more", table(header, rest, right=range(1, 6), caption=f"{head}, the others"))
 
 
 def _bars(values: Mapping[str, float], errors: Mapping[str, float], name: str) -> str:

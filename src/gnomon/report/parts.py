@@ -26,8 +26,8 @@ TRAINING_ROWS = 5000
 def components_of(subject: Subject) -> Section | None:
     """Components, centers, means or filters: as images where the rows are images, else as a table."""
     data = subject.train if subject.train is not None else subject.held
-    if data is None or hasattr(subject.system, "coef_"):
-        return None  # coefficients have a section of their own
+    if data is None or (hasattr(subject.system, "coef_") and data.images is None):
+        return None  # coefficients of columns have a section of their own
     found = components(subject.system, list(data.columns), data.images)
     if found is None:
         return None

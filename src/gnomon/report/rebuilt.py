@@ -35,7 +35,8 @@ def rebuilt_of(subject: Subject) -> Section | None:
     share = explained(rows, made, np.nanmean(train.reshape(len(train), -1), axis=0))
     body = paragraph(f"{number(100 * share)} % of the squares about the training means are accounted for.")
     reading = "What the codes keep of rows that the fit has not seen, and what they lose."
-    first, second = rows[:MOST], made[:MOST]
+    chosen = drawings.some(len(rows), MOST)
+    first, second = rows[chosen], made[chosen]
     shape = subject.held.images
     if shape is not None:
         both = drawings.rows(np.concatenate([first, second]), shape, "", across=len(first))

@@ -32,6 +32,8 @@ __all__ = ["of_run", "scores_of"]
 MOST_COLUMNS = 200
 """Columns of the data that are listed."""
 MOST_CLASSES = 25
+MOST_OWN = 8
+"""Scores of single classes that stand among the others."""
 MOST_MISTAKES = 12
 PARTS_OF_LOSS = 6
 CURVE = "A panel for each number; each has a scale of its own."
@@ -46,7 +48,11 @@ def scores_of(subject: Subject) -> Section | None:
         (name, number(one.value), number(one.stderr), one.interval_text, one.kind, one.unit, one.note)
         for name, one in subject.scores.items()
     ]
-    body = table(header, rows, right=[1, 2], caption="scores")
+    own = [row for row in rows if "[" in row[0]]
+    few = len(own) <= MOST_OWN
+    body = table(header, rows if few else [row for row in rows if row not in own], right=[1, 2], caption="scores")
+    if not few:
+        body += details("The scores of each class", table(header, own, right=[1, 2], caption="scores of each class"))
     reading = (
         f"On {counted(len(subject.held), 'row')} that the fit has not seen; ± is what another test set of this size "
         "would change (one standard error)."
@@ -145,7 +151,9 @@ def mistakes_of(subject: Subject) -> Section | None:
     body = table(header, rows, right=range(2, len(header)), caption="worst mistakes")
     if subject.held.images is not None:
         images = np.asarray(subject.held.X)[found.places]
-        body += pictures([picture(drawings.rows(images, subject.held.images, ""), "The same rows", "In their order.")])
+        body += pictures(
+            [picture(drawings.rows(images, subject.held.images, "", across=4), "The same rows", "In their order.")]
+        )
     return Section("Worst mistakes", found.reading, body)
 
 

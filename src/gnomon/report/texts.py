@@ -18,7 +18,7 @@ PROMPT = 4
 LENGTH = 60
 """Tokens that are written, at most."""
 MOST_PAIRS = 12
-LETTERS = 400
+LETTERS = 240
 """Of a text that are shown."""
 
 

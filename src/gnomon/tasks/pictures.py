@@ -27,6 +27,8 @@ MOST_CLASSES = 60
 MOST_POINTS = 2000
 """Points of a scatter plot: more hide each other."""
 LONGEST_NAME = 24
+DARK = "#11161a"
+"""Of numbers on light cells; plain black would take the color of the page's text."""
 MOST_SPREADS = 3.0
 """Standard deviations beyond which a value has the color of the end."""
 
@@ -63,9 +65,7 @@ def matrix(counts: np.ndarray[Any, Any], names: Sequence[str]) -> Figure:
     fractions = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     for i, j in zip(*np.nonzero(counts), strict=True):
-        axes.text(
-            j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if fractions[i, j] > 0.5 else "black"
-        )
+        axes.text(j, i, f"{counts[i, j]:g}", ha="center", va="center", color="white" if fractions[i, j] > 0.5 else DARK)
     axes.set(xticks=range(len(names)), yticks=range(len(names)), xlabel="predicted", ylabel="true")
     axes.set_xticklabels([plain(name) for name in names], rotation=90)
     axes.set_yticklabels([plain(name) for name in names])
@@ -209,9 +209,9 @@ def plain(text: object) -> str:
     return short.replace("$", r"\$")
 
 
-def some(n: int) -> np.ndarray[Any, Any]:
-    """Places of at most `MOST_POINTS` of n points, at equal distances."""
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+def some(n: int, most: int = MOST_POINTS) -> np.ndarray[Any, Any]:
+    """Places of at most `most` of n points, at equal distances."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, across: int | None = None) -> Figure:
