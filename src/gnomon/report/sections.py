@@ -133,7 +133,7 @@ def figures_of(subject: Subject) -> Section | None:
         return None
     drawn: dict[str, Any] = {}
     for name in subject.system.tasks:
-        drawn |= task(name).figures(subject.system, *subject.asked(task(name)), subject.held.images)
+        drawn |= task(name).figures(subject.system, *subject.rows_for(task(name)), subject.held.images)
     found = [picture(one, *LEGENDS.get(name, (name.replace("_", " "), ""))) for name, one in drawn.items()]
     if not found:
         return None

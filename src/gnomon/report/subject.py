@@ -92,7 +92,7 @@ class Subject:
         """The rows of the fit as the system took them; None where they cannot be read again."""
         return None if self.train is None else self.task.examples(self.train, self.system)
 
-    def asked(self, of: Task) -> tuple[Any, Any]:
+    def rows_for(self, of: Task) -> tuple[Any, Any]:
         """The held-out rows as one of the system's tasks takes them, with the answers that it compares with, if any."""
         assert self.held is not None
         X, y = self.examples if of.name == self.task.name else of.examples(self.held, self.system)
