@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import gnomon
+from gnomon.evaluation.grids import sample_grid
 from gnomon.report.figures import CYCLE, GRAY
 from gnomon.tasks.components import components
-from gnomon.tasks.pictures import grid
 
 SIDE = 3.0
 """Of a picture, in inches."""
@@ -158,7 +158,7 @@ def clusters(system: Any) -> Figure:
 def images(values: Any, shape: tuple[int, ...]) -> Figure:
     """Images in a square."""
     figure, axes = axes_of()
-    axes.imshow(grid(np.asarray(values)[:IMAGES], shape), cmap="gray", interpolation="nearest")
+    axes.imshow(sample_grid(np.asarray(values)[:IMAGES], shape), cmap="gray", interpolation="nearest")
     axes.axis("off")
     return figure
 
