@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasEnergy",
-    "HasEnergyGradient", "HasExpectation", "HasJointGradient", "HasLatents", "HasLogProb", "HasMarginalEnergy",
-    "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken", "Noise", "Objective", "Path",
-    "Procedure", "Samples", "ScoresPairs", "State", "supports",
+    "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
+    "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken",
+    "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -166,6 +166,19 @@ class HasMarginalGradient(HasMarginalEnergy, Protocol):
 
     def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
         """Sums over rows of weight_i * d marginal_energy(kept_i) / d parameter, by name."""
+
+
+@runtime_checkable
+class HasFlips(Protocol):
+    """Binary rows whose energies with a few units flipped cost less than energies of new rows."""
+
+    def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> Any:
+        """Copies of rows with units flipped, (p, k) places each.
+
+        The answer has ``energies()``, those of the copies minus those of their rows, (p,), and ``gradient(weight)``,
+        sums over copies of weight_i * d energies_i / d parameter, by name. With `active`, 0 or 1 for each place, only
+        some of the units are flipped.
+        """
 
 
 @runtime_checkable

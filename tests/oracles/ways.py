@@ -12,6 +12,8 @@ from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
+from gnomon.objectives.pseudolikelihood import Pseudolikelihood
+from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
@@ -100,6 +102,15 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
+    "rbm, pseudolikelihood": ("rbm", {"objective": "pseudolikelihood", "epochs": 60, "learning_rate": 0.5}),
+    "rbm, pairs by chance": (
+        "rbm",
+        {"objective": Pseudolikelihood(sets="pairs", n_conditionals=4), "epochs": 90, "learning_rate": 0.3},
+    ),
+    "rbm, ratio matching": (
+        "rbm",
+        {"objective": RatioMatching(n_zeros=2), "epochs": 90, "learning_rate": 3.0},
+    ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

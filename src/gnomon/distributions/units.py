@@ -112,6 +112,9 @@ class BernoulliUnits(Units):
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
 
+    values: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The two values of a column: of a unit."""
+
     @property
     def n_states(self) -> float:
         """2^n, a whole number of any size."""
@@ -151,6 +154,8 @@ class IsingUnits(BernoulliUnits):
     >>> IsingUnits(1).states(np.arange(2)).tolist()
     [[-1.0], [1.0]]
     """
+
+    values: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def states(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         """The bits of the numbers, -1 for 0."""
@@ -194,6 +199,8 @@ class CategoricalUnits(Units):
     """
 
     levels: int = 2
+    values: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The two values of a column."""
 
     @property
     def size(self) -> int:

@@ -20,13 +20,13 @@ from gnomon.inference.arrays import concatenate, convert
 from gnomon.inference.blocks import bits, smallest_keep, summed_out, units_of
 from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
 from gnomon.inference.mcmc.gibbs import gibbs
-from gnomon.numeric.sparse import in_full
+from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term, shard
 from gnomon.objectives.positive import Clamped, Positive, observed_block
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["CD", "PCD", "EnergyObjective", "Exact"]
+__all__ = ["CD", "PCD", "EnergyObjective", "Exact", "InClosedForm"]
 
 State = dict[str, Any]
 
@@ -105,12 +105,18 @@ class PCD(EnergyObjective):
         return _PersistentChains(self.k, self.n_chains, self.recipe("positive"))
 
 
-class _InClosedForm(Objective):
+class InClosedForm(Objective):
     """An objective whose gradients are sums that it computes itself."""
+
+    takes_sparse: bool = False
+    """Whether sparse rows are compared as they are, where the model computes in NumPy."""
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """`compare`, in the kind of array that the model computes in; tensors without recording gradients."""
-        X, weight = model.place(in_full(batch.data["X"])), model.place(batch.weight)
+        weight, rows = model.place(batch.weight), batch.data["X"]
+        if self.takes_sparse and is_sparse(rows) and not is_tensor(weight):
+            return self.compare(model, rows.astype(weight.dtype), weight, batch.positions, noise, group)
+        X = model.place(in_full(rows))
         if not is_tensor(X):
             return self.compare(model, X, weight, batch.positions, noise, group)
         with torch.no_grad():
@@ -121,7 +127,7 @@ class _InClosedForm(Objective):
         raise NotImplementedError
 
 
-class _Contrast(_InClosedForm):
+class _Contrast(InClosedForm):
     """Energies of the data against those of chains on the kept blocks."""
 
     descends: ClassVar[bool] = False
@@ -245,7 +251,7 @@ class _PersistentChains(_Contrast):
             standing[...] = state[block]
 
 
-class _ExactLikelihood(_InClosedForm):
+class _ExactLikelihood(InClosedForm):
     def __init__(self, limit: int) -> None:
         super().__init__()
         self.limit = limit

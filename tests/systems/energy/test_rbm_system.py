@@ -8,6 +8,8 @@ import gnomon
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.objectives.contrastive import CD, PCD, Exact
+from gnomon.objectives.pseudolikelihood import Pseudolikelihood
+from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from oracles.binary import all_states
 
@@ -181,7 +183,13 @@ def test_log_partition_is_remembered_by_its_options():
     assert system.log_partition("ais", chains=10, schedule=5) is few
 
 
-@pytest.mark.parametrize("objective", [CD(k=2), PCD(), Exact(), PCD(positive="mean_field")])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        CD(k=2), PCD(), Exact(), PCD(positive="mean_field"), Pseudolikelihood(sets="pairs"),
+        Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_way_of_other_devices_gives_the_same_numbers(objective, dtype):
     """Tensors throughout the fit, walked on the CPU by force: chains alike, sums to rounding."""

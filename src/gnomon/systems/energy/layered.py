@@ -22,6 +22,7 @@ from gnomon.inference.exact.enumeration import log_partition as exact_log_partit
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.nn.module import Module
+from gnomon.systems.energy.flips import Flips
 from gnomon.systems.energy.links import DenseLink, Link
 from gnomon.training.context import current as current_context
 
@@ -260,6 +261,15 @@ class LayeredMachine(Module):
         if not self._hidden_bits():
             return self.marginal_energy(given)
         return convert(-log_evidence(self, given, limit=EXACT_UNITS), x)
+
+    @available_if(
+        lambda self: (
+            isinstance(self, type) or (hasattr(self.units[self.observed], "values") and not self._hidden_bits())
+        )
+    )
+    def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> Flips:
+        """See `HasFlips`; there where observed units have two values and the hidden layers are independent given x."""
+        return Flips(self, x, rows, sites, active)
 
     def _hidden_bits(self) -> float:
         """log2 of the states that are enumerated for each row."""

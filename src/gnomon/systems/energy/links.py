@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from gnomon.contracts import Array
+from gnomon.inference.arrays import convert
 
 __all__ = ["DenseLink", "Link"]
 
@@ -52,6 +55,11 @@ class Link:
         """M, of shape (size of a, size of b)."""
         raise NotImplementedError
 
+    def pull(self, slope: Array, own: Own) -> dict[str, Array]:
+        """Gradients by short name of what has this gradient, (size of a, size of b), by M: the chain rule."""
+        each = convert(np.eye(len(slope)), slope)
+        return self.statistics(each, slope, each[0] * 0 + 1, own)
+
 
 class DenseLink(Link):
     """Every unit of a with every unit of b, each pair with a weight of its own.
@@ -77,3 +85,7 @@ class DenseLink(Link):
     def matrix(self, own: Own) -> Array:
         """The weights themselves."""
         return own["weight"]
+
+    def pull(self, slope: Array, own: Own) -> dict[str, Array]:
+        """M is the parameter."""
+        return {"weight": slope}
