@@ -67,7 +67,7 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
 
     objective: Annotated[
         str | Recipe,
-        Doc("Training principle: persistent chains, contrastive divergence, exact gradient of a small machine."),
+        Doc("Training principle: chains, conditionals or ratios of binary rows, exact gradient of a small machine."),
     ] = "pcd"
 
     # --- what a subclass may say --------------------------------------------------------------------------------------

@@ -103,8 +103,9 @@ class RBM(EnergyMachine, OnlineModel):
 
     Notes
     -----
-    The fit takes values in [0, 1], read as probabilities of a 1; the likelihood is that of binary rows. Visible biases
-    start at the log-odds of the columns' means (of a stream, those of its first chunk). A sparse table is made dense a
+    The fit takes values in [0, 1], read as probabilities of a 1, unless the objective needs 0 and 1; the likelihood is
+    that of binary rows. Visible biases start at the log-odds of the columns' means (of a stream, those of its first
+    chunk). A sparse table is made dense a
     batch at a time, all at once where ``batch_size`` is None; the verbs take it part by part. Cost per update
     O(batch d m k). Sources: Smolensky (1986); Hinton (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the
     likelihood.
