@@ -35,6 +35,7 @@ _WHERE = {
     "resume": "gnomon.tasks.fitting:resume",
     "search": "gnomon.search.verb:search",
     "sample_chain": "gnomon.tasks.chains:sample_chain",
+    "suggest_baseline": "gnomon.tasks.suggest:suggest_baseline",
     "testing": "gnomon.testing",
 } | {entry.class_name: entry.where for entry in catalog.ENTRIES}
 """Public names: a module, or module:name. `__init__.pyi` repeats them for type checkers (tools/write_stub.py)."""

@@ -45,6 +45,7 @@ VERBS = {
     "clusters": "How many clusters there are: gnomon clusters SYSTEM DATA [--most 10].",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "report": "A page about runs, for the browser: gnomon report RUN ... [--out FILE.html].",
+    "suggest": "The first system to fit to data, and why: gnomon suggest DATA [--target COLUMN].",
     "data": "The built-in data sets, or what a file holds: gnomon data [NAME|FILE].",
     "demo": "Systems of five tasks on built-in data, against their baselines.",
 }
