@@ -13,8 +13,8 @@ from gnomon.data.relations import Ratings
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.base import task
 from gnomon.tasks.baselines import HUGE, RULES, Description, matching, regularized
-from gnomon.tasks.proposals import Proposal
 from gnomon.tasks.suggest import describe
+from gnomon.tasks.suggestions import Suggestion
 
 TABLE = [
     ("linear", "logistic-regression", Description("vectors", 999, "labels", 30, 2)),
@@ -61,7 +61,7 @@ def test_networks_are_mildly_regularized_unless_there_are_tens_of_millions_of_ro
     """Rectified linear units, Adam, early stopping; dropout, and none of both from ten million rows on."""
     description = next(one for _, name, one in TABLE if name == system)
     rule = matching(description)[0]
-    small, huge = (Proposal(Description(**{**description.to_json(), "rows": n}), rule) for n in (HUGE - 1, HUGE))
+    small, huge = (Suggestion(Description(**{**description.to_json(), "rows": n}), rule) for n in (HUGE - 1, HUGE))
     for found, mild in ((small, True), (huge, False)):
         made = found.system
         assert (made.recipe("early_stopping").short != "off") is mild and (made.dropout > 0) is mild
@@ -77,7 +77,7 @@ def test_networks_are_mildly_regularized_unless_there_are_tens_of_millions_of_ro
 def test_pre_training_is_named_only_for_what_profits():
     """Labels: where it overfits or few rows have some; sentences: word embeddings; elsewhere not."""
     for _, _, description in TABLE:
-        found = " ".join(Proposal(description, matching(description)[0]).later)
+        found = " ".join(Suggestion(description, matching(description)[0]).later)
         assert ("pre-training without labels only where" in found) is (description.answer != "none")
         assert ("words embedded from more text" in found) is (description.structure == "sequence")
 
@@ -86,13 +86,13 @@ def test_pre_training_is_named_only_for_what_profits():
 def test_the_score_is_never_chosen_silently():
     for _, _, description in TABLE:
         rule = matching(description)[0]
-        silent, chosen = Proposal(description, rule), Proposal(description, rule, metric="mine", words=("a.csv",))
+        silent, chosen = Suggestion(description, rule), Suggestion(description, rule, metric="mine", words=("a.csv",))
         assert silent.metric is None and "score      not chosen: say what counts" in str(silent)
         assert task(rule.task).primary in silent.score and "metric" not in silent.judge
         assert chosen.score == "mine, as you chose" and chosen.judge.endswith(" --metric mine")
         assert all(f"because    {one}" in str(silent) for one in silent.reasons) and silent.reasons
     uneven = Description("vectors", 500, "labels", 4, 2, commonest=0.9)
-    assert "one label has 90% of the rows" in Proposal(uneven, matching(uneven)[0]).score
+    assert "one label has 90% of the rows" in Suggestion(uneven, matching(uneven)[0]).score
 
 
 def random_of(seed=0):

@@ -17,7 +17,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.baselines import STRUCTURES, Description, matching
 from gnomon.tasks.preparing import are_numbers
-from gnomon.tasks.proposals import Proposal
+from gnomon.tasks.suggestions import Suggestion
 from gnomon.tasks.suits import suits
 
 __all__ = ["describe", "suggest_baseline"]
@@ -31,7 +31,7 @@ ALSO = {"grid": ("grid", "vectors"), "ratings": ("ratings", "interactions")}
 def suggest_baseline(
     data: Any, y: Any = None, *, target: str | int | None = None, columns: Sequence[str] | None = None,
     structure: str | None = None, metric: str | None = None,
-) -> Proposal:  # fmt: skip
+) -> Suggestion:  # fmt: skip
     """Propose the first end-to-end system for data, with settings and reasons; nothing is fitted.
 
     Linear models for few rows; fully connected networks for fixed vectors; convolutional ones for images; recurrent
@@ -52,7 +52,7 @@ def suggest_baseline(
 
     Returns
     -------
-    Proposal
+    Suggestion
         ``print`` shows it; ``system`` is the system, not fitted, ``fit`` and ``judge`` are commands.
 
     Raises
@@ -85,7 +85,7 @@ def suggest_baseline(
     passed: list[str] = []
     for rule in candidates:
         if rule.system in known.get(rule.task, ()):
-            return Proposal(description, rule, tuple(passed), metric, _words(data, target, columns))
+            return Suggestion(description, rule, tuple(passed), metric, _words(data, target, columns))
         passed.append(f"{rule.system}: {why.get(rule.task, 'its form of data is another one')}")
     reason = why.get(candidates[0].task, "") if candidates else "no rule speaks of it"
     what = f"no system of gnomon suits {found.name} ({description.structure}, predicting {description.answer})"

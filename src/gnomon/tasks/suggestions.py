@@ -1,4 +1,4 @@
-"""A proposal of a first system: what it is, its settings, its reasons, and the commands that fit and judge it."""
+"""A suggestion of a first system: what it is, its settings, its reasons, and the commands that fit and judge it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnomon.tasks.baselines import HUGE, Description, Rule, regularized
 from gnomon.tasks.settings import settings_of, title_of
 from gnomon.training.stopping import Off
 
-__all__ = ["Proposal"]
+__all__ = ["Suggestion"]
 
 SHOWN = ("hidden", "activation", "optimizer", "learning_rate", "epochs", "early_stopping", "dropout", "l2")
 """Hyper-parameters that are named though they have their defaults."""
@@ -22,7 +22,7 @@ UNEVEN = 0.7
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Suggestion:
     """A first end-to-end system for data, and why.
 
     Parameters
