@@ -60,7 +60,7 @@ def place(originals: Path, tmp_path: Path) -> Path:
     return tmp_path / "w"
 
 
-def refuse(arguments: list[str], place: Path, capsys: pytest.CaptureFixture[str], said: str) -> None:
+def refuse(arguments: list[str], place: Path, capsys: pytest.CaptureFixture[str], said: str) -> str:
     before = snapshot(place)
     capsys.readouterr()
     status = gnomon_command(arguments)
@@ -69,6 +69,7 @@ def refuse(arguments: list[str], place: Path, capsys: pytest.CaptureFixture[str]
     assert out == "" and err.count("\n") == 1 and err.startswith("gnomon: error: "), err
     assert said in err
     assert snapshot(place) == before
+    return err.strip()
 
 
 def edit(file: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -149,6 +150,21 @@ def test_checkpoints_of_other_shapes(name: str, place: Path, capsys: pytest.Capt
     other = next(one for one in FIT if one != name)
     shutil.copy(place / other / "state" / "checkpoint.safetensors", file)
     refuse(["resume", str(place / f"{name} stopped")], place, capsys, "is of another fit")
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_checkpoints_with_numbers_that_are_not_finite(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fit did not diverge, and no learning rate mends the file: none is written so."""
+    file = place / f"{name} stopped" / "state" / "checkpoint.safetensors"
+    arrays, facts = unpack(file)
+    first = next(key for key, value in arrays.items() if value.dtype.kind == "f" and value.size)
+    broken = arrays[first].copy()
+    broken.flat[0] = np.nan
+    file.write_bytes(pack({**arrays, first: broken}, facts))
+    said = refuse(["resume", str(place / f"{name} stopped")], place, capsys, "numbers that are not finite")
+    assert first in said and said.endswith("the file is damaged: fit again")
 
 
 @pytest.mark.parametrize("verb", [["evaluate"], ["sample", "-n", "2"], ["resume"]])

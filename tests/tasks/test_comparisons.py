@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 import gnomon
+from gnomon.cli.main import run as command
 from gnomon.data import Dataset, load, split
 from gnomon.data.given import dataset_of
 from gnomon.errors import UserTypeError, UserValueError
@@ -393,6 +394,17 @@ def test_where_every_system_fails_the_first_error_is_raised(monkeypatch):
     monkeypatch.setattr(gnomon.RandomForest, "fit", failing(UserValueError("the second")))
     with pytest.raises(UserValueError, match="the first"):
         compare([quick(), gnomon.RandomForest(random_state=0)], "iris")
+
+
+@pytest.mark.parametrize(("first", "times"), [(KeyError("the first"), 1), (UserValueError("the first"), 0)])
+def test_a_fault_of_every_system_is_told_once(first, times, monkeypatch, capsys):
+    """It was printed where it occurred, and once more where it ended the command."""
+    monkeypatch.setattr(gnomon.SoftmaxRegression, "fit", failing(first))
+    monkeypatch.setattr(gnomon.DecisionTree, "fit", failing(ZeroDivisionError("the second")))
+    assert command(["compare", "softmax-regression", "decision-tree", "iris"]) == 2 - times
+    said = capsys.readouterr().err
+    assert said.count("Traceback") == times + 1
+    assert said.count("KeyError: 'the first'\n") == times and said.count("ZeroDivisionError: the second\n") == 1
 
 
 def test_a_system_that_fails_on_a_later_fold_leaves_nothing_behind(monkeypatch):

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gnomon.data.prepared import Prepared
 from gnomon.errors import UserError, UserTypeError, UserValueError, shown
 from gnomon.recipes.imports import load as import_class
@@ -17,6 +15,7 @@ from gnomon.runs.config import check_facts
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.trial import ask_once, unfit
+from gnomon.training.driver import not_finite
 
 __all__ = ["load", "system_of"]
 
@@ -117,7 +116,7 @@ def _give(system: System, callables: dict[str, Any]) -> None:
 def _restore(
     system: System, arrays: dict[str, Any], facts: dict[str, Any], run: RunFolder, inside: dict[str, Any] | None = None
 ) -> System:
-    broken = next((name for name, value in arrays.items() if not _is_finite(value)), None)
+    broken = not_finite(arrays)
     if broken is not None:
         raise UserValueError(f"{run.path} holds numbers that are not finite", broken, "the file is damaged: fit again")
     check_facts(facts, str(run.path))
@@ -140,7 +139,3 @@ def _restore(
         raise unfit(run, error) from None
     except DAMAGE as error:  # arrays of another model: names or shapes differ
         raise unfit(run, error) from None
-
-
-def _is_finite(array: Any) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())

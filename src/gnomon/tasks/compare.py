@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.given import dataset_of, is_data
 from gnomon.data.preparation import Preparation
 from gnomon.data.splitting import by_column
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.runs.config import ARRAYS, USUAL, DataSpec
 from gnomon.system.base import System
 from gnomon.tasks.base import Task
@@ -135,12 +136,24 @@ def compare(
     for system, goal, place in zip(made, goals, places, strict=True):
         if place not in contests:
             contests[place] = Contest(goal, system, fits, metric)
-    for system, place in zip(made, places, strict=True):
-        contests[place].add(system)
-    errors = [error for contest in contests.values() for error in contest.errors]
-    if len(errors) == len(made):
+    errors: list[Exception] = []
+    try:
+        for system, place in zip(made, places, strict=True):
+            error = contests[place].add(system)
+            errors += [] if error is None else [error]
+    finally:  # after Ctrl-C too
+        all_failed = len(errors) == len(made)
+        _tell_of_faults(errors[all_failed:])  # the first one is raised
+    if all_failed:
         raise errors[0]
     return [contest.finish() for contest in contests.values()]
+
+
+def _tell_of_faults(errors: Sequence[Exception]) -> None:
+    """Print the tracebacks of errors that are no mistakes of the user."""
+    for error in errors:
+        if not isinstance(error, UserError):
+            traceback.print_exception(error)
 
 
 def data_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,7 +40,6 @@ class Contest:
         self.goal, self.first, self.fits, self.room = goal, task_of(system), fits, fits.room
         self.prototype = system
         self.systems: list[System] = []
-        self.errors: list[Exception] = []
         self.fitted: list[list[System]] = [[] for _ in self.room.folds]
         """Of each fold the fitted systems, with their first seeds."""
         self.room.check(system)
@@ -77,17 +75,16 @@ class Contest:
         share = f"{spec.folds} folds" if spec.folds else f"{spec.holdout:g} held out"
         return f"{share}, {how}, seed {spec.split_seed}"
 
-    def add(self, system: System) -> None:
-        """Fit and score a system, with every seed and on every fold; one that fails is kept with its reason."""
+    def add(self, system: System) -> Exception | None:
+        """Fit and score a system, with every seed and on every fold; the error of one that fails."""
         before = self.fits.done
         try:
             self._add(system)
         except Exception as error:
-            if not isinstance(error, UserError):
-                traceback.print_exc()
-            self.errors.append(error)
             self.board.failed.append(Failure(name_of(system), settings_of(system), reason_of(error)))
             self.fits.given_up(system, before)
+            return error
+        return None
 
     def _add(self, system: System) -> None:
         self.room.check(system)

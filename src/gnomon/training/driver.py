@@ -155,6 +155,10 @@ class _Drive:
 
     def _load(self, run: RunFolder, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         check_checkpoint(facts, f"the checkpoint in {run.path}")
+        broken = not_finite(arrays)
+        if broken is not None:  # none is ever written so
+            what = f"the checkpoint in {run.path} holds numbers that are not finite"
+            raise UserValueError(what, broken, "the file is damaged: fit again")
         try:
             self.outcome = FitResult(facts["steps"], list(facts["records"]))
             self.done = facts["done"]
@@ -221,7 +225,20 @@ class _Drive:
 
 def check_finite(arrays: Mapping[str, Any], step: int) -> None:
     """Raise Diverged, naming the array, where a parameter is NaN or infinite."""
+    name = not_finite(arrays)
+    if name is not None:
+        array = _plain(arrays[name])
+        raise diverged(name, float(array[~np.isfinite(array)][0]), step)
+
+
+def not_finite(arrays: Mapping[str, Any]) -> str | None:
+    """The first array by name that holds NaN or an infinity; None where all are finite."""
     for name, value in arrays.items():
-        array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+        array = _plain(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise diverged(name, float(array[~np.isfinite(array)][0]), step)
+            return name
+    return None
+
+
+def _plain(value: Any) -> np.ndarray[Any, Any]:
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
