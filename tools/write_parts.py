@@ -15,7 +15,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "parts.md"
 HEAD = """# Parts
 
 Layers, losses, samplers, metrics, preprocessing steps and the like, by room and module: `from gnomon.<module> import
-<name>`. `gnomon list WORD` finds them too. Written by `tools/write_parts.py`.
+<name>`. `gnomon list parts ROOM` and `gnomon list WORD` show them too, `gnomon info NAME` how one is called, with
+its example. Written by `tools/write_parts.py`.
 """
 
 

@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from gnomon.catalog import ENTRIES, Entry, card, load_class
-from gnomon.catalog.cards import REQUIRED, Kind, Preset, _documented, _kinds, read
+from gnomon.catalog.cards import REQUIRED, Kind, Preset, _kinds, documented, read
 from gnomon.catalog.verbs import HOOKS, VERBS, allows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import named
@@ -199,7 +199,7 @@ def test_kinds_of_annotations(annotation, kinds):
 
 
 def test_a_docstring_without_parameters_describes_none():
-    assert _documented("One line.\n\nNotes\n-----\nx : y\n    z") == {}
+    assert documented("One line.\n\nNotes\n-----\nx : y\n    z") == {}
 
 
 # --- our own systems ------------------------------------------------------------------------------------------------

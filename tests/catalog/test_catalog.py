@@ -8,13 +8,14 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gnomon
 from gnomon import catalog
 from gnomon.catalog import ENTRIES, Entry, card, entries, entry, find, joined, load_class, make, tasks
 from gnomon.catalog.parts import find as find_parts
-from gnomon.catalog.words import GLOSSARY, OF_FAMILIES, OF_SYSTEMS, OF_TASKS
+from gnomon.catalog.words import FAMILIES, GLOSSARY, OF_FAMILIES, OF_SYSTEMS, OF_TASKS
 from gnomon.errors import UserValueError
 
 SPEC = Path(__file__).parent.parent.parent / "docs" / "spec"
@@ -83,6 +84,33 @@ class TestEveryEntry:
             meant["n_components"] += " or none"
         assert shared == {name: meant[name] for name in shared}
         assert "random_state" in shared
+
+
+@pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.name)
+def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
+    """Its line in the list against its domain, its labels, and a table that what takes images alone refuses."""
+    system = load_class(one)()
+    domain = system.domain
+    assert one.missing == bool(getattr(domain, "allow_missing", False))
+    kind = {
+        "Real": "table", "UnitInterval": "table in [0, 1]", "Binary": "table of 0 and 1", "Images": "images",
+        "Tokens": "text", "Pairs": "pairs of texts", "UserItems": "ratings", "MetItems": "users and items",
+        "Counts": "table of counts", "Categories": "table of codes",
+    }  # fmt: skip
+    expected = kind[type(domain).__name__]
+    if expected == "table" and "image_shape" in system.get_params():
+        try:
+            system.set_params(epochs=1).fit(np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2)
+        except UserValueError:
+            expected = "images"
+    target = (system.__sklearn_tags__().target_tags.required and domain.is_table) or system.labeled
+    expected += "" if not target else ", numeric target" if "regress" in one.tasks else ", labels"
+    assert one.needs == expected, "state takes= or missing= in its line of the catalog"
+
+
+def test_every_family_has_a_title():
+    assert {one.family for one in ENTRIES} == set(FAMILIES)
+    assert an_entry().family == "mypackage" and an_entry().needs == "table"
 
 
 def test_tasks_are_sorted_and_each_has_a_system():

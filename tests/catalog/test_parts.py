@@ -91,7 +91,53 @@ def test_list_as_json(capsys):
     assert found["systems"] == []
     assert found["parts"][0]["where"] == "gnomon.evaluation.curves:average_precision"
     assert set(found["parts"][0]) == {"name", "room", "where", "summary"}
+    assert found["rooms"][0]["parts"] == len([part for part in found["parts"] if part["room"] == "evaluation"])
     for arguments in (["list", "--json"], ["list", "rbm", "--task", "density", "--json"]):
         assert run(arguments) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["parts"] == [] and found["systems"]
+
+
+def test_the_whole_list_goes_by_families_says_what_each_needs_and_where_the_parts_are(capsys):
+    assert run(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = lines.index("Trees")
+    assert lines[place - 1] == "" and lines[place + 1].split() == [
+        "decision-tree", "classify", "table*,", "labels", "Decision", "tree", "决策树",
+    ]  # fmt: skip
+    assert lines[-3] == "* cells may be missing; in other tables gnomon fit fills them in"
+    assert lines[-1].startswith(f"and {len(find(''))} parts (") and "gnomon list parts" in lines[-1]
+    assert run(["list", "--task", "language"]) == 0
+    assert "parts" not in capsys.readouterr().out
+
+
+def test_parts_by_room(capsys):
+    assert run(["list", "parts"]) == 0
+    rooms = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:] if line and line[0].islower()]
+    rooms = {name: n for name, n in rooms if n.isdigit()}
+    assert sum(map(int, rooms.values())) == len(find("")) and set(rooms) == {part.room for part in find("")}
+    assert run(["list", "parts", "inference", "mcmc", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["systems"] == [] and {part["room"] for part in found["parts"]} == {"inference"}
+    assert all("inference.mcmc" in part["where"] for part in found["parts"])
+    assert run(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {one["name"]: str(one["parts"]) for one in found["rooms"]} == rooms
+    assert found["systems"][0]["needs"] == "table, numeric target" and found["systems"][0]["family"] == "linear"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [("random forest", "random-forest"), ("boosting regression histogram", "histogram-boosting-regression"),
+     ("图像 卷积", "lenet"), ("images", "dcgan")],
+)  # fmt: skip
+def test_several_words_and_what_is_fitted_to_find_systems(words, name, capsys):
+    assert run(["list", *words.split()]) == 0
+    assert f"  {name} " in capsys.readouterr().out
+
+
+def test_a_word_that_nothing_has_proposes_the_nearest(capsys):
+    assert run(["list", "randomforst"]) == 0
+    assert "contains 'randomforst'; did you mean random-forest" in capsys.readouterr().err
+    assert run(["list", "Dropot"]) == 0
+    assert "did you mean Dropout" in capsys.readouterr().err

@@ -22,7 +22,9 @@ def ask(monkeypatch, capsys, line, shell="bash"):
         ("gnomon fit rbm mov", ["plain,movielens-100k", "file,mov"]),
         ("gnomon fit rbm iris --n-hid", ["plain,--n-hidden"]), ("gnomon search sv", ["plain,svm"]),
         ("gnomon compare svm lene", ["plain,lenet", "file,lene"]), ("gnomon report ru", ["dir,ru"]),
-        ("gnomon info lene", ["plain,lenet"]), ("gnomon evaluate run --met", ["plain,--metric"]),
+        ("gnomon info lene", ["plain,lenet", "dir,lene"]), ("gnomon list pa", ["plain,parts"]),
+        ("gnomon info Dual", ["plain,DualAveraging", "dir,Dual"]), ("gnomon list parts gr", ["plain,graphs"]),
+        ("gnomon evaluate run --met", ["plain,--metric"]),
     ],
 )  # fmt: skip
 def test_what_is_offered(line, expected, monkeypatch, capsys):

@@ -127,7 +127,9 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
             "unknown option --n-hiden (gnomon fit rbm); did you mean --n-hidden?",
         ),
         (["fit", "rmb", "digits"], "unknown system 'rmb'; did you mean rbm?"),
-        (["info", "hmc"], "HMC is a part, not a system: gnomon.inference.mcmc.hamiltonian.HMC; see gnomon list hmc"),
+        (["info", "hmcc"], "unknown system or part 'hmcc'; did you mean HMC?"),
+        (["list", "parts", "inferrence"], "unknown room 'inferrence'; did you mean inference?"),
+        (["list", "parts", "nn", "--task", "classify"], "parts have no task (--task); leave it out"),
         (["fit", "rbm"], "missing argument 'DATA'"),
         (["fit", "rbm", "digits", "--n-hidden", "0"], "--n-hidden must be a whole number in [1, inf), got '0'"),
         (
@@ -141,7 +143,7 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
         (["fit", "rbm", "digits", "--devices", "0"], "--devices"),
         (["ift"], "unknown command 'ift'; did you mean fit?"),
         (["list", "--task", "densty"], "unknown task 'densty'"),
-        (["list", "a", "b"], "unexpected extra argument"),
+        (["info", "a", "b"], "unexpected extra argument"),
         (["info", "rmb"], "did you mean rbm?"),
         (["resume", "no/such/run"], "no/such/run does not exist"),
         (["evaluate", "no/such/run"], "no/such/run does not exist"),
@@ -168,7 +170,7 @@ def test_a_mistake_under_json_is_one_object(capsys: pytest.CaptureFixture[str]) 
     assert err.count("\n") == 1
     found = json.loads(out)
     assert found["exit"] == 2
-    assert found["error"]["what"] == "unknown system 'rmb'" and found["error"]["remedy"] == "did you mean rbm?"
+    assert found["error"]["what"] == "unknown system or part 'rmb'" and found["error"]["remedy"] == "did you mean rbm?"
 
 
 def test_list_finds_words_in_both_languages_and_tasks(capsys: pytest.CaptureFixture[str]) -> None:

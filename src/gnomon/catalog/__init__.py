@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.line import Entry
+from gnomon.catalog.words import FAMILIES as FAMILY_TITLES
 from gnomon.catalog.words import OF_FAMILIES, OF_SYSTEMS, OF_TASKS, folded
 from gnomon.errors import UserTypeError, unknown
 from gnomon.recipes.imports import load
@@ -116,7 +117,8 @@ def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
     Parameters
     ----------
     word : str
-        Any part of what is searched, in English or Chinese; "" finds everything.
+        Any part of what is searched, in English or Chinese; "" finds everything. Where no system has several words
+        side by side, those are found that have each of them.
     task : str, optional
         Only systems for this task.
 
@@ -132,17 +134,19 @@ def find(word: str = "", task: str | None = None) -> tuple[Entry, ...]:
     """
     if task is not None and task not in tasks():
         raise unknown("task", task, tasks())
-    wanted = folded(word)
-    return tuple(one for one in entries() if (task is None or task in one.tasks) and wanted in _text(one))
+    wanted, words = folded(word), [folded(one) for one in word.split()]
+    texts = [(one, _text(one)) for one in entries() if task is None or task in one.tasks]
+    whole = tuple(one for one, text in texts if wanted in text)
+    return whole or tuple(one for one, text in texts if all(each in text for each in words))
 
 
 def _text(one: Entry) -> str:
-    family, name = one.where.rpartition(".")[0].rpartition(".")[2], one.class_name
-    words = [one.name, name, family, one.title, one.title_zh, one.kind, one.source, *one.tasks, *one.rows]
-    room = one.where.split(".")[-2] if one.where.startswith("gnomon.systems.") else ""
+    words = [one.name, one.class_name, one.family, one.title, one.title_zh, one.kind, one.source, one.needs]
+    words += [*one.tasks, *one.rows]
     synonyms = [
         OF_SYSTEMS.get(one.name, ""),
-        OF_FAMILIES.get(room, ""),
+        OF_FAMILIES.get(one.family, ""),
+        FAMILY_TITLES.get(one.family, ""),
         *(OF_TASKS.get(task, "") for task in one.tasks),
     ]
     words += [word for line in synonyms for word in (*line.split(), line)]

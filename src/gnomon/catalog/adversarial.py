@@ -18,6 +18,7 @@ ENTRIES = (
         ("generate",), "gnomon.systems.adversarial.conditional_gan:ConditionalGAN", "Mirza and Osindero 2014",
         ("GEN-066", "GEN-098"),
         {"n_latent": 3, "epochs": 60, "batch_size": 16, "learning_rate": 2e-3},
+        takes="table, labels",
     ),
     Entry(
         "dcgan", "Deep convolutional generative adversarial network", "深度卷积生成对抗网络", "model",
@@ -27,5 +28,6 @@ ENTRIES = (
             "n_latent": 3, "epochs": 60, "batch_size": 16, "generator": "dense", "critic": "dense",
             "learning_rate": 2e-3, "initializer": "he-uniform", "scaling": "standard",
         },
+        takes="images",
     ),
 )  # fmt: skip

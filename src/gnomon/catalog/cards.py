@@ -21,7 +21,7 @@ from gnomon.recipes.source import SourceModule, names_of
 if TYPE_CHECKING:
     from gnomon.catalog import Entry
 
-__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "Preset", "RecipeCard", "read", "read_recipe"]
+__all__ = ["REQUIRED", "Card", "Kind", "Parameter", "Preset", "RecipeCard", "documented", "read", "read_recipe"]
 
 REQUIRED: Any = inspect.Parameter.empty
 """Default of a parameter that has none."""
@@ -274,13 +274,13 @@ def _written_constructor(module: SourceModule, node: ast.ClassDef) -> tuple[ast.
 
 
 def _constructor(owner: ast.ClassDef, function: ast.FunctionDef) -> tuple[Parameter, ...]:
-    documented = _documented(ast.get_docstring(owner) or "")
+    told = documented(ast.get_docstring(owner) or "")
     given = function.args
     places = [*given.posonlyargs, *given.args][1:]
     defaults = [REQUIRED] * (len(places) - len(given.defaults)) + [_literal(d) for d in given.defaults]
     named = [REQUIRED if d is None else _literal(d) for d in given.kw_defaults]
     pairs = zip([*places, *given.kwonlyargs], [*defaults, *named], strict=True)
-    return tuple(_parameter(a.arg, a.annotation, default, documented) for a, default in pairs)
+    return tuple(_parameter(a.arg, a.annotation, default, told) for a, default in pairs)
 
 
 def _fields(module: SourceModule, node: ast.ClassDef) -> tuple[Parameter, ...]:
@@ -312,13 +312,13 @@ def _doc(annotation: ast.expr) -> tuple[str, str] | None:
 
 
 def _recipe_fields(module: SourceModule, node: ast.ClassDef, doc: str) -> Iterable[Parameter]:
-    documented = _documented(doc)
+    told = documented(doc)
     fields: dict[str, Parameter] = {}
     for one in reversed(module.lineage(node)):
-        inherited = _documented(ast.get_docstring(one) or "")
+        inherited = documented(ast.get_docstring(one) or "")
         for name, line in _declared(one):
             default = REQUIRED if line.value is None else _literal(line.value)
-            fields[name] = _parameter(name, line.annotation, default, inherited | documented)
+            fields[name] = _parameter(name, line.annotation, default, inherited | told)
     return fields.values()
 
 
@@ -332,10 +332,8 @@ def _is_class_variable(line: ast.AnnAssign) -> bool:
     return "ClassVar" in ast.unparse(line.annotation)
 
 
-def _parameter(
-    name: str, annotation: ast.expr | None, default: Any, documented: dict[str, tuple[str, str]]
-) -> Parameter:
-    header, description = documented.get(name, ("", ""))
+def _parameter(name: str, annotation: ast.expr | None, default: Any, told: dict[str, tuple[str, str]]) -> Parameter:
+    header, description = told.get(name, ("", ""))
     kinds = _kinds(annotation) if annotation is not None else []
     if any(kind.name == "object" for kind in kinds):
         # `Any` says nothing: numpydoc does
@@ -391,8 +389,14 @@ def _literal(node: ast.expr) -> Any:
 # --- documentation --------------------------------------------------------------------------------------------------
 
 
-def _documented(doc: str) -> dict[str, tuple[str, str]]:
-    """Type header and description by parameter name, from the numpydoc section ``Parameters``."""
+def documented(doc: str) -> dict[str, tuple[str, str]]:
+    r"""Type header and description by parameter name, from the numpydoc section ``Parameters``.
+
+    Examples
+    --------
+    >>> documented("Head.\n\nParameters\n----------\nk : int, default 1\n    How many.")
+    {'k': ('int, default 1', 'How many.')}
+    """
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", doc, re.M | re.S)
     found: dict[str, tuple[str, str]] = {}
     for block in re.split(r"\n(?=\S)", section[1]) if section else []:

@@ -67,6 +67,7 @@ ENTRIES = (
         "Chen and Guestrin 2016; Ke and others 2017",
         ("DLN-49",),
         {"n_trees": 5, "min_rows_leaf": 3},
+        missing=True,
     ),
     Entry(
         "histogram-boosting-regression", "Histogram gradient boosting for regression", "直方图梯度提升回归", "model",
@@ -74,6 +75,7 @@ ENTRIES = (
         "Chen and Guestrin 2016; Ke and others 2017",
         ("DLN-49",),
         {"n_trees": 5, "min_rows_leaf": 1},
+        missing=True,
     ),
     Entry(
         "stacking", "Stacking", "堆叠法", "model",

@@ -12,5 +12,6 @@ ENTRIES = (
         ("density", "represent"), "gnomon.systems.factors.ppca:PPCA", "Tipping and Bishop 1999",
         ("REP-003", "REP-004", "BAY-55", "BAY-56", "BAY-57"),
         {"n_components": 1, "max_iter": 30},
+        missing=True,
     ),
 )  # fmt: skip

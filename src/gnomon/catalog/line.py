@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gnomon.catalog.words import NEEDS
+
 __all__ = ["Entry"]
 
 
@@ -31,6 +33,10 @@ class Entry:
         Rows of docs/spec that it makes work.
     tiny : mapping
         Constructor arguments with which it fits in a moment: for tests.
+    takes : str
+        What it is fitted to, where that is not what its first task says (`gnomon.catalog.words.NEEDS`).
+    missing : bool
+        Whether cells may be missing; of other tables ``gnomon fit`` fills them in.
     """
 
     name: str
@@ -42,6 +48,19 @@ class Entry:
     source: str
     rows: tuple[str, ...]
     tiny: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    takes: str = ""
+    missing: bool = False
+
+    @property
+    def needs(self) -> str:
+        """What it is fitted to: a table, labels, a text ..."""
+        return self.takes or NEEDS.get(self.tasks[0], "")
+
+    @property
+    def family(self) -> str:
+        """The package of its module, which is its family; of a plug-in the package that it comes from."""
+        module = self.where.partition(":")[0].split(".")
+        return module[2] if module[:2] == ["gnomon", "systems"] else module[0]
 
     @property
     def class_name(self) -> str:

@@ -13,6 +13,7 @@ ENTRIES = (
         "Lazarsfeld and Henry 1968; Bishop 2006",
         ("BAY-48", "BAY-50", "BAY-75"),
         {"n_components": 2, "max_iter": 30},
+        takes="table of 0 and 1",
     ),
     Entry(
         "gaussian-mixture", "Gaussian mixture", "高斯混合模型", "model",

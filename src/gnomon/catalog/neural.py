@@ -24,5 +24,6 @@ ENTRIES = (
         ("represent",), "gnomon.systems.neural.metric_network:MetricNetwork",
         "Schroff, Kalenichenko and Philbin 2015; Hermans, Beyer and Leibe 2017", ("DLN-25",),
         {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+        takes="table, labels",
     ),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gnomon.catalog.words import english
 
-__all__ = ["ROOMS", "Part", "find"]
+__all__ = ["ROOMS", "Part", "about", "find", "named", "within"]
 
 ROOMS = (
     "tasks", "data", "imaging", "graphs", "distributions", "numeric", "nn", "inference", "objectives", "training",
@@ -49,6 +49,53 @@ class Part:
     room: str
     where: str
     summary: str
+
+    @property
+    def module(self) -> str:
+        """The module that it is imported from."""
+        return self.where.partition(":")[0]
+
+
+def named(name: str) -> tuple[Part, ...]:
+    """The parts of this very name, but for its case; several rooms may have one.
+
+    Parameters
+    ----------
+    name : str
+        ``softmax``; with a room or a module before it, ``nn.softmax`` or ``gnomon.nn.outputs:softmax``, those there.
+
+    Examples
+    --------
+    >>> [part.module for part in named("nn.softmax")], len(named("softmax"))
+    (['gnomon.nn.outputs'], 2)
+    """
+    place, _, own = name.replace(":", ".").rpartition(".")
+    found = within(place) if place else find("")
+    return tuple(part for part in found if part.name.casefold() == own.casefold())
+
+
+def within(place: str) -> tuple[Part, ...]:
+    """The parts of a room, of a package in it or of a module, by any whole words of its path.
+
+    Examples
+    --------
+    >>> {part.room for part in within("mcmc")}, within("no.such")
+    ({'inference'}, ())
+    """
+    path = f".{place.casefold()}."
+    return tuple(part for part in find("") if path in f".{part.module}.")
+
+
+def about(room: str) -> str:
+    """First line of a room's docstring.
+
+    Examples
+    --------
+    >>> about("nn")
+    'Building blocks that torch lacks.'
+    """
+    line = _TEXT.match((Path(__file__).parent.parent / room / "__init__.py").read_text(encoding="utf-8"))
+    return line.group(1).strip() if line else ""
 
 
 def find(word: str) -> tuple[Part, ...]:
@@ -129,5 +176,6 @@ def _summaries(text: str) -> dict[str, str]:
     for head, end in zip(heads, ends, strict=True):
         body = _END.search(text, head.end(), end)
         line = _TEXT.match(text, body.end(), end) if body else None
-        found.setdefault(head.group(1), line.group(1).strip() if line else "")
+        if line or head.group(1) not in found:  # after its overloads, which say nothing
+            found[head.group(1)] = line.group(1).strip() if line else ""
     return found

@@ -11,10 +11,12 @@ ENTRIES = (
         "decision-tree", "Decision tree", "决策树", "model",
         ("classify",), "gnomon.systems.trees.decision_tree:DecisionTree", "Breiman, Friedman, Olshen and Stone 1984",
         ("DLN-39", "DLN-46"),
+        missing=True,
     ),
     Entry(
         "regression-tree", "Regression tree", "回归树", "model",
         ("regress",), "gnomon.systems.trees.decision_tree:RegressionTree", "Breiman, Friedman, Olshen and Stone 1984",
         ("DLN-39", "DLN-46"),
+        missing=True,
     ),
 )  # fmt: skip

@@ -9,7 +9,39 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["GLOSSARY", "OF_FAMILIES", "OF_SYSTEMS", "OF_TASKS", "english", "folded"]
+__all__ = ["FAMILIES", "GLOSSARY", "NEEDS", "OF_FAMILIES", "OF_SYSTEMS", "OF_TASKS", "english", "folded"]
+
+NEEDS: Mapping[str, str] = {
+    "classify": "table, labels",
+    "cluster": "table",
+    "density": "table",
+    "generate": "table",
+    "language": "text",
+    "rank": "users and items",
+    "recommend": "ratings",
+    "regress": "table, numeric target",
+    "represent": "table",
+    "translate": "pairs of texts",
+}
+"""What the systems of a task are fitted to, unless their lines in the catalog say otherwise."""
+
+FAMILIES: Mapping[str, str] = {
+    "linear": "Linear models",
+    "neural": "Neural networks",
+    "kernel": "Kernel methods",
+    "trees": "Trees",
+    "ensemble": "Ensembles",
+    "factors": "Factor models",
+    "mixtures": "Mixtures and clusters",
+    "energy": "Energy-based models",
+    "variational": "Variational autoencoders",
+    "adversarial": "Adversarial networks",
+    "vision": "Networks for images",
+    "text": "Models of text by counting",
+    "sequence": "Networks for sequences",
+    "recommend": "Recommenders",
+}
+"""What the families of systems are called in lists."""
 
 OF_TASKS: Mapping[str, str] = {
     "classify": "classification classifier 分类 分类器 判别 监督学习 分类算法 分类模型",

@@ -1,4 +1,4 @@
-"""``gnomon info SYSTEM|RUN``: what a system is, its parameters, verbs and source; what a run was fitted to, and how."""
+"""``gnomon info SYSTEM|PART|RUN``: what a system or a part is and takes; what a run was fitted to, and how."""
 
 from __future__ import annotations
 
@@ -11,52 +11,60 @@ import click
 
 from gnomon.catalog import Entry, card, entry
 from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
-from gnomon.catalog.parts import find as find_parts
-from gnomon.cli import completion, output, run_info
-from gnomon.cli.list import facts
+from gnomon.catalog.part_cards import read as read_part
+from gnomon.catalog.parts import named
+from gnomon.cli import completion, output, part_info, run_info
+from gnomon.cli.list import facts, known_names, needs_of
 from gnomon.cli.options import default, flag, plain, values
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, nearest
 
 __all__ = ["command"]
 
 
 @click.command("info")
-@click.argument("system", metavar="SYSTEM|RUN", shell_complete=completion.systems)
+@click.argument("name", metavar="SYSTEM|PART|RUN", shell_complete=completion.systems_or_parts)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(system: str, as_json: bool) -> None:
+def command(name: str, as_json: bool) -> None:
     """What SYSTEM is, its parameters with their ranges and defaults, its verbs, its source.
 
-    Of the folder of a run: what was fitted to which data, and what was done to the columns.
+    Of a PART (a layer, a loss, a sampler, a metric, a distribution ...) how it is called, its parameters, methods and
+    example; where several rooms have one of the name, of each, or by its room: nn.softmax. Of the folder of a RUN what
+    was fitted to which data, and what was done to the columns.
     """
-    if os.path.isdir(system):
-        about_run = run_info.facts_of(run_info.open_run(system).config)
-        if as_json:
-            output.dump(about_run)
-        else:
-            output.write(run_info.text_of(system, about_run))
+    if os.path.isdir(name):
+        about_run = run_info.facts_of(run_info.open_run(name).config)
+        text = None if as_json else run_info.text_of(name, about_run)
+        _show(about_run, text)
         return
-    line = _system(system)
-    about = card(line)
-    if as_json:
-        output.dump(as_facts(line, about))
-        return
-    output.write(as_text(line, about))
-
-
-def _system(name: str) -> Entry:
-    """The system of this name; a part that is mistaken for one is said to be a part."""
     try:
-        return entry(name)
-    except UserValueError:
-        part = next((one for one in find_parts(name) if one.name.casefold() == name.casefold()), None)
-        if part is None:
-            raise
-        module = part.where.partition(":")[0]
-        raise UserValueError(
-            f"{part.name} is a part, not a system: {module}.{part.name}",
-            "",
-            f"see gnomon list {name}, or its help in Python",
-        ) from None
+        line = entry(name)
+    except UserValueError as error:
+        parts = [read_part(part) for part in named(name)]
+        if not parts:
+            raise _unknown(name) from error
+        _show(part_info.facts_of(parts), None if as_json else part_info.text_of(parts, _columns()))
+        return
+    about = card(line)
+    _show(as_facts(line, about), None if as_json else as_text(line, about))
+
+
+def _show(facts: dict[str, Any], text: str | None) -> None:
+    """The text; where there is none the facts as JSON."""
+    if text is None:
+        output.dump(facts)
+    else:
+        output.write(text)
+
+
+def _unknown(name: str) -> UserValueError:
+    """The error of a name that neither a system nor a part has."""
+    close = nearest(name.rpartition(".")[2], known_names())
+    remedy = f"did you mean {close[0]}?" if close else "gnomon list shows the systems, gnomon list parts the parts"
+    return UserValueError(f"unknown system or part {name!r}", "", remedy)
+
+
+def _columns() -> int:
+    return max(60, min(100, shutil.get_terminal_size().columns))
 
 
 def as_facts(line: Entry, about: Card) -> dict[str, Any]:
@@ -89,9 +97,14 @@ def _parameter(p: Parameter) -> dict[str, Any]:
 
 def as_text(line: Entry, about: Card) -> str:
     """Entry and card for reading."""
-    columns = max(60, min(100, shutil.get_terminal_size().columns))
+    columns = _columns()
     parts = [f"{line.title} / {line.title_zh}", "", plain(about.text)]
-    parts += ["", f"tasks    {', '.join(line.tasks)}", f"verbs    {', '.join(about.verbs)}"]
+    parts += [
+        "",
+        f"tasks    {', '.join(line.tasks)}",
+        f"needs    {needs_of(line)}",
+        f"verbs    {', '.join(about.verbs)}",
+    ]
     parts += [f"python   gnomon.{line.class_name}", f"source   {line.source}"]
     parts += [_wrap(f"rows     {', '.join(line.rows)}", columns, "         ")]
     parts += ["", "Parameters"]

@@ -26,8 +26,8 @@ __all__ = ["VERBS", "main", "run"]
 INTERRUPTED = 130
 
 VERBS = {
-    "list": "The systems there are: gnomon list [WORD] [--task TASK].",
-    "info": "One system: what it is, its parameters, verbs and source.",
+    "list": "Systems by family, and parts: gnomon list [WORD | parts [ROOM]] [--task TASK].",
+    "info": "What a system, a part or a run is: gnomon info NAME|RUN.",
     "fit": "Fit a system to data: gnomon fit SYSTEM DATA [OPTIONS].",
     "resume": "Go on with a fit that was stopped: gnomon resume RUN.",
     "evaluate": "Scores of a fitted model: gnomon evaluate RUN [DATA].",
