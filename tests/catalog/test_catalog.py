@@ -93,7 +93,7 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
     domain = system.domain
     assert one.missing == bool(getattr(domain, "allow_missing", False))
     kind = {
-        "Real": "table", "UnitInterval": "table in [0, 1]", "Binary": "table of 0 and 1", "Images": "images",
+        "Real": "table", "UnitInterval": "table from 0 to 1", "Binary": "table of 0 and 1", "Images": "images",
         "Tokens": "text", "Pairs": "pairs of texts", "UserItems": "ratings", "MetItems": "users and items",
         "Counts": "table of counts", "Categories": "table of codes",
     }  # fmt: skip

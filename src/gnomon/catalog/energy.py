@@ -16,7 +16,7 @@ ENTRIES = (
             "DLN-81", "DLN-82", "DLN-84", "DLN-86", "DLN-87",
         ),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
-        takes="table in [0, 1]",
+        takes="table from 0 to 1",
     ),
     Entry(
         "gaussian-rbm", "Gaussian-Bernoulli restricted Boltzmann machine", "高斯-伯努利受限玻尔兹曼机", "model",

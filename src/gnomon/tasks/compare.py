@@ -23,6 +23,7 @@ from gnomon.tasks.boards import Leaderboard
 from gnomon.tasks.contests import Contest
 from gnomon.tasks.fits import Fits
 from gnomon.tasks.fitting import read_apart, spec_of, task_of
+from gnomon.tasks.instead import others_named
 from gnomon.tasks.kept_runs import KeptRuns
 from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
 from gnomon.tasks.rooms import Room
@@ -135,7 +136,8 @@ def compare(
     ]
     for system, goal, place in zip(made, goals, places, strict=True):
         if place not in contests:
-            contests[place] = Contest(goal, system, fits, metric)
+            with others_named(system, whole):
+                contests[place] = Contest(goal, system, fits, metric)
     errors: list[Exception] = []
     try:
         for system, place in zip(made, places, strict=True):

@@ -17,6 +17,7 @@ from gnomon.tasks.base import Task
 from gnomon.tasks.boards import Failure, Leaderboard, Line
 from gnomon.tasks.fits import Fits
 from gnomon.tasks.fitting import task_of
+from gnomon.tasks.instead import others_named
 from gnomon.tasks.merging import averaged, joined, spread
 from gnomon.tasks.settings import draws, name_of, parameters_of, settings_of, title_of
 
@@ -79,7 +80,8 @@ class Contest:
         """Fit and score a system, with every seed and on every fold; the error of one that fails."""
         before = self.fits.done
         try:
-            self._add(system)
+            with others_named(system, self.room.whole):
+                self._add(system)
         except Exception as error:
             self.board.failed.append(Failure(name_of(system), settings_of(system), reason_of(error)))
             self.fits.given_up(system, before)

@@ -31,6 +31,7 @@ from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
 from gnomon.tasks.image_data import other_images
+from gnomon.tasks.instead import others_named
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole, recipe_of
 from gnomon.training.context import context
@@ -220,18 +221,20 @@ def fit(
     goal = task_of(made)
     recipe = recipe_of(prepare)
     whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns, kinds=recipe.kinds)
-    whole = goal.adopt(whole)
-    found = learn(recipe, whole, made)
-    ready = whole if found is None else found.apply(whole)
-    with placed(ready):
-        X, y = goal.examples(ready, made)
-        if run is None:
-            return made.fit(X, y, **kept(found))
+    with others_named(made, whole):
+        whole = goal.adopt(whole)
+        found = learn(recipe, whole, made)
+        ready = whole if found is None else found.apply(whole)
+        with placed(ready):
+            X, y = goal.examples(ready, made)
+            if run is None:
+                return made.fit(X, y, **kept(found))
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
         spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=recipe)
     folder = RunFolder.create(run, made._config(FIT, seed_of(made.random_state), data=spec, devices=1))
-    return _fit_into(made, X, y, folder, found)
+    with others_named(made, whole):
+        return _fit_into(made, X, y, folder, found)
 
 
 def tell(found: Prepared, known_lines: list[str] | None = None, title: str = "columns:") -> None:
@@ -333,8 +336,16 @@ def _fit(folder: str, verbose: bool) -> tuple[System, Dataset | None]:
     if missing:
         raise UserValueError(f"{folder} is damaged", f"its config.json names no {missing[0]}", "fit again")
     system = system_of(run.config)
-    spec, goal, group = DataSpec.from_json(run.config["data"]), task_of(system), current_group()
-    whole, recipe = dataset_of(spec, goal), Preparation.from_json(spec.prepare)
+    spec = DataSpec.from_json(run.config["data"])
+    whole = dataset_of(spec, task_of(system))
+    with others_named(system, whole):
+        return _fit_to(whole, system, run, spec, verbose)
+
+
+def _fit_to(
+    whole: Dataset, system: System, run: RunFolder, spec: DataSpec, verbose: bool
+) -> tuple[System, Dataset | None]:
+    goal, group, recipe = task_of(system), current_group(), Preparation.from_json(spec.prepare)
     if spec.holdout:
         ready = prepared_whole(recipe, whole, system)
         with placed(ready):
