@@ -234,7 +234,10 @@ def test_scores_of_a_task_hold_its_primary_score() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fit", "dcgan", "wine"], "give (rows, columns) or (rows, columns, channels), or fit vae, gan or conditional-gan"),
+        (
+            ["fit", "dcgan", "wine"],
+            "(rows, columns, channels), or fit vae, gan or conditional-gan",
+        ),
         (["fit", "dcgan", "numbers.csv"], "give (rows, columns) or (rows, columns, channels), or fit vae or gan"),
         (["fit", "lenet", "iris"], "or fit softmax-regression, logistic-regression or mlp"),
         (["fit", "metric-network", "numbers.csv"], "name their column with target, or fit ppca, rbm or vae"),
@@ -245,7 +248,7 @@ def test_data_of_another_form_names_systems_of_the_same_task_that_take_it(words,
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(60, 5))
     np.savetxt("numbers.csv", rows, delimiter=",", header="a,b,c,d,e", comments="")
-    assert command(words) == 2
+    assert run_command(words) == 2
     err = capsys.readouterr().err
     assert err.rstrip().endswith(said) and err.count("\n") == 1
     assert not list(tmp_path.glob("runs/*"))
@@ -259,12 +262,12 @@ def test_data_of_another_form_names_systems_of_the_same_task_that_take_it(words,
         (["fit", "rbm", "python-reference"], "choose a table"),
     ],
 )
-def test_where_the_form_is_right_or_nobody_takes_it_no_other_system_is_named(words, said, tmp_path, monkeypatch, capsys):
+def test_no_other_system_is_named_where_the_form_is_right_or_none_takes_it(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert command(words) == 2
+    assert run_command(words) == 2
     assert capsys.readouterr().err.rstrip().endswith(said)
 
 
 def test_in_python_too():
-    with pytest.raises(UserValueError, match="or fit vae, gan or conditional-gan$"):
+    with pytest.raises(UserValueError, match=r"or fit vae, gan or conditional-gan$"):
         gnomon.fit(gnomon.DCGAN(epochs=1), "wine")
