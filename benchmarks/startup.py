@@ -18,6 +18,8 @@ COMMANDS = {
     "gnomon --help": (["-m", "gnomon", "--help"], 0.5),
     "gnomon list": (["-m", "gnomon", "list"], 0.5),
     "gnomon list 玻尔兹曼": (["-m", "gnomon", "list", "玻尔兹曼"], 0.5),
+    "gnomon list parts": (["-m", "gnomon", "list", "parts"], 0.5),
+    "gnomon info gibbs": (["-m", "gnomon", "info", "gibbs"], 0.5),
     "gnomon info rbm": (["-m", "gnomon", "info", "rbm"], 0.5),
     "gnomon fit rbm --help": (["-m", "gnomon", "fit", "rbm", "--help"], 0.5),
 }

@@ -15,7 +15,7 @@ import gnomon
 from gnomon import catalog
 from gnomon.catalog import ENTRIES, Entry, card, entries, entry, find, joined, load_class, make, tasks
 from gnomon.catalog.parts import find as find_parts
-from gnomon.catalog.words import FAMILIES, GLOSSARY, OF_FAMILIES, OF_SYSTEMS, OF_TASKS
+from gnomon.catalog.words import FAMILY_TITLES, GLOSSARY, OF_FAMILIES, OF_SYSTEMS, OF_TASKS
 from gnomon.errors import UserValueError
 
 SPEC = Path(__file__).parent.parent.parent / "docs" / "spec"
@@ -109,7 +109,7 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
 
 
 def test_every_family_has_a_title():
-    assert {one.family for one in ENTRIES} == set(FAMILIES)
+    assert {one.family for one in ENTRIES} == set(FAMILY_TITLES)
     assert an_entry().family == "mypackage" and an_entry().needs == "table"
 
 
@@ -163,9 +163,19 @@ def test_an_unknown_system_names_the_nearest(wrong, right):
         entry(wrong)
 
 
-def test_a_name_like_no_other_lists_them_all():
-    with pytest.raises(UserValueError, match="the systems are linear-regression, bayesian-regression, "):
-        entry("zzzzzzzz")
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [
+        ("zzzzzzzz", "gnomon list shows the systems"), ("", "gnomon list shows the systems"),
+        ("xgboost", "did you mean histogram-boosting or histogram-boosting-regression?"),
+        ("自编码器", "did you mean vae?"),
+        ("hmc", "it is a part: gnomon info hmc"),
+    ],
+)  # fmt: skip
+def test_a_name_like_no_other_is_looked_for_among_synonyms_and_parts(word, remedy):
+    with pytest.raises(UserValueError) as told:
+        entry(word)
+    assert told.value.remedy == remedy
 
 
 # --- making ---------------------------------------------------------------------------------------------------------

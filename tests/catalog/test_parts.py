@@ -129,7 +129,8 @@ def test_parts_by_room(capsys):
 @pytest.mark.parametrize(
     ("words", "name"),
     [("random forest", "random-forest"), ("boosting regression histogram", "histogram-boosting-regression"),
-     ("图像 卷积", "lenet"), ("images", "dcgan")],
+     ("图像 卷积", "lenet"), ("images", "dcgan"),
+     ("missing values", "ppca"), ("缺失值", "decision-tree"), ("标签", "conditional-gan"), ("deep learning", "mlp")],
 )  # fmt: skip
 def test_several_words_and_what_is_fitted_to_find_systems(words, name, capsys):
     assert run(["list", *words.split()]) == 0

@@ -13,9 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog.line import Entry
-from gnomon.catalog.words import FAMILIES as FAMILY_TITLES
-from gnomon.catalog.words import OF_FAMILIES, OF_SYSTEMS, OF_TASKS, folded
-from gnomon.errors import UserTypeError, unknown
+from gnomon.catalog.words import FAMILY_TITLES, OF_FAMILIES, OF_NEEDS, OF_SYSTEMS, OF_TASKS, folded
+from gnomon.errors import UserTypeError, UserValueError, nearest, unknown
 from gnomon.recipes.imports import load
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def entry(name: str) -> Entry:
     Raises
     ------
     UserValueError
-        An unknown name, with the nearest known one.
+        An unknown name, with the nearest known one, or with systems that are called so besides.
 
     Examples
     --------
@@ -95,7 +94,19 @@ def entry(name: str) -> Entry:
     for one in everything:
         if one.name == name:
             return one
-    raise unknown("system", name, [one.name for one in everything])
+    raise _no_system(name, [one.name for one in everything])
+
+
+def _no_system(name: str, known: list[str]) -> UserValueError:
+    """The error of a name that no system has: those that are called so too, the nearest, or the part of this name."""
+    from gnomon.catalog.parts import named
+
+    called = [one.name for one in find(name)][:3] if len(name) > 2 or not name.isascii() else []
+    close = called or nearest(name, known, n=1)
+    remedy = f"did you mean {' or '.join(close)}?" if close else "gnomon list shows the systems"
+    if not close and named(name):
+        remedy = f"it is a part: gnomon info {name}"
+    return UserValueError(f"unknown system {name!r}", "", remedy)
 
 
 def tasks() -> tuple[str, ...]:
@@ -148,6 +159,7 @@ def _text(one: Entry) -> str:
         OF_FAMILIES.get(one.family, ""),
         FAMILY_TITLES.get(one.family, ""),
         *(OF_TASKS.get(task, "") for task in one.tasks),
+        *(OF_NEEDS.get(need, "") for need in [*one.needs.split(", "), *(["missing"] if one.missing else [])]),
     ]
     words += [word for line in synonyms for word in (*line.split(), line)]
     return "\n".join(map(folded, words))

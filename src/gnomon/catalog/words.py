@@ -9,7 +9,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["FAMILIES", "GLOSSARY", "NEEDS", "OF_FAMILIES", "OF_SYSTEMS", "OF_TASKS", "english", "folded"]
+__all__ = [
+    "FAMILY_TITLES", "GLOSSARY", "NEEDS", "OF_FAMILIES", "OF_NEEDS", "OF_SYSTEMS", "OF_TASKS", "english", "folded",
+]  # fmt: skip
 
 NEEDS: Mapping[str, str] = {
     "classify": "table, labels",
@@ -25,7 +27,17 @@ NEEDS: Mapping[str, str] = {
 }
 """What the systems of a task are fitted to, unless their lines in the catalog say otherwise."""
 
-FAMILIES: Mapping[str, str] = {
+OF_NEEDS: Mapping[str, str] = {
+    "labels": "标签 类标 有标签",
+    "numeric target": "数值目标 连续目标",
+    "images": "图像 图片",
+    "text": "文本 语料",
+    "ratings": "评分 打分",
+    "missing": "missing values missing cells NaN 缺失值 缺失数据 空值",
+}
+"""What that is called, and cells that may be missing."""
+
+FAMILY_TITLES: Mapping[str, str] = {
     "linear": "Linear models",
     "neural": "Neural networks",
     "kernel": "Kernel methods",
@@ -59,18 +71,18 @@ OF_TASKS: Mapping[str, str] = {
 
 OF_FAMILIES: Mapping[str, str] = {
     "linear": "线性模型 linear model",
-    "neural": "neural network 神经网络 人工神经网络 深度学习 前馈网络",
+    "neural": "neural network deep learning 神经网络 人工神经网络 深度学习 前馈网络",
     "kernel": "kernel method 核方法",
     "trees": "tree 树模型",
     "ensemble": "ensemble 集成学习 集成方法 集成算法",
     "factors": "factor model 因子模型 主成分 主成分分析 因子分析",
     "mixtures": "mixture model 混合模型",
     "energy": "energy-based model 能量模型 神经网络 深度学习",
-    "variational": "neural network 神经网络 深度学习 变分推断",
-    "adversarial": "neural network 神经网络 深度学习 对抗网络",
-    "vision": "neural network 神经网络 深度学习 计算机视觉 图像分类 图像识别 图片分类 手写数字识别",
+    "variational": "neural network deep learning 神经网络 深度学习 变分推断",
+    "adversarial": "neural network deep learning 神经网络 深度学习 对抗网络",
+    "vision": "neural network deep learning 神经网络 深度学习 计算机视觉 图像分类 图像识别 图片分类 手写数字识别",
     "text": "natural language processing 自然语言处理 统计语言模型",
-    "sequence": "neural network recurrent 神经网络 循环神经网络 深度学习 自然语言处理",
+    "sequence": "neural network deep learning recurrent 神经网络 循环神经网络 深度学习 自然语言处理",
     "recommend": "推荐系统 协同过滤 矩阵分解",
 }
 """What the families of systems are called, by the package that they stand in."""
@@ -115,7 +127,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "ngram": "n元模型 N元文法 二元语法 三元语法 bigram trigram markov 马尔可夫 马尔科夫",
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
-    "seq2seq": "encoder decoder 编码器解码器 机器翻译 注意力机制",
+    "seq2seq": "encoder decoder attention 编码器解码器 机器翻译 注意力机制",
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",
     "implicit-factorization": "ALS 隐式反馈 协同过滤",
     "pmf": "PMF 协同过滤",

@@ -11,7 +11,7 @@ import click
 from gnomon.catalog import Entry, entries, find, tasks
 from gnomon.catalog.parts import Part, about, within
 from gnomon.catalog.parts import find as find_parts
-from gnomon.catalog.words import FAMILIES
+from gnomon.catalog.words import FAMILY_TITLES
 from gnomon.cli import completion, output
 from gnomon.errors import UserValueError, counted, nearest, unknown
 
@@ -80,7 +80,7 @@ def _systems(systems: Sequence[Entry]) -> str:
     """A table by families, in the order in which they come."""
     rows: list[list[str]] = []
     for family in dict.fromkeys(one.family for one in systems):
-        rows += [[], [FAMILIES.get(family, f"From {family}")]]
+        rows += [[], [FAMILY_TITLES.get(family, f"From {family}")]]
         mine = (one for one in systems if one.family == family)
         rows += [[f"  {e.name}", ", ".join(e.tasks), _needs(e), e.title, e.title_zh] for e in mine]
     header = ["name", "tasks", "fitted to", "title", ""]
