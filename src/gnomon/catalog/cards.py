@@ -274,13 +274,13 @@ def _written_constructor(module: SourceModule, node: ast.ClassDef) -> tuple[ast.
 
 
 def _constructor(owner: ast.ClassDef, function: ast.FunctionDef) -> tuple[Parameter, ...]:
-    told = documented(ast.get_docstring(owner) or "")
+    stated = documented(ast.get_docstring(owner) or "")
     given = function.args
     places = [*given.posonlyargs, *given.args][1:]
     defaults = [REQUIRED] * (len(places) - len(given.defaults)) + [_literal(d) for d in given.defaults]
     named = [REQUIRED if d is None else _literal(d) for d in given.kw_defaults]
     pairs = zip([*places, *given.kwonlyargs], [*defaults, *named], strict=True)
-    return tuple(_parameter(a.arg, a.annotation, default, told) for a, default in pairs)
+    return tuple(_parameter(a.arg, a.annotation, default, stated) for a, default in pairs)
 
 
 def _fields(module: SourceModule, node: ast.ClassDef) -> tuple[Parameter, ...]:
@@ -312,13 +312,13 @@ def _doc(annotation: ast.expr) -> tuple[str, str] | None:
 
 
 def _recipe_fields(module: SourceModule, node: ast.ClassDef, doc: str) -> Iterable[Parameter]:
-    told = documented(doc)
+    stated = documented(doc)
     fields: dict[str, Parameter] = {}
     for one in reversed(module.lineage(node)):
         inherited = documented(ast.get_docstring(one) or "")
         for name, line in _declared(one):
             default = REQUIRED if line.value is None else _literal(line.value)
-            fields[name] = _parameter(name, line.annotation, default, inherited | told)
+            fields[name] = _parameter(name, line.annotation, default, inherited | stated)
     return fields.values()
 
 
@@ -332,8 +332,8 @@ def _is_class_variable(line: ast.AnnAssign) -> bool:
     return "ClassVar" in ast.unparse(line.annotation)
 
 
-def _parameter(name: str, annotation: ast.expr | None, default: Any, told: dict[str, tuple[str, str]]) -> Parameter:
-    header, description = told.get(name, ("", ""))
+def _parameter(name: str, annotation: ast.expr | None, default: Any, stated: dict[str, tuple[str, str]]) -> Parameter:
+    header, description = stated.get(name, ("", ""))
     kinds = _kinds(annotation) if annotation is not None else []
     if any(kind.name == "object" for kind in kinds):
         # `Any` says nothing: numpydoc does

@@ -100,8 +100,8 @@ def read(part: Part) -> PartCard:
     example = sections.pop("Examples", "")
     sections.pop("Parameters", None)
     found = list(_arguments(module, node))
-    told = documented(doc)
-    arguments = tuple(_told(one, *told.get(one.name.lstrip("*"), ("", ""))) for one in found if one.name != "*")
+    stated = documented(doc)
+    arguments = tuple(_explained(one, *stated.get(one.name.lstrip("*"), ("", ""))) for one in found if one.name != "*")
     call = tuple(map(_written, found))
     if isinstance(node, ast.FunctionDef):
         returns = ast.unparse(node.returns) if node.returns else ""
@@ -121,7 +121,7 @@ def _split(doc: str) -> tuple[str, dict[str, str]]:
     return text.strip(), {title: body.strip("\n") for title, body in zip(rest[::2], rest[1::2], strict=True)}
 
 
-def _told(one: Argument, kind: str, description: str) -> Argument:
+def _explained(one: Argument, kind: str, description: str) -> Argument:
     """The argument with what the docstring says of it."""
     kind = kind.partition(", default")[0].removesuffix(", optional") or one.kind
     return Argument(one.name, kind, one.default, description)
