@@ -20,8 +20,10 @@ from gnomon.report.sections import of_run
 from gnomon.report.subject import Subject
 from gnomon.report.verb import report
 from gnomon.tasks.base import task
+from gnomon.tasks.diagnose import of_scored
 from gnomon.tasks.mistakes import mistakes
 from gnomon.tasks.pictures import rows
+from oracles.written_page import Page
 
 VOID = {"meta", "link", "img", "br", "path", "use", "rect", "image", "circle"}
 
@@ -326,3 +328,16 @@ def test_lines_of_images_are_as_long_as_asked():
     images = np.arange(6.0).repeat(4).reshape(6, 4)
     picture = rows(images, (2, 2), "", across=3).axes[0].get_images()[0].get_array()
     assert picture.shape == (6, 9) and [picture[0, 0], picture[0, 3], picture[3, 0]] == [0.0, 0.2, 0.6]
+
+
+def test_the_diagnosis_of_a_page_is_that_of_the_command(runs, tmp_path):
+    assert command(["fit", "mlp", "digits", "--epochs", "2", "--monitor", "--out", str(tmp_path / "m"), "--json"]) == 0
+    for run, same in ((runs / "line", True), (runs / "rbm", False), (tmp_path / "m", False)):
+        subject = Subject.of(run)
+        found = of_scored(run, subject.system, *subject.examples, subject.seen, subject.scores)
+        whole = gnomon.diagnose(run)
+        assert [one.check for one in found.findings] == [one.check for one in whole.findings]
+        assert set(found.skipped) == set(whole.skipped)
+        assert not same or found.findings == whole.findings  # of the others 1,000 training rows are scored
+        page = Page(report(run, tmp_path / "page.html"))
+        assert [row[1] for row in page.tables["diagnosis"][1:]] == [one.what for one in found.findings]

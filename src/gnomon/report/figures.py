@@ -66,7 +66,7 @@ def pictures(found: list[str]) -> str:
 
 def _vector(figure: Figure, words: str) -> str:
     file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor").replace("font-family: ", "font-family: inherit, ")
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
@@ -95,5 +95,5 @@ def _pixels(figure: Figure, words: str) -> str:
         for spine in axes.spines.values():
             spine.set_edgecolor(GRAY)
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110, transparent=True, bbox_inches="tight", metadata={"Software": None})
+    figure.savefig(file, format="png", dpi=110, transparent=True, metadata={"Software": None})
     return f'<img alt="{words}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'

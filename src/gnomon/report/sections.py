@@ -23,7 +23,7 @@ from gnomon.report.weights import weights_of
 from gnomon.runs.config import DataSpec
 from gnomon.tasks import pictures as drawings
 from gnomon.tasks.base import task
-from gnomon.tasks.diagnose import diagnose
+from gnomon.tasks.diagnose import of_scored
 from gnomon.tasks.fitting import file_as, place_of
 from gnomon.tasks.mistakes import mistakes
 
@@ -161,7 +161,7 @@ def diagnosis_of(subject: Subject) -> Section | None:
     """What `gnomon.diagnose` finds."""
     try:
         X, y = (None, None) if subject.held is None else subject.examples
-        found = diagnose(subject.system, X, y, train=subject.seen)
+        found = of_scored(subject.path, subject.system, X, y, subject.seen, subject.scores)
     except UserError:
         return None
     rows = [(one.level, one.what, one.evidence, one.remedy) for one in found.findings]

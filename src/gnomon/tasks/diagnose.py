@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from gnomon.evaluation.diagnosis.goal import next_step
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.overfit import overfit_tiny
+from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.records import Draws
 from gnomon.numeric.noise import Noise
 from gnomon.runs.config import CHAINS, NAMED, DataSpec
@@ -31,12 +33,14 @@ from gnomon.tasks.classify import ClassShares
 from gnomon.tasks.fitting import parts, task_of
 from gnomon.tasks.regress import MeanTarget
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "of_scored"]
 
 LIMITS = ("epochs", "max_iter")
 """Hyper-parameters that end a fit whatever it has reached."""
 ROWS = 5000
 """Training rows that are scored at most, drawn at random."""
+FEW_ROWS = 1000
+"""The same where somebody waits for a page."""
 
 
 def diagnose(
@@ -189,15 +193,39 @@ def _unfinished(folder: RunFolder, system: Any) -> History:
     return History(columns, descends=False, **facts)  # nothing tells how its numbers move
 
 
-def _of_system(
-    system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int, goal: float | None
+def of_scored(
+    path: str | os.PathLike[str], system: System, X: Any, y: Any, train: Any, scores: Mapping[str, Score]
 ) -> Diagnosis:
+    """`diagnose` of a run that is loaded and scored: nothing is read or computed again but some training rows' scores.
+
+    Parameters
+    ----------
+    path : path
+        Of the run.
+    system : System
+        Fitted in it.
+    X, y : arrays
+        Rows that the fit has not seen; None where there are none.
+    train : (X, y) or None
+        Rows of the fit; at most `FEW_ROWS` of them are scored.
+    scores : mapping of str to Score
+        What ``system.evaluate(X, y)`` says, and perhaps more.
+    """
+    seen = None if train is None else _sampled(train[0], train[1], 0, FEW_ROWS)
+    found = _of_system(system, str(path), _history(system), X, y, seen, 0, None, scores)
+    return _with(found, *_inside(RunFolder.open(path)))
+
+
+def _of_system(
+    system: System, name: str, history: History, X: Any, y: Any, train: Any, seed: int, goal: float | None,
+    known: Mapping[str, Score] | None = None,
+) -> Diagnosis:  # fmt: skip
     if not hasattr(system, "model_"):
         raise UserValueError(f"{type(system).__name__} is not fitted", "subject", "fit it first")
     findings, skipped = examine(history, histories.CHECKS)
     train = train if isinstance(train, tuple | list) else (train, None)
     more = [
-        _of_answers(system, X, y, train, seed, goal),
+        _of_answers(system, X, y, train, seed, goal, known),
         _blocks(system, X if X is not None else train[0], seed),
     ]
     for found, missing in more:
@@ -210,13 +238,14 @@ def _of_system(
 
 
 def _of_answers(
-    system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int, goal: float | None
-) -> tuple[list[Finding], dict[str, str]]:
+    system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int, goal: float | None,
+    known: Mapping[str, Score] | None,
+) -> tuple[list[Finding], dict[str, str]]:  # fmt: skip
     """The checks of answers, where there are rows that the fit has not seen."""
     if X is None:
         return [], {"answers": "no rows are known that the fit has not seen"}
     try:
-        found = _answers(system, X, y, train, seed)
+        found = _answers(system, X, y, train, seed, known)
     except UserError as error:
         return [], {"answers": str(error)}
     findings, skipped = examine(found, answers.CHECKS)
@@ -228,9 +257,11 @@ def _of_answers(
     return findings, skipped
 
 
-def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) -> Answers:
-    held = _score(system, X, y)
-    seen = None if train[0] is None else _score(system, *_sampled(*train, seed))
+def _answers(
+    system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int, known: Mapping[str, Score] | None
+) -> Answers:
+    held = _judging(system, system.evaluate(X, y) if known is None else known)
+    seen = None if train[0] is None else _judging(system, system.evaluate(*_sampled(*train, seed)))
     if y is None or not hasattr(system, "predict"):
         return Answers(held, seen)
     classes = getattr(system, "classes_", None)
@@ -242,9 +273,8 @@ def _answers(system: Any, X: Any, y: Any, train: tuple[Any, Any], seed: int) -> 
     return Answers(held, seen, base, np.asarray(y), np.asarray(system.predict(X)), proba, classes)
 
 
-def _score(system: Any, X: Any, y: Any) -> Any:
+def _judging(system: Any, scores: Mapping[str, Score]) -> Any:
     """The score that the system is judged by."""
-    scores = system.evaluate(X, y)
     if not scores:
         raise UserValueError("the system has no score", type(system).__name__)
     return scores.get(system.primary, next(iter(scores.values())))
@@ -278,11 +308,11 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
     return examine(Machine(model, visible, Noise(seed, "diagnose"), rows, mean), blocks.CHECKS)
 
 
-def _sampled(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+def _sampled(X: Any, y: Any, seed: int, most: int = ROWS) -> tuple[Any, Any]:
     """Some rows at random: a score of training rows needs no more, and files are often sorted."""
-    if len(X) <= ROWS:
+    if len(X) <= most:
         return X, y
-    rows = np.sort(Noise(seed, "diagnose").child("rows").order(len(X))[:ROWS])
+    rows = np.sort(Noise(seed, "diagnose").child("rows").order(len(X))[:most])
     return _rows(X, rows), None if y is None else _rows(y, rows)
 
 
