@@ -67,3 +67,44 @@ class Page(HTMLParser):
         """One column of a table, by the first cell of each row."""
         header, *rows = self.tables[caption]
         return {row[0]: row[header.index(name)] for row in rows}
+
+
+VOID = {"meta", "link", "img", "br", "path", "use", "rect", "image", "circle"}
+
+
+class Checked(HTMLParser):
+    """Reads a page and refuses what is not nested, names that stand twice, and whatever could run or load."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.names, self.tags = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert tag not in {"script", "iframe", "object", "embed", "form", "link", "base", "foreignobject"}
+        for name, value in attrs:
+            assert not name.startswith("on"), name
+            if name == "id":
+                assert value not in self.names, f"{value} stands twice"
+                self.names.append(value)
+            if name in ("src", "href", "xlink:href"):
+                assert value.startswith(("data:image/png;base64,", "#")), value
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def checked(file):
+    text = file.read_text(encoding="utf-8")
+    found = Checked()
+    found.feed(text)
+    found.close()
+    assert not found.open and len(text) < 5_000_000
+    assert "http:" not in text.replace("http://www.w3.org/", "") and "https:" not in text and "@import" not in text
+    return found

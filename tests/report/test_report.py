@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -23,52 +22,12 @@ from gnomon.tasks.base import task
 from gnomon.tasks.diagnose import of_scored
 from gnomon.tasks.mistakes import mistakes
 from gnomon.tasks.pictures import rows
-from oracles.written_page import Page
-
-VOID = {"meta", "link", "img", "br", "path", "use", "rect", "image", "circle"}
-
-
-class Checked(HTMLParser):
-    """Reads a page and refuses what is not nested, names that stand twice, and whatever could run or load."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.names, self.tags = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        assert tag not in {"script", "iframe", "object", "embed", "form", "link", "base", "foreignobject"}
-        for name, value in attrs:
-            assert not name.startswith("on"), name
-            if name == "id":
-                assert value not in self.names, f"{value} stands twice"
-                self.names.append(value)
-            if name in ("src", "href", "xlink:href"):
-                assert value.startswith(("data:image/png;base64,", "#")), value
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
+from oracles.written_page import Page, checked
 
 
 def sections_of(run):
     with drawn_for_a_page():
         return of_run(Subject.of(run))
-
-
-def checked(file):
-    text = file.read_text(encoding="utf-8")
-    found = Checked()
-    found.feed(text)
-    found.close()
-    assert not found.open and len(text) < 5_000_000
-    assert "http:" not in text.replace("http://www.w3.org/", "") and "https:" not in text and "@import" not in text
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import base64
 import io
 import itertools
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,8 +55,10 @@ def drawn_for_a_page() -> Iterator[None]:
 def picture(figure: Figure, title: str, reading: str) -> str:
     """A figure with its title and one sentence on how to read it."""
     words = escape(visible(f"{title}. {reading}")[:500], quote=True)
-    drawn = _vector(figure, words)
-    image = drawn if len(drawn) <= MOST_BYTES else _pixels(figure, words)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # letters are drawn by the reader's browser
+        drawn = _vector(figure, words)
+        image = drawn if len(drawn) <= MOST_BYTES else _pixels(figure, words)
     return f"<figure>{image}<figcaption><b>{cell(title)}</b> {cell(reading, 500)}</figcaption></figure>"
 
 

@@ -12,7 +12,8 @@ from typing import Any
 __all__ = ["Section", "cell", "details", "facts", "joined", "page", "paragraph", "table"]
 
 LONGEST = 120
-"""Letters of a text that are shown; the whole stands in the title of the cell, up to ten times as many."""
+"""Letters of a text that are shown; the whole stands in the title of the cell, up to `LONGEST_TITLE` letters."""
+LONGEST_TITLE = 1200
 WIDE, LONG = 40, ' class="t"'
 """Letters of a text from which on its cell is kept wide, and the mark of such a cell."""
 INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -53,13 +54,13 @@ def cell(text: Any, longest: int = LONGEST) -> str:
     whole = visible(text)
     if len(whole) <= longest:
         return f"<bdi>{escape(whole)}</bdi>"
-    title = escape(whole[: 10 * longest], quote=True)
+    title = escape(whole[:LONGEST_TITLE], quote=True)
     return f'<bdi title="{title}">{escape(whole[: longest - 1])}\u2026</bdi>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph of words."""
-    return f'<p class="{kind}">{cell(text, 2000)}</p>' if kind else f"<p>{cell(text, 2000)}</p>"
+    return f'<p class="{kind}">{cell(text, 1000)}</p>' if kind else f"<p>{cell(text, 1000)}</p>"
 
 
 def table(
@@ -89,7 +90,7 @@ def table(
         kinds = [kind or (LONG if len(str(row[j])) > WIDE else "") for kind, j in zip(ranged, shown, strict=True)]
         cells = "".join(f"<td{kind}>{text}</td>" for text, kind in zip(rest, kinds[1:], strict=True))
         lines.append(f'<tr><th scope="row"{ranged[0]}>{first}</th>{cells}</tr>')
-    label = escape(visible(caption or header[0]), quote=True)
+    label = escape(visible(caption or header[0])[:LONGEST], quote=True)
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{label}"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
