@@ -209,10 +209,11 @@ def test_every_link_of_the_site_leads_to_a_file_and_a_place_in_it(site):
     places = {os.path.normpath(page): set(re.findall(r'\bid="([^"]+)"', text)) for page, text in texts.items()}
     broken = []
     for page, text in texts.items():
-        for link in set(re.findall(r'\bhref="([^"]+)"', text)):
+        for link in set(re.findall(r'<(?:a|link)\b[^>]*\bhref="([^"]+)"', text)):
             if re.match(r"(https?|mailto|data):", link):
                 continue
             path, _, place = unescape(link).partition("#")
+            path = path.partition("?")[0]
             file = os.path.normpath(page.parent / path if path else page)
             if not os.path.exists(file) or (place and file in places and place not in places[file]):
                 broken.append((page.relative_to(site).as_posix(), link))
@@ -256,5 +257,5 @@ def test_the_search_of_a_browser_finds_chinese(site, word, tmp_path):
     results = done.stdout.partition('<ul role="list" class="search">')[2].partition("</ul>")[0]
     links = re.findall(r'<a href="([^"#]+)', results)
     assert f"docs/{WORDS[word]}.html" in links
-    if WORDS[word] != "words":
+    if WORDS[word] != "words" and not word.isascii():  # Chinese names of systems are main entries of the index
         assert links[0] == f"docs/{WORDS[word]}.html"

@@ -11,11 +11,11 @@ import argparse
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pages import gallery, specification, systems, words
-from pages.pictures import files, pictures
+from pages.pictures import captions, files, pictures
 
 from gnomon import catalog
 
@@ -107,16 +107,23 @@ def copied(file: Path) -> str:
     return FOLDER_LINK.sub(target, file.read_text(encoding="utf-8"))
 
 
-def pages() -> dict[str, str]:
-    """Every page of the site by its path."""
+def pages(drawn: Collection[str] | None = None) -> dict[str, str]:
+    """Every page of the site by its path.
+
+    Parameters
+    ----------
+    drawn : collection of str, optional
+        Names of the systems that have a picture; all that there is a way to draw where left out.
+    """
+    drawn = captions() if drawn is None else drawn
     found = {
         file.relative_to(ROOT).as_posix(): copied(file) for pattern in COPIED for file in sorted(ROOT.glob(pattern))
     }
     found["docs/decisions/README.md"] = decisions_page(found["docs/decisions/README.md"])
-    found |= {f"docs/systems/{one.name}.rst": systems.page(catalog.card(one)) for one in catalog.ENTRIES}
+    found |= {f"docs/systems/{one.name}.rst": systems.page(catalog.card(one), drawn) for one in catalog.ENTRIES}
     found |= specification.pages()
     return found | {
-        "index.rst": index(), "docs/systems/index.rst": systems.index(), "docs/gallery.rst": gallery.page(),
+        "index.rst": index(), "docs/systems/index.rst": systems.index(), "docs/gallery.rst": gallery.page(drawn),
         "docs/words.rst": words.page(),
     }  # fmt: skip
 
@@ -141,12 +148,13 @@ def write(folder: Path, cache: Path) -> None:
         Where pictures are kept from one time to the next.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    found = pages()
+    drawn = pictures(cache)
+    found = pages(drawn)
     for name, text in found.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "docs" / "pictures").mkdir()
-    for name, file in pictures(cache).items():
+    for name, file in drawn.items():
         shutil.copyfile(file, folder / "docs" / "pictures" / f"{name}.png")
     (folder / DIGEST).write_text(digest(found), encoding="utf-8")
 

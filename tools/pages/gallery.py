@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pages.pictures import captions
 from pages.rst import heading
 from pages.systems import families
@@ -11,15 +13,15 @@ Every picture was drawn when this site was built, by a fit of the system to smal
 """
 
 
-def page() -> str:
-    """The page with all pictures."""
+def page(drawn: Collection[str]) -> str:
+    """The page with the pictures of these systems."""
     lines = [*heading("Gallery", "="), HEAD]
     for title, found in families():
-        drawn = [one for one in found if one.name in captions()]
-        if not drawn:
+        shown = [one for one in found if one.name in drawn]
+        if not shown:
             continue
         lines += [*heading(title, "-"), ".. container:: gallery", ""]
-        for one in drawn:
+        for one in shown:
             lines += [
                 f"   .. figure:: pictures/{one.name}.png", f"      :alt: {captions()[one.name]}",
                 f"      :target: systems/{one.name}.html", "", f"      :doc:`{one.name} <systems/{one.name}>`", "",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +30,7 @@ DOTS = 110
 ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "ppca": {"n_components": 1}, "gaussian-mixture": {"n_components": 3}, "kmeans": {"n_clusters": 3},
     "bernoulli-mixture": {"n_components": 16}, "rbm": {"n_hidden": 36, "max_updates": 9000},
+    "gaussian-rbm": {"n_hidden": 8},
     "vae": {"max_updates": 2000}, "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
     "dcgan": {"max_updates": 400}, "rnn-lm": {"max_updates": 400}, "gru-lm": {"max_updates": 250},
     "matrix-factorization": {"n_factors": 3, "learner": "als"},
@@ -78,8 +80,8 @@ def digest(one: Entry) -> str:
     return made.hexdigest()[:16]
 
 
-def draw(name: str, file: Path) -> None:
-    """Draw a system into a file."""
+def draw(name: str, file: Path) -> str:
+    """Draw a system into a file; why that could not be, or nothing."""
     import matplotlib as mpl
 
     from pages.drawings import STYLE, drawing
@@ -90,8 +92,12 @@ def draw(name: str, file: Path) -> None:
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a short fit says of itself
         part = file.with_suffix(f".{os.getpid()}")
-        way(system).savefig(part, format="png", dpi=DOTS, metadata={"Software": None})
+        try:
+            way(system).savefig(part, format="png", dpi=DOTS, metadata={"Software": None})
+        except Exception as error:  # of any system, a new one too: its page goes without, and a test says so
+            return f"{type(error).__name__}: {error}"
     os.replace(part, file)
+    return ""
 
 
 def files(folder: Path) -> dict[str, Path]:
@@ -101,6 +107,8 @@ def files(folder: Path) -> dict[str, Path]:
 
 def pictures(folder: Path, workers: int = 2) -> dict[str, Path]:
     """The picture of every system that has one, by name; what the folder held of other states of the source is removed.
+
+    A system that cannot be drawn is left out, and a line on standard error says why.
 
     Parameters
     ----------
@@ -116,8 +124,10 @@ def pictures(folder: Path, workers: int = 2) -> dict[str, Path]:
     missing = {name: file for name, file in found.items() if not file.exists()}
     if missing:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            list(pool.map(draw, missing, missing.values()))
-    return found
+            for name, why in zip(missing, pool.map(draw, missing, missing.values()), strict=True):
+                if why:
+                    print(f"no picture of {name}: {why}; see ARGUMENTS in {__file__}", file=sys.stderr)
+    return {name: file for name, file in found.items() if file.exists()}
 
 
 @cache

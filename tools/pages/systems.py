@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from gnomon import catalog
@@ -36,9 +36,9 @@ def synonyms(one: Entry) -> list[str]:
 
 
 def indexed(one: Entry) -> list[str]:
-    """Entries of the index: what they name stands first among the results of the search."""
+    """Entries of the index: what they name as the main one (!) stands first among the results of the search."""
     words = dict.fromkeys((one.title_zh, *OF_SYSTEMS.get(one.name, "").split()))
-    return [".. index::", *(f"   single: {word}" for word in words if not set(word) & set(",;!")), ""]
+    return [".. index::", *(f"   single: ! {word}" for word in words if not set(word) & set(",;!")), ""]
 
 
 def recipes(card: Card) -> Iterator[str]:
@@ -74,8 +74,15 @@ def rows(one: Entry) -> Iterator[str]:
         yield f"- {reference(row)}: {named(row)}{by}"
 
 
-def page(card: Card) -> str:
-    """The page of a system: what its card knows, and its docstring for the directive of docs/conf.py."""
+def page(card: Card, drawn: Collection[str]) -> str:
+    """The page of a system: what its card knows, and its docstring for the directive of docs/conf.py.
+
+    Parameters
+    ----------
+    card : Card
+    drawn : collection of str
+        Names of the systems that have a picture.
+    """
     one = card.entry
     lines = [*keywords(synonyms(one)), *indexed(one), *heading(f"{escaped(one.title)} · {one.title_zh}", "=")]
     facts = {
@@ -87,7 +94,7 @@ def page(card: Card) -> str:
         "Code": source(one),
     }
     lines += [*(f":{name}: {value}" for name, value in facts.items() if value), ""]
-    if one.name in captions():
+    if one.name in drawn:
         caption = captions()[one.name]
         lines += [f".. figure:: ../pictures/{one.name}.png", f"   :alt: {caption}", "", f"   {caption}", ""]
     lines += [".. numpydoc::", "", *(f"   {line}".rstrip() for line in card.doc.splitlines()), ""]
