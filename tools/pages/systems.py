@@ -38,7 +38,7 @@ def synonyms(one: Entry) -> list[str]:
 def indexed(one: Entry) -> list[str]:
     """Entries of the index: what they name as the main one (!) stands first among the results of the search."""
     words = dict.fromkeys((one.title_zh, *OF_SYSTEMS.get(one.name, "").split()))
-    return [".. index::", *(f"   single: ! {word}" for word in words if not set(word) & set(",;!")), ""]
+    return [".. index::", *(f"   ! single: {word}" for word in words if not set(word) & set(",;!")), ""]
 
 
 def recipes(card: Card) -> Iterator[str]:
