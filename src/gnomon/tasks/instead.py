@@ -51,8 +51,9 @@ def others_for(system: Any, data: Dataset) -> list[str]:
     Examples
     --------
     >>> import gnomon
-    >>> others_for(gnomon.DCGAN(), gnomon.data.load("iris")), others_for(gnomon.GAN(), gnomon.data.load("iris"))
-    (['vae', 'gan', 'conditional-gan'], [])
+    >>> iris = gnomon.data.load("iris")
+    >>> "gan" in others_for(gnomon.DCGAN(), iris), others_for(gnomon.GAN(), iris)
+    (True, [])
     """
     own = next((one for one in entries() if one.name == system.name), None)
     shaped = getattr(system, "image_shape", None) is not None  # flat rows have been said to be images
