@@ -48,6 +48,16 @@ def test_a_grid_is_gone_through_once_whatever_the_number_of_trials():
         assert len(finished(plan("grid", 5, space)).tried) == 5
 
 
+@pytest.mark.parametrize("strategy", ["grid", "refine", "narrow"])
+def test_a_process_that_comes_too_late_for_the_last_point_of_a_round_tries_none(strategy):
+    square = lambda parameters, report: parameters["x"] ** 2  # noqa: E731
+    with Study(plan(strategy, 30, {"x": RealRange(-1.0, 1.0)})) as study:
+        study.study.optimize(lambda trial: study._try(trial, lambda parameters, report: 0.0), n_trials=1)
+        assert study.tried == []
+        study.run(square)
+        assert table(study) == table(finished(plan(strategy, 30, {"x": RealRange(-1.0, 1.0)}), square))
+
+
 def test_a_point_that_was_tried_is_not_fitted_again():
     calls = []
 

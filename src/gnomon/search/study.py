@@ -158,8 +158,9 @@ class Study:
         before = [one for one in self.study.get_trials(deepcopy=False) if one.number < trial.number]
         point = trial.user_attrs.get(POINT)
         put_up_twice = point is not None and any(one.user_attrs.get(POINT) == point for one in _known(before))
-        if len(_counted(before)) >= self.total or put_up_twice:
-            trial.set_user_attr("surplus", True)  # two processes asked for the last one, or put up the same round
+        without_a_point = point is None and self.plan.strategy in ROUNDS
+        if len(_counted(before)) >= self.total or put_up_twice or without_a_point:
+            trial.set_user_attr("surplus", True)  # two processes put up the same round, or wanted its last point
             raise optuna.TrialPruned
         twin = next((one for one in _counted(before) if _is_twin(one, trial)), None)
         if twin is not None:
