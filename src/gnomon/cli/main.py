@@ -32,6 +32,7 @@ VERBS = {
     "resume": "Go on with a fit that was stopped: gnomon resume RUN.",
     "evaluate": "Scores of a fitted model: gnomon evaluate RUN [DATA].",
     "predict": "Labels, numbers or clusters of rows: gnomon predict RUN DATA.",
+    "show": "Predictions of a few rows at random, beside the truth: gnomon show RUN [DATA].",
     "score": "How likely each row is, and outliers: gnomon score RUN DATA --rate 0.01.",
     "transform": "Codes of rows, such as principal components: gnomon transform RUN DATA.",
     "components": "What a model is made of, by column: gnomon components RUN.",

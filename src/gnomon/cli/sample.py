@@ -11,7 +11,7 @@ import click
 from gnomon.cli import completion, output
 from gnomon.cli.fitted import lacks
 from gnomon.cli.sample_chains import along_chains
-from gnomon.cli.write import PICTURES, TABLES, TEXTS, check_out, write_picture, write_rows
+from gnomon.cli.write import PICTURES, SOUNDS, TABLES, TEXTS, check_out, write_picture, write_rows
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 
@@ -37,19 +37,26 @@ EVERY = 1000
 @click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
 @click.option(
     "--out", metavar="FILE",
-    help="A new .csv, .parquet or .npy file (.txt for sentences), .png of images; standard output by default.",
+    help="A new .csv, .parquet or .npy file (.txt for sentences), .png of images, .wav of waveforms; standard output "
+    "by default.",
 )  # fmt: skip
+@click.option("--rate", type=click.IntRange(1), metavar="HZ", help="Of a .wav: values of a row per second.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, n: int, chains: int | None, every: int | None, seed: int | None, out: str | None, as_json: bool
-) -> None:
+    run: str, n: int, chains: int | None, every: int | None, seed: int | None, out: str | None, rate: int | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Draw N rows (or sentences, or images) from the model in the folder RUN, none of them chosen.
 
     With --chains a picture has a column for each chain, a line every K steps, and training images on the right.
     """
     if every is not None and chains is None:
         raise UserValueError("--every needs --chains", "--every", "say how many chains: --chains 8")
-    check_out(out, (*TABLES, *TEXTS, *PICTURES))
+    check_out(out, (*TABLES, *TEXTS, *PICTURES, *SOUNDS))
+    sounds = out is not None and Path(out).suffix.lower() in SOUNDS
+    if sounds != (rate is not None):
+        remedy = "add --rate 8000, say" if sounds else "add --out FILE.wav, or leave it out"
+        raise UserValueError("a .wav file and --rate must be given together", "--rate", remedy)
     from gnomon.system.saving import load
 
     system = load(run)
@@ -70,6 +77,8 @@ def command(
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
         _draw(out, rows, features, system)
+    elif sounds:
+        _play(str(out), rows, int(rate or 0))
     else:
         if isinstance(found, tuple):
             found, features = labeled(rows, found[1], features, data.get("target"))
@@ -94,6 +103,21 @@ def _draw(out: str, rows: Any, features: list[str] | None, system: Any) -> None:
     if not len(rows):
         raise UserValueError("a picture needs at least 1 sample, got 0", "-n", "draw more")
     write_picture(out, sample_grid(rows, tuple(shape), factor=enlargement(shape)))
+
+
+def _play(out: str, rows: Any, rate: int) -> None:
+    """Write rows as waveforms, one after the other with a quarter of a second of silence between them."""
+    import numpy as np
+
+    from gnomon.evaluation.sounds import save_wav
+
+    if not hasattr(rows, "shape") or rows.ndim != 2 or not len(rows):
+        raise UserValueError("only rows of numbers are waveforms", "--out", "write .txt for sentences, .png of images")
+    loudest = float(np.abs(rows).max())
+    if loudest > 1:
+        output.note(f"notice: amplitudes are divided by {loudest:.4g}, the largest, since a .wav file ends at 1")
+    silence = np.zeros((len(rows), rate // 4))
+    save_wav(out, np.concatenate([rows / max(loudest, 1.0), silence], axis=1).ravel(), rate)
 
 
 def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[Any, list[str]]:

@@ -13,12 +13,12 @@ from gnomon.errors import UserValueError, shown
 from gnomon.runs.folder import write_atomically
 
 __all__ = [
-    "PICTURES", "TABLES", "TEXTS", "as_columns", "beside", "check_out", "new_folder", "write_picture", "write_rows",
-    "write_table",
+    "PICTURES", "SOUNDS", "TABLES", "TEXTS", "as_columns", "beside", "check_out", "new_folder", "write_picture",
+    "write_rows", "write_table",
 ]  # fmt: skip
 
-TABLES, TEXTS, PICTURES = (".csv", ".parquet", ".npy"), (".txt",), (".png",)
-"""Endings of the files that hold a table, sentences, a picture."""
+TABLES, TEXTS, PICTURES, SOUNDS = (".csv", ".parquet", ".npy"), (".txt",), (".png",), (".wav",)
+"""Endings of the files that hold a table, sentences, a picture, a sound."""
 
 
 def new_folder(name: str, option: str) -> Path:

@@ -39,6 +39,7 @@ _WHERE = {
     "latent_likelihood": ("latent_log_prob", "latent_score"),
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "model_comparison": ("ModelComparison", "compare_models"),
+    "overlays": ("overlay_boxes",),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "perplexity": ("Perplexity", "bits_per_byte"),
@@ -52,6 +53,7 @@ _WHERE = {
     "roc": ("roc_auc", "roc_auc_of_classes", "roc_curve"),
     "score": ("Score",),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
+    "sounds": ("save_wav",),
     "text_scores": ("byte_lengths",),
     "translation": ("bleu", "translation_scores"),
     "two_sample": (

@@ -16,6 +16,7 @@ from gnomon.report.matters import explanation_of
 from gnomon.report.page import Section, details, facts, paragraph, table
 from gnomon.report.parts import components_of, samples_of
 from gnomon.report.rebuilt import rebuilt_of
+from gnomon.report.seen import seen_of
 from gnomon.report.subject import Subject
 from gnomon.report.tallies import tallies_of
 from gnomon.report.texts import texts_of, translations_of
@@ -174,7 +175,7 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, mistakes_of, explanation_of,
+    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, seen_of, mistakes_of, explanation_of,
     components_of, history_of, inside_of, weights_of, diagnosis_of, data_of, system_of,
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "MOST_CLASSES", "MOST_POINTS", "SHOWN", "bars", "beside", "calibration", "canvas", "curves", "histogram",
+    "MOST_CLASSES", "MOST_POINTS", "SHOWN", "bars", "beside", "calibration", "canvas", "curves", "framed", "histogram",
     "importances", "learning", "matrix", "plain", "png", "predicted", "residuals", "rows", "some",
     "validation", "whole_numbers",
 ]  # fmt: skip
@@ -182,6 +182,14 @@ def validation(
         axes.set_xscale("log")
     axes.set(xlabel=label, ylabel=metric.replace("_", " "))
     axes.legend()
+    return figure
+
+
+def framed(pixels: Any) -> Figure:
+    """A picture that is there already, as a figure without axes."""
+    figure, axes = canvas(6.0, 6.0)
+    axes.imshow(pixels)
+    axes.axis("off")
     return figure
 
 
