@@ -285,7 +285,10 @@ def test_samples_stand_beside_the_nearest_training_rows(runs):
 
 def test_lines_of_images_are_as_long_as_asked():
     images = np.arange(6.0).repeat(4).reshape(6, 4)
-    picture = rows(images, (2, 2), "", across=3).axes[0].get_images()[0].get_array()
+    figure = rows(images, (2, 2), "", across=3)
+    picture = figure.axes[0].get_images()[0].get_array()
+    width, height = figure.get_size_inches()
+    assert height / width == pytest.approx(6 / 9)  # as the grid is, so that nothing is left blank above and below
     assert picture.shape == (6, 9) and [picture[0, 0], picture[0, 3], picture[3, 0]] == [0.0, 0.2, 0.6]
 
 

@@ -14,7 +14,7 @@ __all__ = ["Section", "cell", "details", "facts", "joined", "page", "paragraph",
 LONGEST = 120
 """Letters of a text that are shown; the whole stands in the title of the cell, up to `LONGEST_TITLE` letters."""
 LONGEST_TITLE = 1200
-WIDE, LONG = 40, ' class="t"'
+WIDE, LONG = 24, ' class="t"'
 """Letters of a text from which on its cell is kept wide, and the mark of such a cell."""
 INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Letters that are not seen or that turn the direction of what follows."""

@@ -224,16 +224,19 @@ def some(n: int, most: int = MOST_POINTS) -> np.ndarray[Any, Any]:
 
 def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, across: int | None = None) -> Figure:
     """Images in a grid, `across` in each line; rows that are no images as one map of values."""
-    figure, axes = canvas(6.0, 6.0)
     shape = tuple(X.shape[1:]) if X.ndim > 2 else shape
-    axes.set_title(title)
     if shape is None or not len(X):
+        figure, axes = canvas(6.0, 6.0)
+        axes.set_title(title)
         axes.imshow(X.reshape(len(X), -1), aspect="auto", cmap="viridis")
         axes.set(xlabel="column", ylabel="row")
         whole_numbers(axes.xaxis)
         whole_numbers(axes.yaxis)
         return figure
-    axes.imshow(sample_grid(X, shape, across=across), cmap="gray")
+    whole = sample_grid(X, shape, across=across)
+    figure, axes = canvas(6.0, 6.0 * whole.shape[0] / whole.shape[1] + (0.3 if title else 0.0))  # no room is left over
+    axes.set_title(title)
+    axes.imshow(whole, cmap="gray")
     axes.axis("off")
     return figure
 
