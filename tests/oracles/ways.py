@@ -12,6 +12,7 @@ from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
+from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.variational import ELBO
@@ -111,6 +112,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "rbm",
         {"objective": RatioMatching(n_zeros=2), "epochs": 90, "learning_rate": 3.0},
     ),
+    "rbm, noise-contrastive": ("rbm", {"objective": NCE(nu=2), "epochs": 300, "learning_rate": 2.0}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

@@ -128,9 +128,9 @@ class _State:
         return {part.phase: part.optimizer for part in self.parts}
 
     def adopt(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
-        """Go on with the optimizers of an earlier fit to the same parameters; their rate is set anew."""
+        """Go on with the memory of an earlier fit's optimizers; the parameters and the rate are those of this one."""
         for part in self.parts:
-            part.optimizer = optimizers[part.phase]
+            part.optimizer.load_state_dict(optimizers[part.phase].state_dict())
         self.rate = math.nan
 
 

@@ -8,6 +8,7 @@ import gnomon
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.objectives.contrastive import CD, PCD, Exact
+from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.systems.energy.rbm import RBM, RBMModel
@@ -187,7 +188,7 @@ def test_log_partition_is_remembered_by_its_options():
     "objective",
     [
         CD(k=2), PCD(), Exact(), PCD(positive="mean_field"), Pseudolikelihood(sets="pairs"),
-        Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2),
+        Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2), NCE(nu=2),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
