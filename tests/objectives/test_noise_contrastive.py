@@ -40,7 +40,7 @@ class Listed(ContrastNoise):
     rows: object = None
     density: object = None
 
-    def law(self, units, mean, variance):
+    def distribution(self, units, mean, variance):
         return self
 
     def sample(self, noise, n, draw, like):
@@ -155,7 +155,7 @@ def asymptotic_variance(nu, n):
 class Wide(ContrastNoise):
     """N(0, 1.3^2)."""
 
-    def law(self, units, mean, variance):
+    def distribution(self, units, mean, variance):
         return self
 
     def sample(self, noise, n, draw, like):
@@ -206,18 +206,18 @@ def test_the_noise_of_columns(kind):
     low, high = getattr(machine.units["v"], "values", (-2.0, 1.0))
     X = np.where(np.random.default_rng(0).random((200, 2)) < [0.3, 0.8], high, low)
     weight = np.random.default_rng(1).uniform(0.5, 2, size=200)
-    law = begun(machine, X, weight)._law(machine)
+    distribution = begun(machine, X, weight)._distribution(machine)
     mean = weight @ X / weight.sum()
-    drawn = law.sample(Noise(0, "draws").rows(np.arange(20_000)), 20_000, 0, np.zeros(0))
+    drawn = distribution.sample(Noise(0, "draws").rows(np.arange(20_000)), 20_000, 0, np.zeros(0))
     assert (np.abs(drawn.mean(0) - mean) < 4.5 * drawn.std(0) / np.sqrt(20_000)).all()
     states = low + (high - low) * all_states(2)
     if kind is ScaledGaussianUnits:
         sd = np.sqrt(weight @ X**2 / weight.sum() - mean**2)
-        np.testing.assert_allclose(law.log_prob(states), norm(mean, sd).logpdf(states).sum(1), atol=1e-12)
+        np.testing.assert_allclose(distribution.log_prob(states), norm(mean, sd).logpdf(states).sum(1), atol=1e-12)
     else:
         on = (mean - low) / (high - low)
         masses = np.prod(np.where(states == high, on, 1 - on), axis=1)
-        np.testing.assert_allclose(np.exp(law.log_prob(states)), masses, atol=1e-12)
+        np.testing.assert_allclose(np.exp(distribution.log_prob(states)), masses, atol=1e-12)
 
 
 @pytest.mark.spec("INF-55")
@@ -226,7 +226,7 @@ def test_log_z_starts_near_the_truth_and_the_noise_covers_the_data():
     X[:, 2] = 1.0  # a column that is never 0
     objective = begun(model, X)
     assert float(objective.log_z.detach()) == pytest.approx(model.log_partition(), abs=0.5)
-    assert np.isfinite(objective._law(model).log_prob(all_states(3))).all()
+    assert np.isfinite(objective._distribution(model).log_prob(all_states(3))).all()
 
 
 @pytest.mark.spec("INF-55")

@@ -23,13 +23,13 @@ from gnomon.objectives.flipped import refuse_other_values
 from gnomon.objectives.positive import observed_block
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["NCE", "Columns", "ContrastNoise", "Law"]
+__all__ = ["NCE", "Columns", "ContrastNoise", "NoiseDistribution"]
 
 START_DRAWS = 1000
 """Draws of the noise that log Z starts from."""
 
 
-class Law(Protocol):
+class NoiseDistribution(Protocol):
     """What noise has to have: draws, and their density."""
 
     def sample(self, noise: Noise, n: int, draw: int, like: Array) -> Array:
@@ -42,7 +42,7 @@ class Law(Protocol):
 class ContrastNoise(Recipe):
     """Base: the noise that rows are told from."""
 
-    def law(self, units: Any, mean: Array, variance: Array) -> Law:
+    def distribution(self, units: Any, mean: Array, variance: Array) -> NoiseDistribution:
         """The noise beside observed units whose columns have these weighted means and variances in the data."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class Columns(ContrastNoise):
     short: ClassVar[str] = "columns"
     floor: Annotated[float, "(0, 0.5)"] = 0.01
 
-    def law(self, units: Any, mean: Array, variance: Array) -> Law:
+    def distribution(self, units: Any, mean: Array, variance: Array) -> NoiseDistribution:
         """See `ContrastNoise`."""
         if isinstance(units, GaussianUnits):
             return _Normal(mean, np.sqrt(np.maximum(variance, 1e-12)))
@@ -113,7 +113,7 @@ class NCE(EnergyObjective):
     nu : int in [1, inf), default 1
         Noise rows for each row of data; with more of them the estimate approaches that of maximum likelihood.
     noise : {"columns"} or recipe, default "columns"
-        A `ContrastNoise`: any law that has draws and a density.
+        A `ContrastNoise`: any distribution with draws and a density.
 
     References
     ----------
@@ -153,9 +153,9 @@ class _NoiseContrast(InClosedForm):
         self.register_buffer("mean", torch.from_numpy(mean))
         self.register_buffer("variance", torch.from_numpy(variance))
         like = model.place(np.zeros(0))
-        law = self._law(model)
-        drawn = law.sample(noise.child("start").rows(np.arange(START_DRAWS)), START_DRAWS, 0, like)
-        ratios = to_numpy(-model.marginal_energy({data: drawn}) - law.log_prob(drawn))
+        distribution = self._distribution(model)
+        drawn = distribution.sample(noise.child("start").rows(np.arange(START_DRAWS)), START_DRAWS, 0, like)
+        ratios = to_numpy(-model.marginal_energy({data: drawn}) - distribution.log_prob(drawn))
         start = float(logsumexp(ratios)) - np.log(START_DRAWS)
         kind = next(iter(model.parameters()))
         self.log_z.data = torch.full((1,), start, dtype=kind.dtype, device=kind.device)
@@ -168,9 +168,11 @@ class _NoiseContrast(InClosedForm):
 
     def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Rows and their noise, each with the row's weight."""
-        law, places, data = self._law(model), noise.rows(positions), observed_block(model)
-        rows = concatenate([X, *(law.sample(places, len(X), draw, X) for draw in range(self.nu))])
-        odds = -model.marginal_energy({data: rows}) - law.log_prob(rows) - self._log_z(X) - float(np.log(self.nu))
+        distribution, places, data = self._distribution(model), noise.rows(positions), observed_block(model)
+        rows = concatenate([X, *(distribution.sample(places, len(X), draw, X) for draw in range(self.nu))])
+        odds = (
+            -model.marginal_energy({data: rows}) - distribution.log_prob(rows) - self._log_z(X) - float(np.log(self.nu))
+        )
         against = convert(np.where(np.arange(len(rows)) < len(X), -1.0, 1.0), X) * odds
         share = concatenate([weight / (1 + self.nu)] * (1 + self.nu))
         slope = share * sigmoid(against)
@@ -183,9 +185,9 @@ class _NoiseContrast(InClosedForm):
         }
         return Loss(terms, gradients, "noise_contrast")
 
-    def _law(self, model: Any) -> Law:
+    def _distribution(self, model: Any) -> NoiseDistribution:
         moments = (to_numpy(self._buffers[name]) for name in ("mean", "variance"))
-        return self.noise.law(model.units[observed_block(model)], *moments)
+        return self.noise.distribution(model.units[observed_block(model)], *moments)
 
     def _log_z(self, like: Array) -> Array:
         return self.log_z.detach() if is_tensor(like) else self.views()["log_z"]
