@@ -115,7 +115,7 @@ def test_fit_help_has_an_option_for_every_parameter(system: str, capsys: pytest.
 def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(call(capsys, "fit", "rbm", "--help")[1].split())
     assert "[a whole number in [1, inf); default 64]" in text
-    assert "[cd | exact | pcd; default pcd]" in text
+    assert "[cd | exact | pcd" in text and "default pcd]" in text
     assert "--objective.n-chains" in text
 
 
@@ -190,7 +190,7 @@ def test_info_shows_parameters_verbs_and_rows(capsys: pytest.CaptureFixture[str]
     hidden = next(p for p in found["parameters"] if p["name"] == "n_hidden")
     assert (hidden["values"], hidden["default"]) == ("a whole number in [1, inf)", 64)
     assert {"fit", "energy", "sample", "evaluate"} <= set(found["verbs"])
-    assert [recipe["name"] for recipe in found["recipes"]["objective"]] == ["cd", "exact", "pcd"]
+    assert {"cd", "exact", "pcd"} <= {recipe["name"] for recipe in found["recipes"]["objective"]}
     text = call(capsys, "info", "rbm")[1]
     assert all(part in text for part in ("受限玻尔兹曼机", "--n-hidden", "default 64", "GEN-005", "gnomon.RBM"))
 
