@@ -279,5 +279,5 @@ def test_the_best_of_training_and_of_validation_rows_may_differ():
 def test_a_best_rate_at_the_end_of_the_range_says_to_go_on():
     points = [Point(k, *(Score(k, 0.0),) * 2) for k in (1.0, 2.0, 3.0, 4.0)]
     assert "the best is the lowest value: try beyond it" in str(Curve("learning_rate", "error", False, points))
-    assert "beyond" not in str(Curve("learning_rate", "error", False, points[:2] + points[:1] + points[2:]))
+    assert "beyond" not in str(Curve("learning_rate", "error", False, points[1:2] + points[:1] + points[2:]))
     assert "beyond" not in str(Curve("max_depth", "error", False, points))

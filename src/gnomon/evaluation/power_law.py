@@ -131,4 +131,5 @@ class PowerLaw:
         return {"a": self.a, "b": self.b, "c": self.c, "points": self.n}
 
     def __str__(self) -> str:
-        return f"errors fall as {self.a:.4g} + {self.b:.4g} n^-{self.c:.3g}"
+        floor = f"{self.a:.4g} + " if self.a > 1e-9 * self.b else ""
+        return f"errors fall as {floor}{self.b:.4g} n^-{self.c:.3g}"

@@ -237,8 +237,8 @@ def test_what_cannot_be_normalized_is_refused():
         GaussianRBMModel.of(W, A, B, [1.0, -1.0, 1.0])
     with pytest.raises(UserValueError, match=r"precision must be a number or one for each column.*give the diagonal"):
         GaussianRBMModel.of(W, A, B, np.eye(3))
-    with pytest.raises(UserValueError, match="precision must be one of 'diagonal', 'scalar', 'fixed', got 'full'"):
-        GaussianRBM(precision="full", random_state=0).fit(ROWS)
+    with pytest.raises(UserValueError, match="variance must be one of 'diagonal', 'scalar', 'fixed', got 'full'"):
+        GaussianRBM(variance="full", random_state=0).fit(ROWS)
 
 
 def columns(n=600, seed=0):
@@ -300,9 +300,9 @@ def test_precisions_are_bounded_fixed_or_one_for_all():
     narrow = GaussianRBM(**options, floor=0.2).fit(two)
     assert 1 / np.sqrt(narrow.precision_[0]) == pytest.approx(0.2 * two.std(), rel=1e-9)
     X = columns()[:, :2]
-    fixed = GaussianRBM(**options, precision="fixed").fit(X)
+    fixed = GaussianRBM(**options, variance="fixed").fit(X)
     np.testing.assert_allclose(fixed.precision_, 1 / X.var(0), rtol=1e-12)
-    scalar = GaussianRBM(**options, precision="scalar").fit(X)
+    scalar = GaussianRBM(**options, variance="scalar").fit(X)
     np.testing.assert_allclose(*(scalar.precision_ * X.var(0)), rtol=1e-12)
     assert scalar.precision_[0] * X[:, 0].var() > 1.2
     constant = GaussianRBM(n_hidden=2, epochs=3, random_state=0).fit(np.column_stack([X, np.full(600, 3.0)]))

@@ -44,7 +44,7 @@ class GaussianRBMModel(LayeredMachine):
     ----------
     n_visible, n_hidden : int
     dtype : torch.dtype
-    precision : {"diagonal", "scalar", "fixed"}
+    variance : {"diagonal", "scalar", "fixed"}
         Of the learned log beta: one for each column, one for all; or beta stays as it is.
     quadratic : bool
     spread : array of shape (n_visible,), optional
@@ -68,7 +68,7 @@ class GaussianRBMModel(LayeredMachine):
         n_hidden: int,
         dtype: torch.dtype = torch.float32,
         *,
-        precision: Literal["diagonal", "scalar", "fixed"] = "diagonal",
+        variance: Literal["diagonal", "scalar", "fixed"] = "diagonal",
         quadratic: bool = False,
         spread: ArrayLike | None = None,
         floor: float = 0.0,
@@ -77,8 +77,8 @@ class GaussianRBMModel(LayeredMachine):
         super().__init__(units, [DenseLink("visible", "hidden", name="")], dtype=dtype)
         self.quadratic, self.floor = quadratic, floor
         self.spread = np.ones(n_visible) if spread is None else np.asarray(spread, np.float64)
-        n_precisions = 1 if precision == "scalar" else n_visible
-        value = torch.nn.Parameter(torch.zeros(n_precisions, dtype=dtype), requires_grad=precision != "fixed")
+        n_precisions = 1 if variance == "scalar" else n_visible
+        value = torch.nn.Parameter(torch.zeros(n_precisions, dtype=dtype), requires_grad=variance != "fixed")
         self.visible_log_precision = value
 
     @classmethod
@@ -107,7 +107,7 @@ class GaussianRBMModel(LayeredMachine):
             raise UserValueError(what, "precision")
         W = np.asarray(weight, np.float64)
         kind: Literal["diagonal", "scalar"] = "diagonal" if beta.ndim else "scalar"
-        model = cls(W.shape[0], W.shape[1], torch.float64, precision=kind, quadratic=quadratic)
+        model = cls(W.shape[0], W.shape[1], torch.float64, variance=kind, quadratic=quadratic)
         with torch.no_grad():
             values = (W, visible_bias, np.log(np.atleast_1d(beta)), hidden_bias)
             for name, value in zip(("weight", *LAYERS), values, strict=True):
@@ -246,7 +246,7 @@ class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
     domain = Real(largest=1e100)
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
-    precision: Annotated[
+    variance: Annotated[
         Literal["diagonal", "scalar", "fixed"],
         Doc(
             "Of p(v | h): ``diagonal`` learns one for each column, ``scalar`` one for all; ``fixed`` holds each at "
@@ -273,7 +273,7 @@ class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
 
     def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float]) -> GaussianRBMModel:
         return GaussianRBMModel(
-            n_features, self.n_hidden, getattr(torch, dtype), precision=self.precision, quadratic=self.quadratic,
+            n_features, self.n_hidden, getattr(torch, dtype), variance=self.variance, quadratic=self.quadratic,
             spread=np.array(deviation) / self._unit(deviation), floor=self.floor,
         )  # fmt: skip
 
