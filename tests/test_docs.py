@@ -65,7 +65,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_blocks_are_found_where_they_stand():
-    assert all(one.kind in ("", "python", "python slow") for page in PAGES for one in blocks(page))
+    assert all(one.kind in ("", "output", "python", "python slow") for page in PAGES for one in blocks(page))
     first = next(one for one in blocks(README) if one.kind == "python")
     lines = README.read_text(encoding="utf-8").splitlines()
     assert lines[first.line] == first.code.splitlines()[0] == "import gnomon"
@@ -157,23 +157,37 @@ def test_what_is_printed_is_compared(expected, same):
     assert printed(expected, "a   0.5  b\nc 7\n") == same
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
-def test_a_page_of_the_guide_leads_from_a_file_to_a_report(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    names, found = {"__name__": "documentation"}, ""
-    for block in blocks(page):
+def compare_outputs(found: list[Block], capsys) -> None:
+    """Run blocks in order; a block ``output`` is what the one before it prints."""
+    names, said = {"__name__": "documentation"}, ""
+    for block in found:
         assert block.kind in ("", "python", "output")
         if block.kind == "output":
-            assert printed(block.code, found), f"{page.name}:{block.line}:\n{found}"
+            assert printed(block.code, said), f"{block.page.name}:{block.line}:\n{said}"
             continue
         capsys.readouterr()
         if block.kind == "python":
             run(block, names)
         for line in block.code.splitlines() if block.kind == "" else ():
-            assert gnomon_command(shlex.split(line)[1:]) == 0, f"{page.name}: {line}"
-        found = capsys.readouterr().out
+            assert gnomon_command(shlex.split(line)[1:]) == 0, f"{block.page.name}: {line}"
+        said = capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_readme_shows_what_its_examples_print(folder, capsys):
+    known = blocks(README)
+    outputs = [i for i, one in enumerate(known) if one.kind == "output"]
+    assert len(outputs) == 6
+    compare_outputs([one for i in outputs for one in known[i - 1 : i + 1]], capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_a_page_of_the_guide_leads_from_a_file_to_a_report(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    compare_outputs(blocks(page), capsys)
     assert len(list(tmp_path.glob("*-run/report.html"))) == 1
 
 
