@@ -156,6 +156,9 @@ def write(folder: Path, cache: Path) -> None:
     (folder / "docs" / "pictures").mkdir()
     for name, file in drawn.items():
         shutil.copyfile(file, folder / "docs" / "pictures" / f"{name}.png")
+    (folder / "docs" / "static").mkdir()
+    for file in ROOT.glob("docs/static/*.png"):  # of the readmes
+        shutil.copyfile(file, folder / "docs" / "static" / file.name)
     (folder / DIGEST).write_text(digest(found), encoding="utf-8")
 
 
