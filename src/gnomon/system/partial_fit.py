@@ -93,9 +93,10 @@ class _Online(System):
         state = procedure.start(problem)
         recipe = self.recipe("optimizer")
         if self._stream is not None and self._stream[0] is self.model_:
-            if self._stream[2] == recipe:
+            before = self._stream[3]
+            if self._stream[2] == recipe and _shapes(problem.objective) == _shapes(before):
                 state.adopt(self._stream[1])  # the learning rate may have been changed since
-            _go_on(problem.objective, self._stream[3])
+            _go_on(problem.objective, before)
         with limited(current_context().threads, torch_alone=self.numpy_products):
             for _ in range(problem.batches.steps):
                 state, info = procedure.step(state)
@@ -107,6 +108,11 @@ class _Online(System):
         self._set_fitted(self.model_, FitResult(self.n_steps_ + state.update, records))
         self._stream = stream
         return self
+
+
+def _shapes(objective: Any) -> list[Any]:
+    """Of the parameters that an objective has of its own, which the optimizers remember too."""
+    return [one.shape for one in objective.parameters()]
 
 
 def _go_on(objective: Any, before: Any) -> None:
