@@ -185,10 +185,11 @@ def validation(
     return figure
 
 
-def framed(pixels: Any) -> Figure:
-    """A picture that is there already, as a figure without axes."""
-    figure, axes = canvas(6.0, 6.0)
-    axes.imshow(pixels)
+def framed(pixels: Any, title: str = "") -> Figure:
+    """A picture that is there already, as a figure without axes that leaves no room over."""
+    figure, axes = canvas(6.0, 6.0 * pixels.shape[0] / pixels.shape[1] + (0.3 if title else 0.0))
+    axes.set_title(title)
+    axes.imshow(pixels, cmap="gray")
     axes.axis("off")
     return figure
 
@@ -233,12 +234,7 @@ def rows(X: np.ndarray[Any, Any], shape: tuple[int, ...] | None, title: str, acr
         whole_numbers(axes.xaxis)
         whole_numbers(axes.yaxis)
         return figure
-    whole = sample_grid(X, shape, across=across)
-    figure, axes = canvas(6.0, 6.0 * whole.shape[0] / whole.shape[1] + (0.3 if title else 0.0))  # no room is left over
-    axes.set_title(title)
-    axes.imshow(whole, cmap="gray")
-    axes.axis("off")
-    return figure
+    return framed(sample_grid(X, shape, across=across), title)
 
 
 def beside(drawn: Any, X: Any, shape: tuple[int, ...] | None, title: str) -> dict[str, Figure]:
