@@ -88,8 +88,8 @@ def test_backends_agree_bit_for_bit(width, dtype):
 
     normal = philox_torch.normal(places, width, kind, *address).numpy()
     ours = noise.normal(shape, 2, dtype=dtype)
-    # torch's float64 square root on a CPU may be a unit off.
-    slack = 0 if dtype == np.float32 else np.spacing(np.abs(ours))
+    # torch's float64 square root on a CPU may be a unit off, which in the product with a cosine may be two.
+    slack = 0 if dtype == np.float32 else 2 * np.spacing(np.abs(ours))
     assert (np.abs(normal - ours) <= slack).all()
 
 

@@ -15,6 +15,7 @@ import gnomon
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
+from gnomon.training import progress
 from gnomon.training.context import context, current, limited
 
 X = (np.random.default_rng(0).random((40, 5)) < 0.4).astype(float)
@@ -112,6 +113,8 @@ def test_a_fit_that_needs_no_torch_loads_none():
 
 
 def test_a_compilation_is_announced_once_and_only_when_verbose(capfd):
+    progress._announce.cache_clear()  # another test may have compiled in this process
+
     def compiled():
         numba.njit(lambda x: x + 1)(1)
 
