@@ -17,6 +17,7 @@ from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as Conditi
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
+from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost

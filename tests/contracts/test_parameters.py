@@ -32,7 +32,7 @@ FIELDS = [(name, p.name) for name in NAMES for p in card(name).parameters]
 CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-regression", "regression-tree")
 
 
-OWN_DATA = ("image_shape", "unlabeled_weight", "max_iter", "tol", "unknown", "repeats")
+OWN_DATA = ("image_shape", "unlabeled_weight", "max_iter", "tol", "unknown", "repeats", "visible")
 """Fields that the example of some system has nothing for."""
 
 
@@ -53,6 +53,8 @@ def data(name: str, field: str) -> tuple[Any, Any]:
     if field == "repeats":
         pick = np.r_[: len(X), :5]  # five pairs are rated twice, and not alike
         X, y = np.column_stack([X.users[pick], X.items[pick]]), X.values[pick] + 0.5 * (np.arange(len(pick)) % 2)
+    if field == "visible":
+        X = (X > 0).astype(X.dtype)  # of bits alone there is a probability
     if field == "image_shape":
         X = np.random.default_rng(0).random((40, 64))
     return X, y
@@ -65,7 +67,7 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = made(name, **dict(changes)).fit(X, y)
-        if field != "image_shape":
+        if field not in ("image_shape", "visible"):
             X, y = case(name).X, case(name).y
         answers = {"score": float(system.score(X, y))}
         for verb in ("predict", "predict_proba", "transform", "log_prob"):

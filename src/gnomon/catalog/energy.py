@@ -24,4 +24,10 @@ ENTRIES = (
         "Welling, Rosen-Zvi and Hinton 2004; Cho, Ilin and Raiko 2011", ("GEN-037", "DLN-83"),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
+    Entry(
+        "label-rbm", "Classification restricted Boltzmann machine (discriminative, generative, hybrid)",
+        "分类受限玻尔兹曼机", "model", ("classify", "represent"), "gnomon.systems.energy.label_rbm:LabelRBM",
+        "Larochelle and Bengio 2008", ("GEN-029", "GEN-059", "GEN-060", "REP-091"),
+        {"n_hidden": 3, "epochs": 15, "batch_size": None, "learning_rate": 0.05},
+    ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,7 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
-from gnomon.contracts import Array, Procedure
+from gnomon.contracts import Array, Group, Procedure
+from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization
 from gnomon.errors import Diverged
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.partition import log_partition
@@ -25,13 +27,14 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
-from gnomon.system.fields import GradientSteps, HasDtype
+from gnomon.system.fields import GradientSteps, HasDtype, Standardized
+from gnomon.system.partial_fit import OnlineModel
 from gnomon.system.verbs import verb
 from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
-from gnomon.training.procedure import Info
+from gnomon.training.procedure import Info, Problem
 
-__all__ = ["EnergyMachine"]
+__all__ = ["DensityMachine", "EnergyMachine", "StandardizedMachine"]
 
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
@@ -96,11 +99,6 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
             noise, 0
         )
 
-    def _outcomes(self, X: Any) -> Array:
-        """Rows that have a probability (or density), in the units of the data."""
-        rows = self._rows(X)
-        return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
-
     # --- fit ----------------------------------------------------------------------------------------------------------
 
     def make_objective(self) -> Any:
@@ -123,31 +121,6 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
         means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
         return cast(Array, means)
 
-    def reconstruct(self, X: Any) -> Array:
-        """E[v | h] at the hidden means given X, shape (n, n_features)."""
-        hidden = self._hidden_means(self._scaled(self._rows(X)))
-        return self._in_units(self._unscaled(self.model_.conditional("visible", {"hidden": hidden}).mean))
-
-    # --- chains -------------------------------------------------------------------------------------------------------
-
-    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
-        """Visible states after `steps` sweeps (hidden, then visible) from X."""
-        rows = self._scaled(in_full(self._rows(X)))
-        return self._in_units(self._unscaled(self._walk(rows, steps, random_state)))
-
-    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
-        noise = Noise(seed_of(random_state), "gibbs")
-        order, steps = ("hidden", "visible"), how_many(steps, "steps")
-        return gibbs(self.model_, {"visible": rows}, noise, steps=steps, order=order)["visible"]
-
-    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
-        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
-        check_is_fitted(self)
-        n = how_many(n)
-        seed = seed_of(random_state)
-        start = self._start(n, Noise(seed, "sample/start"))
-        return self._in_units(self._unscaled(self._walk(start, steps, seed) if n else start))
-
     # --- evidence -----------------------------------------------------------------------------------------------------
 
     def log_partition(self, method: str = "auto", **options: Any) -> Score:
@@ -169,6 +142,38 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
             )
             self._memory[key] = replace(score, value=score.value + self._log_volume)
         return self._memory[key]
+
+
+class DensityMachine(EnergyMachine, OnlineModel):
+    """Base of the machines whose visible layer is the data: codes, chains and the likelihood."""
+
+    def _outcomes(self, X: Any) -> Array:
+        """Rows that have a probability (or density), in the units of the data."""
+        rows = self._rows(X)
+        return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
+
+    def reconstruct(self, X: Any) -> Array:
+        """E[v | h] at the hidden means given X, shape (n, n_features)."""
+        hidden = self._hidden_means(self._scaled(self._rows(X)))
+        return self._in_units(self._unscaled(self.model_.conditional("visible", {"hidden": hidden}).mean))
+
+    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
+        """Visible states after `steps` sweeps (hidden, then visible) from X."""
+        rows = self._scaled(in_full(self._rows(X)))
+        return self._in_units(self._unscaled(self._walk(rows, steps, random_state)))
+
+    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
+        noise = Noise(seed_of(random_state), "gibbs")
+        order, steps = ("hidden", "visible"), how_many(steps, "steps")
+        return gibbs(self.model_, {"visible": rows}, noise, steps=steps, order=order)["visible"]
+
+    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
+        check_is_fitted(self)
+        n = how_many(n)
+        seed = seed_of(random_state)
+        start = self._start(n, Noise(seed, "sample/start"))
+        return self._in_units(self._unscaled(self._walk(start, steps, seed) if n else start))
 
     @verb
     def energy(self, X: Any) -> Array:
@@ -195,3 +200,49 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
         log_z = replace(log_z, value=log_z.value + float(np.mean(self._log_units(rows))))  # the same for each row
         space, noise = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate")
         return {self.primary: density_score(self.model_, self._scaled(rows), noise, log_z=log_z, data_space=space)}
+
+
+class StandardizedMachine(Standardized):
+    """Beside an `EnergyMachine` of real columns: brings them to mean 0 and deviation 1, ``arguments_`` has both."""
+
+    if TYPE_CHECKING:  # without a value it would read as a field
+        arguments_: dict[str, Any]
+
+    def _scales(self) -> bool:
+        """Whether columns are scaled."""
+        return self.standardize
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        mean, deviation = standardization(examples.X, examples.weight)
+        given: dict[str, Any] = super().arguments(examples)  # type: ignore[misc]
+        return given | {"mean": mean.tolist(), "deviation": deviation.tolist()}
+
+    def problem(
+        self, model: Any, examples: Examples, noise: contracts.Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        scaled = examples.replace(X=self._scaled(examples.X))
+        found: Problem = super().problem(model, scaled, noise, group, validation)  # type: ignore[misc]
+        return found
+
+    def _unit(self) -> Array:
+        """By what columns are divided."""
+        deviation = np.array(self.arguments_["deviation"])
+        return deviation if self._scales() else np.ones(len(deviation))
+
+    def _shift(self) -> Array:
+        """What is subtracted from columns before."""
+        mean = np.array(self.arguments_["mean"])
+        return mean if self._scales() else np.zeros(len(mean))
+
+    def _scaled(self, rows: Array) -> Array:
+        return ((rows - self._shift()) / self._unit()).astype(rows.dtype)
+
+    def _unscaled(self, rows: Array) -> Array:
+        return (rows * self._unit() + self._shift()).astype(rows.dtype)
+
+    @property
+    def _log_volume(self) -> float:
+        return float(np.log(self._unit()).sum())
+
+    def _start_mean(self) -> Array:
+        return (np.array(self.arguments_["mean"]) - self._shift()) / self._unit()

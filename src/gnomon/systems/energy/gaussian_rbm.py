@@ -10,21 +10,17 @@ import torch
 from numpy.typing import ArrayLike
 
 from gnomon import contracts
-from gnomon.contracts import Array, Group, Path, State
+from gnomon.contracts import Array, Path, State
 from gnomon.data.examples import Examples
-from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits
 from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.fields import Standardized
-from gnomon.system.partial_fit import OnlineModel
-from gnomon.systems.energy._machine import EnergyMachine
+from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
-from gnomon.training.procedure import Problem
 
 __all__ = ["GaussianRBM", "GaussianRBMModel"]
 
@@ -200,7 +196,7 @@ def _detached(x: Any) -> Any:
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
-class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
+class GaussianRBM(StandardizedMachine, DensityMachine):
     r"""Restricted Boltzmann machine of real columns and binary hidden units: a mixture of 2^m normal densities.
 
     :math:`E(v, h) = \frac12 \sum_i \beta_i (v_i - a_i)^2 - \sum_{ij} v_i \beta_i W_{ij} h_j - b^T h`, so that
@@ -267,48 +263,14 @@ class GaussianRBM(EnergyMachine, OnlineModel, Standardized):
     learning_rate: float = 0.001
     optimizer: str | Recipe = "adam"
 
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        mean, deviation = standardization(examples.X, examples.weight)
-        return super().arguments(examples) | {"mean": mean.tolist(), "deviation": deviation.tolist()}
-
     def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float]) -> GaussianRBMModel:
         return GaussianRBMModel(
             n_features, self.n_hidden, getattr(torch, dtype), variance=self.variance, quadratic=self.quadratic,
-            spread=np.array(deviation) / self._unit(deviation), floor=self.floor,
+            spread=np.ones(n_features) if self._scales() else np.array(deviation), floor=self.floor,
         )  # fmt: skip
 
     def initialize(self, model: GaussianRBMModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean(), scale=FIRST_WEIGHTS)
-
-    def problem(
-        self, model: Any, examples: Examples, noise: contracts.Noise, group: Group, validation: Any = None
-    ) -> Problem:
-        return super().problem(model, examples.replace(X=self._scaled(examples.X)), noise, group, validation)
-
-    # --- units of the columns -----------------------------------------------------------------------------------------
-
-    def _unit(self, deviation: Any = None) -> Array:
-        """By what columns are divided."""
-        deviation = np.array(self.arguments_["deviation"] if deviation is None else deviation)
-        return deviation if self.standardize else np.ones(len(deviation))
-
-    def _shift(self) -> Array:
-        """What is subtracted from columns before."""
-        mean = np.array(self.arguments_["mean"])
-        return mean if self.standardize else np.zeros(len(mean))
-
-    def _scaled(self, rows: Array) -> Array:
-        return ((rows - self._shift()) / self._unit()).astype(rows.dtype)
-
-    def _unscaled(self, rows: Array) -> Array:
-        return (rows * self._unit() + self._shift()).astype(rows.dtype)
-
-    @property
-    def _log_volume(self) -> float:
-        return float(np.log(self._unit()).sum())
-
-    def _start_mean(self) -> Array:
-        return (np.array(self.arguments_["mean"]) - self._shift()) / self._unit()
 
     # --- what was learned ---------------------------------------------------------------------------------------------
 
