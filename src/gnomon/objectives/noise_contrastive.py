@@ -149,6 +149,9 @@ class _NoiseContrast(InClosedForm):
         if smallest_keep(model, (data,)) != (data,):
             what = "nce needs hidden layers that are independent given the observed one"
             raise UserTypeError(what, "objective", "use the objective cd, pcd or exact")
+        if not isinstance(model.units[data], GaussianUnits) and not hasattr(model.units[data], "values"):
+            what = f"nce needs observed units of two values or of real numbers, got {type(model.units[data]).__name__}"
+            raise UserTypeError(what, "objective", "use the objective cd, pcd or exact")
         mean, variance = _moments(batches, group)
         self.register_buffer("mean", torch.from_numpy(mean))
         self.register_buffer("variance", torch.from_numpy(variance))

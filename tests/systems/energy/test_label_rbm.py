@@ -282,17 +282,19 @@ def test_rows_without_a_class_are_learned_as_rows():
         np.testing.assert_allclose(-fit.energy(X) - fit.log_partition().value, fit.log_prob(X), atol=1e-10)
         return float(fit.log_prob(X).mean())
 
-    alone, helped = LabelRBM(**options).fit(known, y), LabelRBM(**options).fit(known, y, unlabeled=more)
+    both, labels = np.concatenate([known, more]), np.append(y, np.full(40, -1))
+    alone = LabelRBM(**options).fit(known, y)
+    with pytest.warns(UserWarning, match="40 rows labeled -1 taken as without a label"):
+        helped = LabelRBM(**options).fit(both, labels)
     assert likelihood(alone, more) < -4
     assert likelihood(helped, more) > -2.2  # the best is -log 4
     assert likelihood(helped, known) > -2.2
     assert helped.score(known, y) == 1
-    little = LabelRBM(**options).fit(known, y, unlabeled=more, unlabeled_weight=0.1)
+    with pytest.warns(UserWarning, match="without a label"):
+        little = LabelRBM(**options, unlabeled_weight=0.1).fit(both, labels)
+        none = LabelRBM(**options, unlabeled_weight=0.0).fit(both, labels)
     assert likelihood(alone, more) < likelihood(little, more) < likelihood(helped, more)
-    with pytest.raises(UserValueError, match="unlabeled must have the 4 columns of X, got 3"):
-        LabelRBM(random_state=0).fit(known, y, unlabeled=np.ones((4, 3)))
-    with pytest.raises(UserValueError, match=r"unlabeled_weight must be in \(0, inf\), got 0"):
-        LabelRBM(random_state=0).fit(known, y, unlabeled=more, unlabeled_weight=0)
+    assert likelihood(none, more) < -4 and helped.classes_.tolist() == [0, 1]
 
 
 @pytest.mark.spec("GEN-060")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineClassifier
+from gnomon.system.unlabeled import TakesUnlabeled
 from gnomon.system.verbs import verb
 from gnomon.systems.energy._label_objective import LabelObjective
 from gnomon.systems.energy._machine import EnergyMachine, StandardizedMachine
@@ -123,14 +124,7 @@ def _exp(x: Any) -> Any:
     return x.exp() if isinstance(x, torch.Tensor) else np.exp(x)
 
 
-class _Partly:
-    """Labels, and rows that have none."""
-
-    def __init__(self, y: Any, rows: Any, weight: float) -> None:
-        self.y, self.rows, self.weight = y, rows, weight
-
-
-class LabelRBM(StandardizedMachine, EnergyMachine, OnlineClassifier):
+class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassifier):
     r"""Classification restricted Boltzmann machine: hidden bits that couple a row with its class.
 
     :math:`p(y | v) \propto \exp(d_y + \sum_j \mathrm{softplus}(c_j + v^T W_{:j} + U_{yj}))`, the free energies of the
@@ -148,7 +142,7 @@ class LabelRBM(StandardizedMachine, EnergyMachine, OnlineClassifier):
     Notes
     -----
     A joint log-likelihood is a sum over all columns, the class's a single number: small factors ``generative`` go a
-    long way. Rows without a class, `fit(X, y, unlabeled=...)`, add :math:`-\log p(v)` each. Cost per update
+    long way. Rows labeled -1 have no class and add :math:`-\log p(v)` each. Cost per update
     O(batch (d + classes) m). Sources: Hinton, Osindero and Teh (2006) for the joint machine; Larochelle and Bengio
     (2008), "Classification using discriminative restricted Boltzmann machines".
 
@@ -195,34 +189,6 @@ class LabelRBM(StandardizedMachine, EnergyMachine, OnlineClassifier):
         super().check_parameters()
         if not (self.discriminative or self.generative):
             raise UserValueError("discriminative and generative must not both be 0", "generative", "set one above 0")
-
-    def fit(
-        self, X: Any, y: Any = None, *, unlabeled: Any = None, unlabeled_weight: float = 1.0, **options: Any
-    ) -> Self:
-        """Fit to rows and their classes; see `System.fit`.
-
-        Parameters
-        ----------
-        unlabeled : array of shape (m, n_features), optional
-            Rows whose class is not known; each adds -log p(v). A run that was interrupted does not go on with them:
-            fit again.
-        unlabeled_weight : float in (0, inf), default 1
-            Weight of each of them.
-        """
-        return super().fit(X, y if unlabeled is None else _Partly(y, unlabeled, unlabeled_weight), **options)
-
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        if not isinstance(y, _Partly):
-            return super().ingest(X, y, sample_weight)
-        examples = super().ingest(X, y.y, sample_weight)
-        if not 0 < y.weight < np.inf:
-            raise UserValueError.must("unlabeled_weight", "be in (0, inf)", y.weight)
-        rows = self.domain.check(y.rows, name="unlabeled", dtype=str(examples.X.dtype))
-        if rows.shape[1] != examples.X.shape[1]:
-            what = f"unlabeled must have the {examples.X.shape[1]} columns of X, got {rows.shape[1]}"
-            raise UserValueError(what, "unlabeled")
-        weight = np.full(len(rows), y.weight, examples.weight.dtype)
-        return examples.join(Examples({"X": rows, "y": np.full(len(rows), -1)}, weight))
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         known = np.asarray(examples.y)

@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
-from gnomon.distributions.domains import Labels, Real
-from gnomon.errors import UserValueError, counted
+from gnomon.distributions.domains import Real
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.base import System
 from gnomon.system.fields import DrawsNothing, Iterated
 from gnomon.system.prediction import Classifier
+from gnomon.system.unlabeled import UNLABELED, TakesUnlabeled
 from gnomon.systems.mixtures._base import shares
 from gnomon.systems.mixtures.covariances import Covariance
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixtureModel, usable
@@ -30,9 +30,6 @@ from gnomon.training.em import EM, ClosedForm
 from gnomon.training.group import current as current_group
 
 __all__ = ["GaussianClassifier", "GaussianClassifierModel"]
-
-UNLABELED = -1
-"""The label, and the code, of a row whose class is not known."""
 
 
 class GaussianClassifierModel(GaussianMixtureModel):
@@ -90,7 +87,7 @@ class GaussianClassifierModel(GaussianMixtureModel):
             self.weights = weights
 
 
-class GaussianClassifier(Iterated, DrawsNothing, Classifier):
+class GaussianClassifier(Iterated, DrawsNothing, TakesUnlabeled, Classifier):
     r"""Classifier that knows how rows come about: a share of each class, and a normal density within it.
 
     :math:`p(x, c) = \pi_c N(x; \mu_c, \Sigma_c)`, fitted by maximum likelihood (divisor n), and :math:`p(c \mid x) =
@@ -151,9 +148,6 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         tuple[float, ...] | None,
         Doc("Fractions of the classes in the order of ``classes_``, summing to 1; None counts them."),
     ] = None
-    unlabeled_weight: Annotated[
-        float, "[0, inf)", Doc("Weight of a row whose label is -1; below 1 where the normal densities are doubtful.")
-    ] = 1.0
     max_iter: Annotated[
         int,
         "[1, inf)",
@@ -167,25 +161,9 @@ class GaussianClassifier(Iterated, DrawsNothing, Classifier):
         return form
 
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        examples = System.ingest(self, X, None, sample_weight)
-        found, codes = Labels().encode(y, n=len(examples.X))
-        if len(found) < 2:
-            only = found.tolist()[0]
-            got = "no label at all (-1 means not known)" if only == UNLABELED else f"only one class, {only!r}"
-            raise UserValueError(f"y must hold at least 2 classes, got {got}", "y")
-        # classes -1 and 1 are as common as a missing label, and one class alone is nothing to tell apart
-        named = np.array([label != UNLABELED or len(found) == 2 for label in found.tolist()])
-        self.classes_ = found[named]
-        codes = np.where(named, np.cumsum(named) - 1, UNLABELED)[codes]
-        known = codes != UNLABELED
-        if not known.all() and current_group().rank == 0:
-            rows = f"{counted(int((~known).sum()), 'row')} labeled -1 taken as without a label"
-            warnings.warn(f"{rows}; if -1 is a class, give it another name", UserWarning, stacklevel=4)
+        examples = super().ingest(X, y, sample_weight)
         class_shares(self.priors, len(self.classes_))
-        weight = np.where(known, examples.weight, self.unlabeled_weight * examples.weight).astype(examples.weight.dtype)
-        if not weight[known].any():
-            raise UserValueError("no labeled row has a weight", "sample_weight", "give labeled rows some weight")
-        return examples.replace(y=codes, weight=weight)
+        return examples
 
     def make(self, n_features: int, n_classes: int, dtype: str) -> GaussianClassifierModel:
         normals = self._form().build(np.zeros((n_classes, n_features)), np.ones(n_features))
