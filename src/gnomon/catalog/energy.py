@@ -28,6 +28,6 @@ ENTRIES = (
         "label-rbm", "Classification restricted Boltzmann machine (discriminative, generative, hybrid)",
         "分类受限玻尔兹曼机", "model", ("classify", "represent"), "gnomon.systems.energy.label_rbm:LabelRBM",
         "Larochelle and Bengio 2008", ("GEN-029", "GEN-059", "GEN-060", "REP-091"),
-        {"n_hidden": 3, "epochs": 15, "batch_size": None, "learning_rate": 0.05},
+        {"n_hidden": 3, "objective": "exact", "epochs": 15, "batch_size": None, "learning_rate": 0.05},
     ),
 )  # fmt: skip
