@@ -176,12 +176,16 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
     @property
     def domain(self) -> Any:
         """Real numbers, or numbers in [0, 1]."""
-        return Real(largest=1e100) if self.visible == "gaussian" else UnitInterval()
+        if self.visible == "gaussian":
+            return Real(largest=1e100)
+        return UnitInterval()
 
     @property
     def outcomes(self) -> Any:
         """Of a row: a density of real numbers, or a probability of zeros and ones."""
-        return self.domain if self.visible == "gaussian" else Binary()
+        if self.visible == "gaussian":
+            return Real(largest=1e100)
+        return Binary()
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
