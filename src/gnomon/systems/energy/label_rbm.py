@@ -176,16 +176,16 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
     @property
     def domain(self) -> Any:
         """Real numbers, or numbers in [0, 1]."""
-        if self.visible == "gaussian":
-            return Real(largest=1e100)
-        return UnitInterval()
+        if self.visible == "bernoulli":
+            return UnitInterval()
+        return Real(largest=1e100)
 
     @property
     def outcomes(self) -> Any:
         """Of a row: a density of real numbers, or a probability of zeros and ones."""
-        if self.visible == "gaussian":
-            return Real(largest=1e100)
-        return Binary()
+        if self.visible == "bernoulli":
+            return Binary()
+        return Real(largest=1e100)
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
