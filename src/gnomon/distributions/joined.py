@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Distribution
 from gnomon.distributions.units import Own, Units, mean_of
 from gnomon.errors import UserTypeError
-from gnomon.inference.arrays import concatenate
+from gnomon.numeric.ops import concatenate
 
 __all__ = ["Joined", "JoinedUnits"]
 

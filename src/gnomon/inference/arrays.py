@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from gnomon.contracts import Array, HasState
 from gnomon.numeric.given import floats
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["concatenate", "convert", "double", "prototype", "to_numpy", "where"]
+__all__ = ["convert", "double", "prototype", "to_numpy", "where"]
 
 
 def prototype(model: Any) -> Array:
@@ -48,15 +47,6 @@ def to_numpy(x: Array, name: str = "values") -> NDArray[np.float64]:
 def double(x: Array) -> Array:
     """`x` in float64, detached, where it lies."""
     return x.detach().double() if is_tensor(x) and not x.is_complex() else to_numpy(x)
-
-
-def concatenate(arrays: Sequence[Array], axis: int = 0) -> Array:
-    """Arrays of one kind joined on an axis."""
-    if not is_tensor(arrays[0]):
-        return np.concatenate(arrays, axis)
-    import torch
-
-    return torch.cat(list(arrays), axis)
 
 
 def where(mask: Array, a: Array, b: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 from gnomon.contracts import Array, HasBlocks, HasUnits, State
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.arrays import concatenate
+from gnomon.numeric.ops import concatenate
 
 __all__ = ["Keep", "bits", "join", "kept_blocks", "part", "smallest_keep", "summed_out", "units_of"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from gnomon.numeric import fast
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["log_softmax", "logsumexp", "sigmoid", "softmax", "softplus"]
+__all__ = ["concatenate", "log_softmax", "logsumexp", "sigmoid", "softmax", "softplus"]
 
 
 def sigmoid(x: Any) -> Any:
@@ -121,6 +122,21 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
             return shifted - _logsumexp(shifted, axis, finite=True)
     empty = _empty(x, axis)
     return x.masked_fill(empty, 0.0).log_softmax(axis).masked_fill(empty, -np.inf)
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one kind joined on an axis.
+
+    Examples
+    --------
+    >>> concatenate([np.zeros(1), np.ones(2)]).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    if not is_tensor(arrays[0]):
+        return np.concatenate(arrays, axis)
+    import torch
+
+    return torch.cat(list(arrays), axis)
 
 
 def _floating(x: Any) -> NDArray[Any]:

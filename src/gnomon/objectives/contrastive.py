@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array, Group, Noise
-from gnomon.inference.arrays import concatenate, convert
+from gnomon.inference.arrays import convert
 from gnomon.inference.blocks import bits, smallest_keep, summed_out, units_of
 from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
 from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term, shard

@@ -12,9 +12,9 @@ import torch
 from gnomon.contracts import Array, Group, Noise
 from gnomon.distributions.units import GaussianUnits
 from gnomon.errors import UserTypeError
-from gnomon.inference.arrays import concatenate, convert, to_numpy
+from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import smallest_keep
-from gnomon.numeric.ops import logsumexp, sigmoid, softplus
+from gnomon.numeric.ops import concatenate, logsumexp, sigmoid, softplus
 from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term

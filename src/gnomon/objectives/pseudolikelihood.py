@@ -10,8 +10,8 @@ import numpy as np
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import concatenate, to_numpy
-from gnomon.numeric.ops import logsumexp
+from gnomon.inference.arrays import to_numpy
+from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.contrastive import EnergyObjective

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasMarginalEnergy, State
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import concatenate, convert, double, prototype, to_numpy
+from gnomon.inference.arrays import convert, double, prototype, to_numpy
 from gnomon.inference.blocks import Keep, bits, kept_blocks, smallest_keep, units_of
-from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = [

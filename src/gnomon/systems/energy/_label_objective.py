@@ -9,7 +9,7 @@ import torch
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.data.batches import Batch
-from gnomon.inference.arrays import concatenate
+from gnomon.numeric.ops import concatenate
 from gnomon.objectives.base import Loss, Objective, Term
 
 __all__ = ["LabelObjective"]

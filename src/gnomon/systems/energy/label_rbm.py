@@ -16,10 +16,10 @@ from gnomon.distributions.domains import Binary, Real, UnitInterval
 from gnomon.distributions.joined import JoinedUnits
 from gnomon.distributions.units import BernoulliUnits, CategoricalUnits, CenteredGaussianUnits, Units
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import concatenate, convert
+from gnomon.inference.arrays import convert
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.ops import log_softmax, logsumexp, sigmoid, softplus
+from gnomon.numeric.ops import concatenate, log_softmax, logsumexp, sigmoid, softplus
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
