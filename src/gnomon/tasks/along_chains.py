@@ -29,7 +29,7 @@ class ChainRows:
     Parameters
     ----------
     rows : array of shape (chains, n, d)
-        Row i after (i + 1) ``every`` steps.
+        Row i after (i + 1) ``every`` steps, in the units of the data.
     every : int
         Steps from one row to the next.
     correlation : LagCorrelation
@@ -62,7 +62,7 @@ class ChainRows:
 def has_chains(system: Any) -> bool:
     """Whether a fitted system draws its rows by Gibbs sampling."""
     model: Any = getattr(system, "model_", None)
-    return supports(model, HasBlocks) and ROWS in model.blocks
+    return supports(model, HasBlocks) and ROWS in model.blocks and hasattr(system, "from_visible")
 
 
 def sample_along_chains(
@@ -71,13 +71,13 @@ def sample_along_chains(
     """Rows that the chains of a fitted model pass through, one every so many steps, none left out.
 
     Successive states of a Gibbs chain are alike, so that a picture of them shows one sample many times; the measured
-    autocorrelation says how many steps make rows nearly independent. Chains start at units of 0 and 1 at random: the
-    first row is drawn after `every` steps.
+    autocorrelation says how many steps make rows nearly independent. Chains start at random states: the first row is
+    drawn after `every` steps.
 
     Parameters
     ----------
     system : System
-        Fitted, with a model of blocks: `rbm`.
+        Fitted, with a model of blocks: `rbm`, `gaussian-rbm`, `label-rbm` (of which the classes are left out).
     chains : int in [1, inf), default 8
         Independent of each other.
     rows : int in [2, inf), default 10
@@ -129,4 +129,6 @@ def sample_along_chains(
         raise UserValueError("the chains were stopped before their second row", "chains", "let them run on")
     most = min(10 * between, max(between, (states.shape[1] - 1) // 2))
     correlation = lag_correlation(states, every=step, most=most)
-    return ChainRows(states[:, ::between], every, correlation)
+    shown = states[:, ::between]
+    drawn = system.from_visible(shown.reshape(-1, shown.shape[-1]))
+    return ChainRows(drawn.reshape(*shown.shape[:2], -1), every, correlation)

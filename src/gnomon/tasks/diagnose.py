@@ -303,7 +303,7 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
     visible = "visible" if "visible" in model.blocks else names[0] if len(names) == 1 else ""
     if not visible:
         return [], {"blocks": "it is not known which block holds the data"}
-    rows = None if X is None else np.asarray(X)
+    rows = None if X is None else np.asarray(system.to_visible(X) if hasattr(system, "to_visible") else X)
     mean = rows.mean(axis=0) if rows is not None else None
     return examine(Machine(model, visible, Noise(seed, "diagnose"), rows, mean), blocks.CHECKS)
 

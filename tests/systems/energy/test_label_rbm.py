@@ -311,3 +311,12 @@ def test_alpha_is_the_factor_of_the_joint_term_and_both_may_not_be_zero():
         LabelRBM(discriminative=0.0, generative=0.0, random_state=0).fit(X, y)
     assert isinstance(LabelRBM(**options, objective=PCD(k=2)).fit(X, y).predict_proba(X), np.ndarray)
     assert isinstance(gnomon.make("label-rbm"), LabelRBM)
+
+
+def test_states_of_the_visible_layer_hold_a_class_that_rows_do_not():
+    X, y = np.repeat(V, 5, axis=0), np.repeat(np.arange(8) % 3, 5)
+    fitted = LabelRBM(n_hidden=2, visible="bernoulli", epochs=3, random_state=0).fit(X, y)
+    states = fitted.to_visible(X)
+    assert states.shape == (40, 6) and (states[:, 3:].sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(fitted.classes_[states[:, 3:].argmax(axis=1)], fitted.predict(X))
+    np.testing.assert_array_equal(fitted.from_visible(states), X)

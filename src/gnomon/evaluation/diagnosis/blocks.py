@@ -75,7 +75,7 @@ class Machine:
             half = CHAINS // 2
             at = np.linspace(0, len(self.rows) - 1, half).round().astype(np.int64)
             start = to_numpy(state[self.visible]).copy()
-            start[:half] = to_numpy(self.rows)[at] > 0.5
+            start[:half] = _states(to_numpy(self.rows)[at], units_of(model)[self.visible])
             state[self.visible] = convert(start, like)
             order = [*order[1:], self.visible]
         chains = np.empty((CHAINS, draws, model.sizes[self.visible]))
@@ -84,6 +84,14 @@ class Machine:
             if t >= BURN_IN:
                 chains[:, t - BURN_IN] = to_numpy(state[self.visible])
         return chains
+
+
+def _states(rows: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Rows as units can be: of two values the nearer one."""
+    if not hasattr(kind, "values"):
+        return rows
+    low, high = kind.values
+    return np.where(rows > (low + high) / 2, high, low)
 
 
 def units(machine: Machine) -> list[Finding] | str:

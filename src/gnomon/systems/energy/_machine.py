@@ -99,6 +99,16 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
             noise, 0
         )
 
+    # --- states of the visible layer ----------------------------------------------------------------------------------
+
+    def to_visible(self, X: Any) -> Array:
+        """Rows as states of the model's visible layer, in the units that it computes in."""
+        return self._scaled(in_full(self._rows(X)))
+
+    def from_visible(self, states: Array) -> Array:
+        """Rows in the units of the data, shape (n, n_features), of states (n, units) of the model's visible layer."""
+        return self._in_units(self._unscaled(states))
+
     # --- fit ----------------------------------------------------------------------------------------------------------
 
     def make_objective(self) -> Any:
@@ -155,12 +165,11 @@ class DensityMachine(EnergyMachine, OnlineModel):
     def reconstruct(self, X: Any) -> Array:
         """E[v | h] at the hidden means given X, shape (n, n_features)."""
         hidden = self._hidden_means(self._scaled(self._rows(X)))
-        return self._in_units(self._unscaled(self.model_.conditional("visible", {"hidden": hidden}).mean))
+        return self.from_visible(self.model_.conditional("visible", {"hidden": hidden}).mean)
 
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
         """Visible states after `steps` sweeps (hidden, then visible) from X."""
-        rows = self._scaled(in_full(self._rows(X)))
-        return self._in_units(self._unscaled(self._walk(rows, steps, random_state)))
+        return self.from_visible(self._walk(self.to_visible(X), steps, random_state))
 
     def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
         noise = Noise(seed_of(random_state), "gibbs")
@@ -173,7 +182,7 @@ class DensityMachine(EnergyMachine, OnlineModel):
         n = how_many(n)
         seed = seed_of(random_state)
         start = self._start(n, Noise(seed, "sample/start"))
-        return self._in_units(self._unscaled(self._walk(start, steps, seed) if n else start))
+        return self.from_visible(self._walk(start, steps, seed) if n else start)
 
     @verb
     def energy(self, X: Any) -> Array:

@@ -217,6 +217,14 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
     def _start_mean(self) -> Array:
         return np.concatenate([super()._start_mean(), self.arguments_["shares"]])
 
+    def to_visible(self, X: Any) -> Array:
+        """Rows as states of the visible layer, each beside its most probable class."""
+        return self.model_.with_class(super().to_visible(X), self.class_codes(self._rows(X)))
+
+    def from_visible(self, states: Array) -> Array:
+        """Rows in the units of the data, shape (n, n_features), without the classes that states hold too."""
+        return super().from_visible(states[:, : self.model_.n_features])
+
     # --- verbs --------------------------------------------------------------------------------------------------------
 
     def class_log_proba(self, rows: Array) -> Array:
@@ -269,4 +277,4 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
             self.model_, {"visible": start}, Noise(seed, "gibbs"), steps=how_many(steps, "steps"),
             order=("hidden", "visible"), clamp=clamp,
         )["visible"][:n]  # fmt: skip
-        return self._in_units(self._unscaled(state[:, :d])), self.classes_[state[:, d:].argmax(1)]
+        return self.from_visible(state), self.classes_[state[:, d:].argmax(1)]
