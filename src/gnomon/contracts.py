@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasEnergy",
-    "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
+    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasCoupledBlocks",
+    "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
     "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken",
     "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
 ]  # fmt: skip
@@ -134,6 +134,24 @@ class HasUnits(HasBlocks, Protocol):
 
     units: Mapping[str, Any]
     """The kind of each block's units (`gnomon.distributions.units`): which values they take, how they are counted."""
+
+
+@runtime_checkable
+class HasCoupledBlocks(HasBlocks, Protocol):
+    """Blocks of which some hold units that are coupled to each other: these are drawn one unit after the other.
+
+    ``conditional`` of such a block gives each unit given all others, those of its own block too, and needs its state.
+    """
+
+    coupled: frozenset[str]
+
+    def sweep(
+        self, block: str, state: State, noise: Noise, draw: int, held: Array | None = None, backward: bool = False
+    ) -> Array:
+        """Each unit of a coupled block drawn given all the others, from the first to the last or `backward`."""
+
+    def relax(self, block: str, state: State, held: Array | None = None) -> Array:
+        """The means of a coupled block, each set to what it is given those of all the others, in turn."""
 
 
 @runtime_checkable

@@ -16,6 +16,11 @@ THREE = ({"visible": 4, "middle": 3, "top": 2}, [("visible", "middle"), ("middle
 FOUR = ({"a": 3, "b": 2, "c": 2, "d": 2}, [("a", "b"), ("b", "c"), ("c", "d")])
 GRAPH = ({"v": 3, "x": 2, "y": 2, "z": 2}, [("v", "x"), ("x", "y"), ("y", "v"), ("z", "v"), ("z", "y")])
 SHAPES = {"three": THREE, "four": FOUR, "graph": GRAPH}
+ONE = ({"visible": 5}, [("visible", "visible")])
+SEMI = ({"visible": 4, "hidden": 3}, [("visible", "hidden"), ("visible", "visible")])
+HIDDEN = ({"visible": 3, "hidden": 4}, [("visible", "hidden"), ("hidden", "hidden")])
+WHOLE = ({"visible": 3, "hidden": 3}, [("visible", "visible"), ("visible", "hidden"), ("hidden", "hidden")])
+COUPLED = {"one": ONE, "semi": SEMI, "hidden": HIDDEN, "whole": WHOLE}
 KINDS = {"bernoulli": BernoulliUnits, "ising": IsingUnits}
 VALUES = {BernoulliUnits: (0.0, 1.0), IsingUnits: (-1.0, 1.0)}
 
@@ -30,7 +35,7 @@ def filled(machine, seed=0, scale=0.7):
 
 
 def machine_of(shape, kind=BernoulliUnits, seed=0, scale=0.7):
-    sizes, links = SHAPES[shape]
+    sizes, links = (SHAPES | COUPLED)[shape]
     units = {name: kind(n) for name, n in sizes.items()}
     return filled(LayeredMachine(units, links, dtype=torch.float64), seed, scale)
 
@@ -51,8 +56,13 @@ class Table:
                 for i in range(self.sizes[block]):
                     total += p[f"{block}_bias"][i] * self.state[block][row, i]
             for a, b in (link.ends for link in machine.links):
+                weight = p[f"{a}_{b}_weight"]
+                if a == b:
+                    for w, (i, j) in zip(weight, itertools.combinations(range(self.sizes[a]), 2), strict=True):
+                        total += w * self.state[a][row, i] * self.state[a][row, j]
+                    continue
                 for i, j in np.ndindex(self.sizes[a], self.sizes[b]):
-                    total += p[f"{a}_{b}_weight"][i, j] * self.state[a][row, i] * self.state[b][row, j]
+                    total += weight[i, j] * self.state[a][row, i] * self.state[b][row, j]
             self.energy[row] = -total
         self.log_z = float(np.logaddexp.reduce(-self.energy))
         self.p = np.exp(-self.energy - self.log_z)

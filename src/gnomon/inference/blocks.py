@@ -11,7 +11,7 @@ from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.ops import concatenate
 
-__all__ = ["Keep", "bits", "join", "kept_blocks", "part", "smallest_keep", "summed_out", "units_of"]
+__all__ = ["Keep", "bits", "coupled_blocks", "join", "kept_blocks", "part", "smallest_keep", "summed_out", "units_of"]
 
 Keep = str | Sequence[str]
 """One block, or several."""
@@ -22,6 +22,12 @@ def units_of(model: HasBlocks) -> Mapping[str, Units]:
     if isinstance(model, HasUnits):
         return model.units
     return {block: BernoulliUnits(model.sizes[block]) for block in model.blocks}
+
+
+def coupled_blocks(model: Any) -> frozenset[str]:
+    """The blocks whose units are coupled to each other (`HasCoupledBlocks`); none in most models."""
+    found: frozenset[str] = getattr(model, "coupled", frozenset())
+    return found
 
 
 def bits(model: HasBlocks, blocks: Iterable[str]) -> float:

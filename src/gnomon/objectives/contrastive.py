@@ -19,7 +19,7 @@ from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.arrays import convert
 from gnomon.inference.blocks import bits, smallest_keep, summed_out, units_of
 from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
-from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.mcmc.gibbs import gibbs, redrawn
 from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.numeric.tensors import is_tensor
@@ -222,7 +222,7 @@ class _PersistentChains(_Contrast):
         stream, whole = noise.rows(self.positions), len(kept) + len(rest)
         chain = self._standing(X)
         for draw, block in enumerate(kept):
-            chain[block] = model.conditional(block, chain).sample(stream, draw)
+            chain[block] = redrawn(model, block, chain, stream, draw)
         if self.k > 1:
             chain = gibbs(model, chain, stream, steps=self.k - 1, order=(*rest, *kept), draw0=len(kept))
         counter, total = self.counter, float(weight.sum())

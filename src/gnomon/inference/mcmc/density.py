@@ -12,6 +12,7 @@ from gnomon.contracts import Array, HasState, State
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.inference.arrays import prototype, to_numpy
+from gnomon.inference.blocks import coupled_blocks
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["Density", "Tempered", "TemperedBlocks", "as_density", "computes_in"]
@@ -182,6 +183,9 @@ class TemperedBlocks:
     """
 
     def __init__(self, model: Any, beta: float | Array, base: Any = None) -> None:
+        if coupled_blocks(model):
+            what = "the units of a block are coupled to each other, and rows of many temperatures draw a block at once"
+            raise UserTypeError(what, "model", "use Gibbs, or tempered transitions")
         self.model, self.base, self.beta = model, base, Tempered(model.joint_energy, beta).beta
         self.blocks, self.sizes = tuple(model.blocks), dict(model.sizes)
 

@@ -8,6 +8,7 @@ are sampled given them; mask None clamps the whole block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, HasBlocks, Noise, State
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert, prototype, to_numpy, where
-from gnomon.inference.blocks import units_of
+from gnomon.inference.blocks import coupled_blocks, units_of
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field"]
+__all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field", "redrawn"]
 
 Clamp = Mapping[str, tuple[Array, Array | None]]
 
@@ -35,13 +36,15 @@ def gibbs(
     order: Sequence[str] | None = None,
     clamp: Clamp | None = None,
     draw0: int = 0,
+    backward: bool = False,
 ) -> dict[str, Array]:
     """Sweeps of block Gibbs sampling: each block in turn is drawn from its conditional given the others.
 
     Sweep s draws block number i of the order with call number ``draw0 + s * len(order) + i`` of `noise`, so a call
     takes ``steps * len(order)`` numbers and the next call in the same update must start behind them. A sweep in fixed
     order leaves the model's distribution (given the clamped units) invariant; it is not reversible unless the order is
-    a palindrome.
+    a palindrome. A block whose units are coupled to each other (`HasCoupledBlocks`) is drawn unit by unit, from where
+    it is.
 
     Parameters
     ----------
@@ -59,6 +62,8 @@ def gibbs(
         Units that keep a value; mask None clamps the whole block. Clamped from the start, also with 0 sweeps.
     draw0 : int, in [0, inf)
         First call number.
+    backward : bool, default False
+        Blocks, and the units of coupled ones, in the opposite order: the reversal of the sweep.
 
     Returns
     -------
@@ -80,12 +85,32 @@ def gibbs(
     now = _clamped(model, dict(state), clamp)
     draw = draw0
     for _ in range(steps):
-        for block in order:
+        for block in order[::-1] if backward else order:
             if not _whole(clamp, block):
-                sample = model.conditional(block, now).sample(noise, draw)
-                now[block] = _pin(clamp, block, sample)
+                now[block] = redrawn(model, block, now, noise, draw, clamp=clamp, backward=backward)
             draw += 1
     return now
+
+
+def redrawn(
+    model: HasBlocks,
+    block: str,
+    state: State,
+    noise: Noise,
+    draw: int = 0,
+    *,
+    clamp: Clamp | None = None,
+    backward: bool = False,
+) -> Array:
+    """One block drawn given the others: at once where its units are independent, else by one sweep over its units.
+
+    Parameters as in `gibbs`.
+    """
+    clamp = {} if clamp is None else clamp
+    if block in coupled_blocks(model):
+        held = clamp[block][1] if block in clamp else None
+        return cast(Any, model).sweep(block, state, noise, draw, held=held, backward=backward)
+    return _pin(clamp, block, model.conditional(block, state).sample(noise, draw))
 
 
 def mean_field(
@@ -94,8 +119,9 @@ def mean_field(
     """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
 
     ``q_block <- mean of conditional(block, means of the others)``, starting from the middle of the units' values (1/2
-    for 0 and 1, 0 for spins). Each update raises the evidence lower bound; a fixed point is a local optimum, and exact
-    where the free units are independent given the clamped ones.
+    for 0 and 1, 0 for spins); units that are coupled within a block one after the other. Each update raises the
+    evidence lower bound; a fixed point is a local optimum, and exact where the free units are independent given the
+    clamped ones.
 
     Parameters
     ----------
@@ -130,7 +156,7 @@ def mean_field(
         before = dict(now)
         for block in order:
             if not _whole(clamp, block):
-                now[block] = _pin(clamp, block, model.conditional(block, now).mean)
+                now[block] = _mean(model, block, now, clamp)
         if tol and max(abs(now[block] - before[block]).max().item() for block in order) <= tol:
             break
     return now
@@ -197,11 +223,20 @@ def kernel_matrix(
     plain = {block: to_numpy(x) for block, x in table.items()}
     matrix = np.eye(len(plain[model.blocks[0]]))
     for block in order:
-        mean = to_numpy(model.conditional(block, table).mean)[:, free[block]]
-        rest = _number(np.concatenate([x for name, x in plain.items() if name != block], axis=1))
-        step = _table(plain[block][:, free[block]], mean) * (rest[:, None] == rest[None, :])
-        matrix = np.matmul(step, matrix)
+        mean = to_numpy(model.conditional(block, table).mean)
+        others = [x for name, x in plain.items() if name != block]
+        for units in _drawn_together(model, block, free[block]):
+            kept = np.setdiff1d(np.arange(model.sizes[block]), units)
+            rest = _number(np.concatenate([*others, plain[block][:, kept]], axis=1))
+            step = _table(plain[block][:, units], mean[:, units]) * (rest[:, None] == rest[None, :])
+            matrix = np.matmul(step, matrix)
     return matrix
+
+
+def _drawn_together(model: HasBlocks, block: str, free: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """The free units of a block in the sets that are drawn at once, in their order."""
+    units = np.flatnonzero(free)
+    return [units[k : k + 1] for k in range(len(units))] if block in coupled_blocks(model) else [units]
 
 
 def block_kernel(model: HasBlocks, block: str) -> NDArray[np.float64]:
@@ -262,6 +297,13 @@ def _checked(model: HasBlocks, order: Sequence[str] | None, clamp: Clamp | None)
         if block not in model.blocks:
             raise UserValueError(f"block {block!r} is unknown", "order, clamp", "use " + ", ".join(model.blocks))
     return order, clamp
+
+
+def _mean(model: HasBlocks, block: str, now: State, clamp: Clamp) -> Array:
+    """A block's mean given the means of the others."""
+    if block in coupled_blocks(model):
+        return cast(Any, model).relax(block, now, held=clamp[block][1] if block in clamp else None)
+    return _pin(clamp, block, model.conditional(block, now).mean)
 
 
 def _whole(clamp: Clamp, block: str) -> bool:

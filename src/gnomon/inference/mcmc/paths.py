@@ -89,15 +89,15 @@ class BridgePath:
 
     def move(self, level: int, x: Array, noise: Noise) -> Array:
         """The other blocks, then the kept ones, drawn at the level."""
-        return self._move(level, x, noise, self.keep)
+        return self._move(level, x, noise, (*self.others, *self.keep))
 
     def back(self, level: int, x: Array, noise: Noise) -> Array:
         """The other blocks, then the kept ones in the opposite order: what undoes a move, in distribution."""
-        return self._move(level, x, noise, self.keep[::-1])
+        return self._move(level, x, noise, (*self.keep, *self.others[::-1]), backward=True)
 
-    def _move(self, level: int, x: Array, noise: Noise, order: Sequence[str]) -> Array:
+    def _move(self, level: int, x: Array, noise: Noise, order: Sequence[str], backward: bool = False) -> Array:
         state = part(x, self.model, self.keep)
-        return join(gibbs(self.at(level), state, noise, order=(*self.others, *order)), self.keep)
+        return join(gibbs(self.at(level), state, noise, order=order, backward=backward), self.keep)
 
     def _needs_base(self) -> None:
         if self.etas[0] != 0:

@@ -11,6 +11,7 @@ import numpy as np
 from gnomon.contracts import Array, Distribution, Noise, State
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import where
+from gnomon.inference.blocks import coupled_blocks
 from gnomon.inference.mcmc.gibbs import Clamp, gibbs
 from gnomon.inference.mcmc.kernel import ChainState, Info, spread
 
@@ -92,6 +93,9 @@ class Gibbs:
             raise UserValueError(
                 f"block {absent[0]!r} has no start", "start", "give every block: " + ", ".join(target.blocks)
             )
+        if self.scan == "random" and coupled_blocks(target):
+            what = f"the units of {sorted(coupled_blocks(target))[0]!r} are coupled to each other: a sweep over them"
+            raise UserValueError(f"{what} is no reversible update", "scan", "use scan='systematic'")
         return ChainState(target, gibbs(target, dict(position), _NOTHING, steps=0, order=self.order, clamp=self.clamp))
 
     def step(self, state: ChainState, noise: Noise) -> tuple[ChainState, Info]:
@@ -100,8 +104,8 @@ class Gibbs:
             arrays = self._random(state, noise)
         else:
             order = tuple(state.target.blocks if self.order is None else self.order)
-            order = order[::-1] if self.scan == "backward" else order
-            arrays = gibbs(state.target, state.arrays, noise, order=order, clamp=self.clamp)
+            back = self.scan == "backward"
+            arrays = gibbs(state.target, state.arrays, noise, order=order, clamp=self.clamp, backward=back)
         return state.moved(**arrays), {"changed": _changed(state.arrays, arrays)}
 
     def position(self, state: ChainState) -> dict[str, Array]:

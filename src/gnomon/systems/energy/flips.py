@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from gnomon.contracts import Array
 from gnomon.inference.arrays import convert
-from gnomon.numeric.sparse import is_sparse
+from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.numeric.tensors import is_tensor
 from gnomon.systems.energy.links import Link
 
@@ -24,7 +25,9 @@ class Flips:
     r"""Rows x of binary observed units beside copies in which some units are flipped.
 
     The hidden layers l are independent given x, so that F(x) = -b . x - sum_l A_l(x W_l). A flip of the units S adds
-    sum_{j in S} delta_j W_l[j] to the field of layer l, delta_j the change of x_j: O(|S| m) in place of O(d m).
+    sum_{j in S} delta_j W_l[j] to the field of layer l, delta_j the change of x_j: O(|S| m) in place of O(d m). Where
+    the observed units are coupled by L, F has -x^T L x / 2 too, which a flip changes by -delta . x L
+    - delta^T L delta / 2.
 
     Parameters
     ----------
@@ -49,7 +52,9 @@ class Flips:
         if active is not None:
             self.change = self.change * convert(active, self.change)
         self.bias = own["bias"]
-        self.hidden: list[tuple[Link, str]] = machine._neighbors[machine.observed]
+        neighbors: list[tuple[Link, str]] = machine._neighbors[machine.observed]
+        self.hidden = [(link, block) for link, block in neighbors if block != machine.observed]
+        self.within = [link for link, block in neighbors if block == machine.observed]
         self.width = max([machine.sizes[block] for _, block in self.hidden], default=1)
 
     @property
@@ -59,6 +64,8 @@ class Flips:
     def energies(self) -> Array:
         """F of the copy minus F of its row, shape (p,)."""
         found = -(self.change * self.bias[self.sites]).sum(-1)
+        for link in self.within:
+            found -= self._gain(link.matrix(self._of(link)))
         for link, block in self.hidden:
             kind, own, base, coupling = self._layer(link, block)
             before = kind.log_normalizer(base + 0, own)
@@ -77,6 +84,9 @@ class Flips:
         found = {name: 0 * value for name, value in self._parameters.items()}
         slope = _scattered(len(self.bias), self.sites, weight[:, None] * self.change, x)
         found[f"{machine.observed}_bias"] = -slope
+        for link in self.within:
+            pairs = link.pull(-self._pair_slope(weight), self._of(link))
+            found |= {link.names[name]: value for name, value in pairs.items()}
         for link, block in self.hidden:
             kind, own, base, coupling = self._layer(link, block)
             near = kind.conditional(base + 0, own)
@@ -96,6 +106,24 @@ class Flips:
             found |= {link.names[name]: value for name, value in couplings.items()}
             found |= {machine._own_names[block][name]: value for name, value in sums.items()}
         return {name: value.detach() if is_tensor(value) else value for name, value in found.items()}
+
+    def _gain(self, coupling: Array) -> Array:
+        """delta . x L + delta^T L delta / 2 of each copy."""
+        total = (self.change * (self.x @ coupling)[self.rows[:, None], self.sites]).sum(-1)
+        for k, m in combinations(range(self.sites.shape[1]), 2):
+            total += self.change[:, k] * coupling[self.sites[:, k], self.sites[:, m]] * self.change[:, m]
+        return total
+
+    def _pair_slope(self, weight: Array) -> Array:
+        """Sums over copies of weight_i times the derivative of `_gain` by L: delta x^T, and delta_j delta_k once."""
+        n, d = self.x.shape
+        shares = weight[:, None] * self.change
+        moved = _scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
+        slope = moved.T @ in_full(self.x)
+        for k, m in combinations(range(self.sites.shape[1]), 2):
+            at, share = self.sites[:, k] * d + self.sites[:, m], shares[:, k] * self.change[:, m]
+            slope = slope + _scattered(d * d, at[:, None], share[:, None], self.x).reshape(d, d)
+        return slope
 
     def _layer(self, link: Link, block: str) -> tuple[Any, Any, Array, Array]:
         """A hidden layer: its kind, its own parameters, its fields (n, m), the couplings (d, m)."""

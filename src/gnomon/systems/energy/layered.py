@@ -21,9 +21,10 @@ from gnomon.inference.exact.enumeration import enumerable, log_evidence
 from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
 from gnomon.systems.energy.flips import Flips
-from gnomon.systems.energy.links import DenseLink, Link
+from gnomon.systems.energy.links import DenseLink, LateralLink, Link
 from gnomon.training.context import current as current_context
 
 __all__ = ["EXACT_UNITS", "LayeredMachine"]
@@ -37,14 +38,17 @@ class LayeredMachine(Module):
 
     A layer is a block: its units are independent given the layers it is linked to. What the kind of unit is (0 and 1,
     spins, one of several values, real) is said by objects from `gnomon.distributions.units`, and how two layers are
-    coupled by link objects. Two layers make a restricted, several in a chain a deep Boltzmann machine.
+    coupled by link objects. Two layers make a restricted, several in a chain a deep Boltzmann machine. Units of two
+    values may be coupled within their layer too, by a `LateralLink`, which adds :math:`-x^T L x / 2`: one such layer
+    makes a general Boltzmann machine. They are drawn one after the other, each given all the rest.
 
     Parameters
     ----------
     units : mapping of str to Units
         The layers by name; the first holds the data unless `observed` says otherwise.
     links : iterable of pairs of str or links
-        Which layers are coupled: a pair stands for ``DenseLink(a, b)``.
+        Which layers are coupled: a pair stands for ``DenseLink(a, b)``, and twice the same layer for
+        ``LateralLink(a)``.
     observed : str, optional
         The layer that holds the data.
     dtype : torch.dtype, default torch.float32
@@ -52,7 +56,8 @@ class LayeredMachine(Module):
     Raises
     ------
     UserTypeError, UserValueError
-        A layer that does not exist or is linked to itself, two links between the same layers.
+        A layer that does not exist, two links between the same layers, units with more than two values that are
+        coupled within their layer.
 
     Notes
     -----
@@ -110,10 +115,14 @@ class LayeredMachine(Module):
             for end in link.ends:
                 if end not in self.units:
                     raise UserValueError(f"layer {end!r} is unknown", "links", "use one of " + ", ".join(self.units))
-            if link.ends[0] == link.ends[1] or frozenset(link.ends) in seen:
-                what = f"links must join two layers once, got {link.ends[0]!r} and {link.ends[1]!r}"
-                raise UserValueError(what, "links", "units that are coupled to each other need layers of their own")
+            if frozenset(link.ends) in seen:
+                what = f"links must join two layers once, got {link.ends[0]!r} and {link.ends[1]!r} twice"
+                raise UserValueError(what, "links", "leave one of them out")
             seen.add(frozenset(link.ends))
+        for block in self.coupled:
+            if not isinstance(self.units[block], BernoulliUnits):
+                what = f"units of {block!r} are coupled to each other, and take more than two values"
+                raise UserTypeError(what, "links", "use BernoulliUnits or IsingUnits, or a layer for each unit")
 
     def _add(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         if name in self._parameters:
@@ -175,16 +184,25 @@ class LayeredMachine(Module):
     # --- the joint distribution ---------------------------------------------------------------------------------------
 
     @cached_property
+    def coupled(self) -> frozenset[str]:
+        """The layers whose units are coupled to each other."""
+        return frozenset(link.ends[0] for link in self.links if link.ends[0] == link.ends[1])
+
+    @cached_property
     def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
-        """See `HasMarginalEnergy`: what is left of the largest sets of layers without a link among them."""
+        """See `HasMarginalEnergy`: what is left of the largest sets of layers without a link among or within them."""
         linked = {frozenset(link.ends) for link in self.links}
-        independent = _largest_independent(self.blocks, lambda a, b: frozenset((a, b)) in linked)
+        free = [block for block in self.blocks if block not in self.coupled]
+        independent = _largest_independent(free, lambda a, b: frozenset((a, b)) in linked)
         kept = [tuple(block for block in self.blocks if block not in out) for out in independent]
         kept = [blocks for blocks in kept if blocks] or [self.blocks]
         return tuple(sorted(kept, key=lambda blocks: [self.blocks.index(block) for block in blocks]))
 
     def _field(self, block: str, state: State, arrays: Mapping[str, Any]) -> Array:
         """What the neighbors add to the natural parameters of a layer: a fresh array (rows, size)."""
+        if block in self.coupled and block not in state:
+            what = f"the units of {block!r} are coupled to each other: one is drawn given all the others"
+            raise UserValueError(what, "state", f"give a state of {block!r} too")
         field: Any = None
         for link, other in self._neighbors[block]:
             more = link.field(block, mean_of(state[other]), _of(link.names, arrays))
@@ -195,9 +213,34 @@ class LayeredMachine(Module):
         return convert(np.zeros((len(like), self.sizes[block])), like)
 
     def conditional(self, block: str, state: State) -> Distribution:
-        """Distribution of a layer given those that it is linked to."""
+        """Distribution of a layer given those that it is linked to; of a coupled one each unit given all others."""
         arrays = self._arrays(state)
         return self.units[block].conditional(self._field(block, state, arrays), self._own(block, arrays))
+
+    def sweep(
+        self, block: str, state: State, noise: Noise, draw: int = 0, held: Array | None = None, backward: bool = False
+    ) -> Array:
+        """See `HasCoupledBlocks`: one draw of every unit, the numbers of an uncoupled layer's draw."""
+        field, coupling = self._within(block, state)
+        x = state[block]
+        u = noise.uniform(tuple(x.shape), draw, like=x)
+        return drawn_by_sites(x, field, coupling, self._values(block), u, held, backward=backward)
+
+    def relax(self, block: str, state: State, held: Array | None = None) -> Array:
+        """See `HasCoupledBlocks`: a round of mean-field updates."""
+        field, coupling = self._within(block, state)
+        return means_by_sites(mean_of(state[block]), field, coupling, self._values(block), held)
+
+    def _within(self, block: str, state: State) -> tuple[Array, Array]:
+        """The field of each unit of a coupled layer, its own preference included, and the couplings between them."""
+        arrays = self._arrays(state)
+        field = self._field(block, state, arrays) + self._own(block, arrays)["bias"]
+        link = next(link for link, other in self._neighbors[block] if other == block)
+        return _detached(field), _detached(link.matrix(_of(link.names, arrays)))
+
+    def _values(self, block: str) -> tuple[float, float]:
+        values: tuple[float, float] = self.units[block].values  # type: ignore[attr-defined]
+        return values
 
     def joint_energy(self, state: State) -> Array:
         """E(x) of each row in nats; the expectation where layers are given by independent Distributions."""
@@ -214,7 +257,8 @@ class LayeredMachine(Module):
             a, b = link.ends
             if a in blocks and b in blocks:
                 field = link.field(b, mean_of(state[a]), _of(link.names, arrays))
-                total = total - (field * mean_of(state[b])).sum(-1)
+                pairs = (field * mean_of(state[b])).sum(-1)
+                total = total - (0.5 * pairs if a == b else pairs)
         return total
 
     def marginal_energy(self, kept: State) -> Array:
@@ -359,7 +403,10 @@ def _of(names: Mapping[str, str], arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _link(one: Any) -> Link:
-    return one if isinstance(one, Link) else DenseLink(*one)
+    if isinstance(one, Link):
+        return one
+    a, b = one
+    return LateralLink(a) if a == b else DenseLink(a, b)
 
 
 def _detached(x: Any) -> Any:

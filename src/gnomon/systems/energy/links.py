@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.contracts import Array
 from gnomon.inference.arrays import convert
+from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["DenseLink", "Link"]
+__all__ = ["DenseLink", "LateralLink", "Link"]
 
 Own = Mapping[str, Array]
 """A link's own parameters by their short names."""
@@ -17,6 +21,8 @@ Own = Mapping[str, Array]
 
 class Link:
     """The coupling ``x_a^T M x_b`` of two layers; a subclass says how the matrix M is made of parameters.
+
+    Where both ends are one layer it is ``x^T M x / 2``, M symmetric and 0 on the diagonal: each pair counts once.
 
     Parameters
     ----------
@@ -89,3 +95,69 @@ class DenseLink(Link):
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """M is the parameter."""
         return {"weight": slope}
+
+
+class LateralLink(Link):
+    """The units of one layer with each other, each pair with a weight of its own: ``sum over i < j of w_ij x_i x_j``.
+
+    The parameter is the vector of the pairs' weights, (0, 1), (0, 2), ..., (1, 2), ...: nothing is stored twice, no
+    weight has to be kept at 0, and a weight's gradient is that of its pair. `matrix` is L, with ``L_ij = L_ji = w_ij``
+    and 0 on the diagonal: in the form ``-x^T U x`` U is the upper triangle of L, in ``-x^T L x / 2`` L itself.
+
+    Parameters
+    ----------
+    layer : str
+        Its units have two values.
+    name : str, optional
+        As of `Link`.
+
+    Examples
+    --------
+    >>> link = LateralLink("visible")
+    >>> link.matrix({"weight": np.array([1.0, 2.0, 3.0])}).tolist()
+    [[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]
+    """
+
+    def __init__(self, layer: str, *, name: str | None = None) -> None:
+        super().__init__(layer, layer, name=name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.ends[0]!r})"
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """One number for each pair."""
+        d = sizes[self.ends[0]]
+        return {"weight": (d * (d - 1) // 2,)}
+
+    def field(self, block: str, x: Array, own: Own) -> Array:
+        """x L."""
+        return x @ self.matrix(own)
+
+    def statistics(self, left: Array, right: Array, weight: Array, own: Own) -> dict[str, Array]:
+        """The weighted sums of products of each pair."""
+        return {"weight": self.of_pairs((left * weight[:, None]).T @ right)}
+
+    def matrix(self, own: Own) -> Array:
+        """L."""
+        weight = own["weight"]
+        d = (1 + math.isqrt(1 + 8 * len(weight))) // 2
+        at = _pairs(d)
+        half = weight.new_zeros(d * d) if is_tensor(weight) else np.zeros(d * d, weight.dtype)
+        half[at] = weight
+        half = half.reshape(d, d)
+        return half + half.T
+
+    def pull(self, slope: Array, own: Own) -> dict[str, Array]:
+        """Of a pair both entries."""
+        return {"weight": self.of_pairs(slope + slope.T)}
+
+    @staticmethod
+    def of_pairs(matrix: Array) -> Array:
+        """The entries above the diagonal, in the order of the weights."""
+        return matrix.reshape(-1)[_pairs(len(matrix))]
+
+
+@lru_cache(maxsize=32)
+def _pairs(d: int) -> NDArray[np.int64]:
+    """Where the entries above the diagonal are in a matrix laid out row by row."""
+    return np.flatnonzero(np.triu(np.ones((d, d), np.bool_), 1))
