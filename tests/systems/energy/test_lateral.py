@@ -190,7 +190,10 @@ def test_a_coupled_layer_is_never_drawn_at_once():
         block_kernel(machine, "hidden")
     with pytest.raises(UserTypeError, match="coupled"):
         TemperedBlocks(machine, 0.5)
-    with pytest.raises(UserValueError, match="no reversible update"):
+    with pytest.raises(
+        UserValueError,
+        match="scan must be systematic or backward where units are coupled within 'visible', got 'random'",
+    ):
         Gibbs(scan="random").init({"visible": np.zeros((2, 4)), "hidden": h}, machine)
 
 

@@ -94,8 +94,9 @@ class Gibbs:
                 f"block {absent[0]!r} has no start", "start", "give every block: " + ", ".join(target.blocks)
             )
         if self.scan == "random" and coupled_blocks(target):
-            what = f"the units of {sorted(coupled_blocks(target))[0]!r} are coupled to each other: a sweep over them"
-            raise UserValueError(f"{what} is no reversible update", "scan", "use scan='systematic'")
+            which = sorted(coupled_blocks(target))[0]
+            what = f"scan must be systematic or backward where units are coupled within {which!r}, got 'random'"
+            raise UserValueError(what, "scan", "a sweep over them is not reversible")
         return ChainState(target, gibbs(target, dict(position), _NOTHING, steps=0, order=self.order, clamp=self.clamp))
 
     def step(self, state: ChainState, noise: Noise) -> tuple[ChainState, Info]:
