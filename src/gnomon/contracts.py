@@ -200,6 +200,19 @@ class HasFlips(Protocol):
 
 
 @runtime_checkable
+class HasScores(Protocol):
+    """Real rows whose score, the gradient of log p by the row, and its derivatives have a closed form."""
+
+    def scores(self, x: Array) -> Any:
+        """At the rows x, (n, d).
+
+        The answer has ``value``, d log p(x) / dx_j, and ``curvature``, d^2 log p(x) / dx_j^2, (n, d) each, and
+        ``gradient(by_value, by_curvature)``: sums over rows and columns of by_value * d value / d parameter +
+        by_curvature * d curvature / d parameter, by name; the weights are arrays (n, d), the second may be None.
+        """
+
+
+@runtime_checkable
 class HasBridge(HasBlocks, Protocol):
     """A geometric path on the JOINT between a base model and this one."""
 

@@ -15,6 +15,7 @@ from gnomon.objectives.contrastive import CD
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
+from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
@@ -113,6 +114,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"objective": RatioMatching(n_zeros=2), "epochs": 90, "learning_rate": 3.0},
     ),
     "rbm, noise-contrastive": ("rbm", {"objective": NCE(nu=2), "epochs": 300, "learning_rate": 2.0}),
+    "gaussian-rbm, score matching": (
+        "gaussian-rbm",
+        {"objective": ScoreMatching(smoothing=0.1), "epochs": 60, "learning_rate": 0.05},
+    ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

@@ -20,7 +20,7 @@ from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.layers import LOG_2_PI, Gaussians, OneHot, Spins, exp
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.numeric.ops import logsumexp, softplus
+from gnomon.numeric.ops import logsumexp, sigmoid, softplus
 
 __all__ = [
     "BernoulliUnits", "CategoricalUnits", "CenteredGaussianUnits", "CenteredScaledGaussianUnits", "GaussianUnits",
@@ -140,6 +140,13 @@ class BernoulliUnits(Units):
         field += own["bias"]
         return softplus(field).sum(-1)
 
+    def cumulants(self, field: Array, own: Own) -> tuple[Array, Array, Array]:
+        """First to third derivative of A by the field, (rows, size) each; the field may be written over."""
+        field += own["bias"]
+        mean = sigmoid(field)
+        variance = mean * (1 - mean)
+        return mean, variance, variance * (1 - 2 * mean)
+
     def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Log-odds of the means, which are kept between 0.01 and 0.99."""
         chance = np.clip(mean, 0.01, 0.99)
@@ -175,6 +182,12 @@ class IsingUnits(BernoulliUnits):
         """Sum of log(2 cosh(field + bias))."""
         field += own["bias"]
         return (softplus(2 * field) - field).sum(-1)
+
+    def cumulants(self, field: Array, own: Own) -> tuple[Array, Array, Array]:
+        """Those of twice a bit less one at twice the field."""
+        field += own["bias"]
+        mean, variance, third = BernoulliUnits.cumulants(self, 2 * field, {"bias": 0.0})
+        return 2 * mean - 1, 4 * variance, 8 * third
 
     def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Half the log-odds of a 1, whose probability is kept between 0.01 and 0.99."""
@@ -268,6 +281,18 @@ class GaussianUnits(Units):
     def _fitting(self, mean: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """The means themselves."""
         return {"bias": np.asarray(mean, np.float64)}
+
+    def slopes(self, x: Array, own: Own) -> tuple[Array, Array]:
+        """First and second derivative of w by x, (rows, size) and (size,): bias - precision x, and -precision."""
+        precision = exp(self._log_precision(own)) + 0 * own["bias"]
+        return own["bias"] - precision * x, -precision
+
+    def slope_statistics(self, x: Array, by_first: Array, by_second: Array, own: Own) -> dict[str, Array]:
+        """Sums over rows of by_first * d first + by_second * d second derivative of w by x, by parameter, (size,)."""
+        found = {"bias": by_first.sum(0)}
+        if "log_precision" in self.parameters:
+            found["log_precision"] = -exp(own["log_precision"]) * (by_first * x + by_second).sum(0)
+        return found
 
     def _log_precision(self, own: Own) -> Any:
         return 0.0
@@ -377,6 +402,16 @@ class CenteredScaledGaussianUnits(ScaledGaussianUnits):
         """Biases at the means; the precisions are kept."""
         bias = np.zeros(self.size) if mean is None else np.asarray(mean, np.float64)
         return {"bias": bias, "log_precision": np.asarray(own["log_precision"], np.float64)}
+
+    def slopes(self, x: Array, own: Own) -> tuple[Array, Array]:
+        """precision (bias - x), and -precision."""
+        precision = exp(own["log_precision"])
+        return precision * (own["bias"] - x), -precision
+
+    def slope_statistics(self, x: Array, by_first: Array, by_second: Array, own: Own) -> dict[str, Array]:
+        """The slope moves with the precision as far as x is from the bias."""
+        found = super().slope_statistics(x - own["bias"], by_first, by_second, own)
+        return found | {"bias": exp(own["log_precision"]) * found["bias"]}
 
     @staticmethod
     def _about(x: Any, own: Own) -> Any:

@@ -150,9 +150,7 @@ class GaussianRBMModel(LayeredMachine):
                 machine.get_parameter(name).copy_(value)
         return machine
 
-    def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
-        """See `HasJointGradient`: the sums of the machine of layers, by the chain rule."""
-        found = super().joint_gradient(state, weight)
+    def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
         own = {name: _detached(value) for name, value in super()._arrays(state).items()}
         W, bias, by_weight = own["weight"], found["hidden_bias"], found["weight"]
         by_log = by_weight * W

@@ -25,6 +25,7 @@ from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
 from gnomon.systems.energy.flips import Flips
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
+from gnomon.systems.energy.scores import Scores, has_closed_form
 from gnomon.training.context import current as current_context
 
 __all__ = ["EXACT_UNITS", "LayeredMachine"]
@@ -283,7 +284,11 @@ class LayeredMachine(Module):
         for block, names in self._own_names.items():
             rows = self.units[block].statistics(state[block], means[block], _of(names, arrays))
             found |= {names[name]: minus @ value for name, value in rows.items()}
-        return {name: _detached(found[name]) for name in self._parameters}
+        return self._pulled({name: _detached(found[name]) for name in self._parameters}, state)
+
+    def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
+        """Gradients by the machine's own parameters, of those by what `_arrays` makes of them: the chain rule."""
+        return found
 
     def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
         """Sums over rows of weight_i * d marginal_energy(kept_i), the other layers at their conditionals."""
@@ -314,6 +319,11 @@ class LayeredMachine(Module):
     def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> Flips:
         """See `HasFlips`; there where observed units have two values and the hidden layers are independent given x."""
         return Flips(self, x, rows, sites, active)
+
+    @available_if(lambda self: isinstance(self, type) or has_closed_form(self))
+    def scores(self, x: Array) -> Scores:
+        """See `HasScores`; there beside real observed units whose hidden ones are independent and have two values."""
+        return Scores(self, x)
 
     def _hidden_bits(self) -> float:
         """log2 of the states that are enumerated for each row."""

@@ -1,0 +1,40 @@
+"""Principles that compare scores, the gradients of log p by the row: only real rows have them, and log Z is gone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gnomon.contracts import Group, Noise
+from gnomon.distributions.units import GaussianUnits
+from gnomon.errors import UserTypeError
+from gnomon.inference.blocks import smallest_keep
+from gnomon.objectives.contrastive import InClosedForm
+from gnomon.objectives.positive import observed_block
+
+__all__ = ["ByScores"]
+
+
+class ByScores(InClosedForm):
+    """Base: the observed units are real numbers, and the hidden layers are summed out in closed form."""
+
+    principle: ClassVar[str] = ""
+    """How messages name it."""
+
+    def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
+        """A model whose rows have no score, or one that is known only as a bound, is refused.
+
+        Raises
+        ------
+        UserTypeError
+            Observed units that are not real numbers on the whole line, or hidden layers that depend on each other.
+        """
+        data = observed_block(model)
+        units = model.units[data]
+        if not isinstance(units, GaussianUnits):
+            what = f"{self.principle} needs observed units that are real numbers, got {type(units).__name__}"
+            raise UserTypeError(
+                what, "objective", "their density has no gradient by the row: use ratio_matching or pseudolikelihood"
+            )
+        if smallest_keep(model, (data,)) != (data,):
+            what = f"{self.principle} needs hidden layers that are independent given the observed one"
+            raise UserTypeError(what, "objective", "they are summed out exactly: use the objective cd, pcd or exact")
