@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gnomon.cli import completion, output
+from gnomon.recipes.imports import uncollected
 
 __all__ = ["command"]
 
@@ -18,7 +19,8 @@ def command(runs: tuple[str, ...], out: str | None, as_json: bool) -> None:
 
     One file that needs no network and no script; several runs are ranked first.
     """
-    from gnomon.report.verb import report
+    with uncollected():
+        from gnomon.report.verb import report
 
     file = report(list(runs), out)
     if as_json:

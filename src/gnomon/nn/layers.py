@@ -36,10 +36,10 @@ def quiet(layer: Callable[..., M], *arguments: Any, **options: Any) -> M:
     >>> quiet(nn.Conv2d, 1, 2, 3).weight.abs().sum().item()
     0.0
     """
-    module: M = nn.utils.skip_init(layer, *arguments, **options)  # type: ignore[no-untyped-call]
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.zero_()
+    module = layer(*arguments, device="meta", **options)  # skip_init does the same, but loads a third of a second
+    for part in module.modules():
+        for name, empty in part.named_parameters(recurse=False):
+            setattr(part, name, nn.Parameter(torch.zeros(empty.shape, dtype=empty.dtype)))
     return module
 
 

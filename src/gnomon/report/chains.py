@@ -17,8 +17,6 @@ from gnomon.inference.mcmc.pictures import columns_of, draw_memory, draw_ranks, 
 from gnomon.inference.mcmc.records import Draws
 from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, facts, table
-from gnomon.runs.config import CHAINS
-from gnomon.runs.folder import RunFolder
 from gnomon.tasks import pictures as drawings
 from gnomon.tasks.chains import load_draws
 from gnomon.tasks.diagnose import diagnose
@@ -59,16 +57,14 @@ class ChainRun:
     draws: Draws
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> ChainRun | None:
-        """The chains of a run's folder; None where it holds something else.
+    def of(cls, path: str | os.PathLike[str]) -> ChainRun:
+        """The chains of a run's folder.
 
         Raises
         ------
         UserError
             No run, a damaged one, one without draws yet.
         """
-        if RunFolder.open(path, any_kind=True).config.get("kind") != CHAINS:
-            return None
         return cls(Path(path), load_draws(path))
 
     @cached_property

@@ -69,6 +69,7 @@ def pictures(found: list[str]) -> str:
 
 def _vector(figure: Figure, words: str) -> str:
     file = io.StringIO()
+    _arrange(figure)
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor").replace("font-family: ", "font-family: inherit, ")
@@ -77,6 +78,14 @@ def _vector(figure: Figure, words: str) -> str:
     head, rest = text.split(">", 1)
     head = re.sub(r' (width|height)="[^"]*"', "", head)
     return f'{head} role="img" aria-label="{words}" fill="currentColor" stroke-linejoin="round">{rest.strip()}'
+
+
+def _arrange(figure: Figure) -> None:
+    """Lay the figure out once; saving would draw all of it for that first, and then again."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def _with_own_names(svg: str) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gnomon.errors import UserTypeError, UserValueError, number
-from gnomon.report.chains import ChainRun
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.page import Section, joined, page, paragraph, table
 from gnomon.report.sections import of_run
 from gnomon.report.subject import Subject
 from gnomon.runs.atomic import write_atomically
+from gnomon.runs.config import CHAINS
+from gnomon.runs.folder import RunFolder
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.settings import parameters_of
 
 __all__ = ["of_comparison", "report"]
+
+if TYPE_CHECKING:
+    from gnomon.report.chains import ChainRun
 
 NAME = "report.html"
 
@@ -56,7 +61,7 @@ def report(
     for one in paths:
         if not isinstance(one, str | os.PathLike):
             raise UserTypeError.must("runs", "be folders of runs", one, "report")
-    subjects = [ChainRun.of(one) or Subject.of(one) for one in paths]
+    subjects = [_subject(one) for one in paths]
     first = Path(paths[0])
     file = Path(out) if out is not None else (first if len(paths) == 1 else first.parent) / NAME
     with drawn_for_a_page():
@@ -92,15 +97,24 @@ def of_comparison(boards: Sequence[Leaderboard], out: str | os.PathLike[str]) ->
     return file
 
 
+def _subject(path: str | os.PathLike[str]) -> Subject | ChainRun:
+    """What a run's folder holds; what draws chains is loaded for chains alone, since it takes a second."""
+    if RunFolder.open(path, any_kind=True).config.get("kind") != CHAINS:
+        return Subject.of(path)
+    from gnomon.report.chains import ChainRun
+
+    return ChainRun.of(path)
+
+
 def _page(subjects: Sequence[Subject | ChainRun]) -> str:
     if len(subjects) == 1:
         one = subjects[0]
-        if isinstance(one, ChainRun):
-            return page(one.title, one.lead, one.sections())
-        return page(_title(one), _lead(one), of_run(one))
+        if isinstance(one, Subject):
+            return page(_title(one), _lead(one), of_run(one))
+        return page(one.title, one.lead, one.sections())
     sections = [_board(board) for board in _boards([one for one in subjects if isinstance(one, Subject)])]
     for one in subjects:
-        sections.append(joined(one.path.name, one.sections() if isinstance(one, ChainRun) else of_run(one)))
+        sections.append(joined(one.path.name, of_run(one) if isinstance(one, Subject) else one.sections()))
     return page(f"{len(subjects)} runs", "Ranked by what they score on rows that no fit has seen.", sections)
 
 

@@ -28,7 +28,6 @@ from gnomon.runs.config import CHAINS, NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 from gnomon.system.base import System
 from gnomon.system.saving import load
-from gnomon.tasks.chains import load_draws
 from gnomon.tasks.classify import ClassShares
 from gnomon.tasks.fitting import parts, task_of
 from gnomon.tasks.regress import MeanTarget
@@ -104,6 +103,8 @@ def diagnose(
     folder = RunFolder.open(subject, any_kind=True)
     if folder.config.get("kind") == CHAINS:
         _refuse_goal(goal)
+        from gnomon.tasks.chains import load_draws  # what draws chains takes a second to load
+
         return _of_draws(load_draws(subject), str(subject))
     return _of_run(folder, X, y, train, seed, goal)
 
