@@ -138,7 +138,10 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
         ),
         (["fit", "rbm", "digits", "--learning-rate", "nan"], "--learning-rate must be a number in (0, inf), got 'nan'"),
         (["fit", "rbm", "digits", "--objective", "pdc"], "unknown objective 'pdc' (--objective); did you mean pcd?"),
-        (["fit", "rbm", "digits", "--objective", "exact", "--objective.k", "2"], "choose --objective cd or pcd"),
+        (
+            ["fit", "rbm", "digits", "--objective", "exact", "--objective.k", "2"],
+            "choose --objective cd or fpcd",
+        ),
         (["fit", "rbm", "digits", "--holdout", "1"], "--holdout must be in [0, 1), got"),
         (["fit", "rbm", "digits", "--devices", "0"], "--devices"),
         (["ift"], "unknown command 'ift'; did you mean fit?"),

@@ -12,10 +12,14 @@ from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
+from gnomon.objectives.fast_weights import FPCD
+from gnomon.objectives.fresh_chains import MCMC
+from gnomon.objectives.growth import RisingSteps
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.score_matching import ScoreMatching
+from gnomon.objectives.tempered import Tempered
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
@@ -118,6 +122,13 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "gaussian-rbm",
         {"objective": ScoreMatching(smoothing=0.1), "epochs": 60, "learning_rate": 0.05},
     ),
+    "rbm, fast weights": ("rbm", {"objective": FPCD(n_chains=30), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
+    "rbm, tempered": ("rbm", {"objective": Tempered(3), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
+    "gaussian-rbm, fresh chains from the means": (
+        "gaussian-rbm",
+        {"objective": MCMC(k=3, start="means", growth=RisingSteps(every=2)), "epochs": 20, "batch_size": 7},
+    ),
+    "label-rbm, fast weights": ("label-rbm", {"objective": FPCD(k=2), "epochs": 15, "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

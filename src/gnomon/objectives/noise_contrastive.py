@@ -15,11 +15,11 @@ from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import smallest_keep
 from gnomon.numeric.ops import concatenate, logsumexp, sigmoid, softplus
-from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.contrastive import EnergyObjective, InClosedForm
 from gnomon.objectives.flipped import refuse_other_values
+from gnomon.objectives.moments import column_moments
 from gnomon.objectives.positive import observed_block
 from gnomon.recipes.recipe import Recipe
 
@@ -152,7 +152,7 @@ class _NoiseContrast(InClosedForm):
         if not isinstance(model.units[data], GaussianUnits) and not hasattr(model.units[data], "values"):
             what = f"nce needs observed units of two values or of real numbers, got {type(model.units[data]).__name__}"
             raise UserTypeError(what, "objective", "use the objective cd, pcd or exact")
-        mean, variance = _moments(batches, group)
+        mean, variance = column_moments(batches, group)
         self.register_buffer("mean", torch.from_numpy(mean))
         self.register_buffer("variance", torch.from_numpy(variance))
         like = model.place(np.zeros(0))
@@ -194,14 +194,3 @@ class _NoiseContrast(InClosedForm):
 
     def _log_z(self, like: Array) -> Array:
         return self.log_z.detach() if is_tensor(like) else self.views()["log_z"]
-
-
-def _moments(batches: Any, group: Group) -> tuple[Array, Array]:
-    """Weighted mean and variance of the columns, over all processes."""
-    total, first, second = 0.0, np.zeros(1), np.zeros(1)
-    for batch in batches.epoch(0):
-        X, weight = np.asarray(in_full(batch.data["X"]), np.float64), np.asarray(batch.weight, np.float64)
-        total, first, second = total + float(weight.sum()), first + weight @ X, second + weight @ (X * X)
-    total, first, second = group.sum((total, first, second))
-    mean = first / total
-    return mean, np.maximum(second / total - mean * mean, 0.0)

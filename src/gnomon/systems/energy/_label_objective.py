@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from gnomon.contracts import Array, Group, Noise
+from gnomon.contracts import Group, Noise
 from gnomon.data.batches import Batch
 from gnomon.numeric.ops import concatenate
 from gnomon.objectives.base import Loss, Objective, Term
@@ -36,7 +37,7 @@ class LabelObjective(Objective):
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Persistent chains of the joint density."""
         if self.joint is not None:
-            self.joint.begin(model, batches, noise, group)
+            self.joint.begin(model, _JointBatches(self, model, batches), noise, group)
             self.sharded = tuple(f"joint.{name}" for name in self.joint.sharded)
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
@@ -48,14 +49,17 @@ class LabelObjective(Objective):
             terms = {"cross_entropy": Term(-float((weight * labeled * log_p).sum()), total)}
             if self.joint is None:
                 return Loss(terms, gradients, "cross_entropy")
-            rows = self._joint_rows(model, X, codes, weight, np.asarray(batch.positions))
+            rows = self.joint_rows(model, batch)
             loss = self.joint(model, rows, noise=noise, phase=phase, group=group)
-        terms |= {name: Term(term.sum, total) for name, term in loss.terms.items()}
+        for name, term in loss.terms.items():
+            terms[name] = Term(term.sum, total if name == loss.watched else term.weight)
         gradients = {name: value + (loss.gradients or {})[name] for name, value in gradients.items()}
         return Loss(terms, gradients, "cross_entropy")
 
-    def _joint_rows(self, model: Any, X: Array, codes: Array, weight: Array, positions: Array) -> Batch:
+    def joint_rows(self, model: Any, batch: Any) -> Batch:
         """Rows with their class beside them; one of no class with each, by its chance. Each has a place of its own."""
+        X, weight, codes = model.place(batch.data["X"]), model.place(batch.weight), np.asarray(batch.data["y"])
+        positions = np.asarray(batch.positions)
         known, free = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
         k = model.n_classes
         rows, weights = [model.with_class(X[known], codes[known])], [self.generative * weight[known]]
@@ -68,3 +72,15 @@ class LabelObjective(Objective):
             places.append(np.repeat(positions[free] * (k + 1), k) + 1 + every)
         place = np.concatenate(places)
         return Batch({"X": concatenate(rows, axis=0)}, place, place, concatenate(weights, axis=0))
+
+
+class _JointBatches:
+    """The batches of a fit with the classes beside the rows: what an objective of the joint density begins with."""
+
+    def __init__(self, objective: LabelObjective, model: Any, batches: Any) -> None:
+        self.objective, self.model, self.batches = objective, model, batches
+        self.batch_size, self.steps = batches.batch_size, batches.steps
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batch by batch."""
+        return (self.objective.joint_rows(self.model, batch) for batch in self.batches.epoch(number))
