@@ -22,7 +22,7 @@ from gnomon.data.layouts import Rows
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import PCD, EnergyObjective
 from gnomon.objectives.fast_weights import FPCD
-from gnomon.objectives.tempered import Tempered
+from gnomon.objectives.tempered import TemperedSML
 from gnomon.systems.energy.rbm import RBMModel
 from gnomon.training.group import Group
 
@@ -30,7 +30,7 @@ BITS, HIDDEN, UPDATES, RATE = 10, 6, 3000, 0.05
 PRINCIPLES: dict[str, EnergyObjective] = {
     "pcd, 5 sweeps": PCD(k=5),
     "fpcd, 5 sweeps": FPCD(k=5),
-    "tempered, 5 copies": Tempered(n_temperatures=5),
+    "tempered, 5 copies": TemperedSML(n_temperatures=5),
 }
 
 

@@ -9,7 +9,7 @@ from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.objectives.fast_weights import FPCD
 from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.growth import FixedSteps, RisingSteps, StepTable
-from gnomon.objectives.tempered import Tempered
+from gnomon.objectives.tempered import TemperedSML
 from gnomon.systems.energy.rbm import RBMModel
 from oracles.binary import Joint, all_states, marginal_kernel, rbm_energy
 from oracles.layered import machine_of
@@ -81,7 +81,7 @@ def test_a_constant_number_is_contrastive_divergence_bit_for_bit(growth):
 
 
 @pytest.mark.spec("GEN-028")
-@pytest.mark.parametrize("objective", [CD, PCD, FPCD, MCMC, Tempered])
+@pytest.mark.parametrize("objective", [CD, PCD, FPCD, MCMC, TemperedSML])
 def test_k_stands_in_the_history_of_the_fit(objective):
     growing = objective(k=2, growth=StepTable(start=(1, 3), steps=(3, 7)))
     options = {"n_hidden": 3, "objective": growing, "epochs": 5, "batch_size": 10, "random_state": 0}

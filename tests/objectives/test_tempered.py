@@ -1,4 +1,4 @@
-"""Tempered persistent chains: one temperature, the law of every level, swaps by enumeration, two far modes."""
+"""TemperedSML persistent chains: one temperature, the law of every level, swaps by enumeration, two far modes."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import gnomon
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.contrastive import PCD
-from gnomon.objectives.tempered import Tempered
+from gnomon.objectives.tempered import TemperedSML
 from gnomon.systems.energy.rbm import RBMModel
 from oracles.layered import Table, machine_of
 from oracles.principles import OneBatch, begun, bits, loss_of
@@ -23,7 +23,7 @@ DATA = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0
 def test_one_temperature_is_persistent_contrastive_divergence_bit_for_bit(shape):
     machine = machine_of(shape)
     X = bits(5, machine.sizes[machine.observed])
-    one, other = (begun(recipe, machine, X) for recipe in (Tempered(n_temperatures=1, k=2), PCD(k=2)))
+    one, other = (begun(recipe, machine, X) for recipe in (TemperedSML(n_temperatures=1, k=2), PCD(k=2)))
     assert one.state().keys() == other.state().keys()
     for update in range(3):
         found, expected = (loss_of(objective, machine, X, update).gradients for objective in (one, other))
@@ -47,7 +47,7 @@ def test_every_level_follows_its_own_law_while_the_weights_stand(shape):
     """Swaps included. False alarm 1e-5 each."""
     machine, n = machine_of(shape, scale=0.8), 4_000
     X = DATA if shape != "three" else np.concatenate([DATA, DATA[:, :1]], axis=1)
-    objective = begun(Tempered(n_temperatures=3, hottest=0.2, k=2, n_chains=n), machine, X)
+    objective = begun(TemperedSML(n_temperatures=3, hottest=0.2, k=2, n_chains=n), machine, X)
     with recording():
         for update in range(25):
             loss = loss_of(objective, machine, X, update)
@@ -68,7 +68,7 @@ def test_every_level_follows_its_own_law_while_the_weights_stand(shape):
 def test_states_are_swapped_with_the_probability_of_metropolis():
     machine, n = machine_of("three", scale=1.5), 40_000
     X = np.concatenate([DATA, DATA[:, :1]], axis=1)
-    objective = begun(Tempered(n_temperatures=2, n_chains=n), machine, X)
+    objective = begun(TemperedSML(n_temperatures=2, n_chains=n), machine, X)
     machines = objective._machines(machine)
     first, second = np.array([[0.0, 1.0, 1.0]]), np.array([[1.0, 0.0, 1.0]])
     levels = [{"middle": np.repeat(x, n, axis=0)} for x in (first, second)]
@@ -97,7 +97,7 @@ def test_chains_cross_to_the_other_of_two_modes_where_plain_ones_stay():
     model, n = two_modes(), 200
     X = np.repeat([[0.0], [1.0]], 8, axis=1)
     shares = {}
-    for name, recipe in (("tempered", Tempered(n_temperatures=8, n_chains=n)), ("plain", PCD(n_chains=n))):
+    for name, recipe in (("tempered", TemperedSML(n_temperatures=8, n_chains=n)), ("plain", PCD(n_chains=n))):
         objective = begun(recipe, model, X)
         objective.chains["hidden"].fill_(1.0)
         for update in range(60):
@@ -109,7 +109,7 @@ def test_chains_cross_to_the_other_of_two_modes_where_plain_ones_stay():
 @pytest.mark.spec("INF-39")
 def test_the_gradient_is_that_of_the_cold_chains():
     machine, X = machine_of("three"), bits(5, 4)
-    tempered, plain = begun(Tempered(n_temperatures=4), machine, X), begun(PCD(), machine, X)
+    tempered, plain = begun(TemperedSML(n_temperatures=4), machine, X), begun(PCD(), machine, X)
     for update in range(3):
         for block, chain in plain.chains.items():
             chain.copy_(tempered.chains[block])
@@ -121,7 +121,7 @@ def test_the_gradient_is_that_of_the_cold_chains():
 @pytest.mark.spec("INF-39")
 def test_every_system_learns_with_it():
     X, y = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0), np.repeat([0, 1], 20)
-    options = {"n_hidden": 3, "objective": Tempered(3), "epochs": 80, "batch_size": 4, "random_state": 0}
+    options = {"n_hidden": 3, "objective": TemperedSML(3), "epochs": 80, "batch_size": 4, "random_state": 0}
     rbm = gnomon.RBM(**options, learning_rate=0.1).fit(X)
     assert rbm.score(X) > -2 and len(rbm.history_["swap_rate"]) == 80  # independent columns: -2.77
     noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
@@ -136,8 +136,8 @@ def test_every_system_learns_with_it():
 
 def test_ladders_that_cannot_be_are_refused():
     with pytest.raises(UserValueError, match="hottest must be above 0 with spacing geometric"):
-        Tempered(spacing="geometric").build()
-    betas = Tempered(3, hottest=0.25, spacing="geometric").build().betas
+        TemperedSML(spacing="geometric").build()
+    betas = TemperedSML(3, hottest=0.25, spacing="geometric").build().betas
     np.testing.assert_allclose(betas, [1, 0.5, 0.25])
 
 
@@ -156,9 +156,9 @@ def test_copies_belong_to_the_process_of_their_chain():
         def gather(self, x):
             return torch.as_tensor(x)
 
-    whole, parts = begun(Tempered(3), machine, X), []
+    whole, parts = begun(TemperedSML(3), machine, X), []
     for rank in (0, 1):
-        half = Tempered(3).build()
+        half = TemperedSML(3).build()
         half.begin(machine, OneBatch(X), Noise(0, "begin"), Half(rank))
         parts.append(half)
     for name in ("chains/middle", "hot/middle"):

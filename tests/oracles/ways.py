@@ -19,7 +19,7 @@ from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.score_matching import ScoreMatching
-from gnomon.objectives.tempered import Tempered
+from gnomon.objectives.tempered import TemperedSML
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
@@ -123,7 +123,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"objective": ScoreMatching(smoothing=0.1), "epochs": 60, "learning_rate": 0.05},
     ),
     "rbm, fast weights": ("rbm", {"objective": FPCD(n_chains=30), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
-    "rbm, tempered": ("rbm", {"objective": Tempered(3), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
+    "rbm, tempered": ("rbm", {"objective": TemperedSML(3), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
     "gaussian-rbm, fresh chains from the means": (
         "gaussian-rbm",
         {"objective": MCMC(k=3, start="means", growth=RisingSteps(every=2)), "epochs": 20, "batch_size": 7},

@@ -20,16 +20,16 @@ from gnomon.numeric.ops import concatenate
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Term, shard
 from gnomon.objectives.closed_form import InClosedForm
-from gnomon.objectives.growth import Growth, Progress
+from gnomon.objectives.growth import Elapsed, Growth
 from gnomon.objectives.positive import Clamped, Positive, observed_block
 
-__all__ = ["ChainSet", "Contrast", "ContrastiveDivergence", "PersistentChains", "Walk", "drawn", "fused", "split"]
+__all__ = ["ChainSet", "Contrast", "ContrastiveDivergence", "PersistentChains", "ChainPlan", "drawn", "fused", "split"]
 
 State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Walk:
+class ChainPlan:
     """What objectives with chains have in common: how far these walk, and the positive phase.
 
     Parameters
@@ -46,7 +46,7 @@ class Walk:
     positive: Positive
 
     @classmethod
-    def of(cls, recipe: Any) -> Walk:
+    def of(cls, recipe: Any) -> ChainPlan:
         """That of a recipe with the fields ``k``, ``growth`` and ``positive``, checked."""
         growth: Growth = recipe.recipe("growth")
         growth.check(recipe.k)
@@ -58,10 +58,10 @@ class Contrast(InClosedForm):
 
     descends: ClassVar[bool] = False
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, plan: ChainPlan) -> None:
         super().__init__()
-        self.walk, self.positive = walk, walk.positive
-        self.progress = Progress() if walk.growth.grows else None
+        self.plan, self.positive = plan, plan.positive
+        self.progress = Elapsed() if plan.growth.grows else None
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Take note of how many updates an epoch has, where the number of steps grows."""
@@ -71,9 +71,9 @@ class Contrast(InClosedForm):
     def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """`contrast` with as many steps as it is time for, which stand in the history where they change."""
         if self.progress is None:
-            return self.contrast(model, X, weight, positions, noise, group, self.walk.k)
-        growth = self.walk.growth
-        k = growth.at(self.walk.k, self.progress.time(growth.per))
+            return self.contrast(model, X, weight, positions, noise, group, self.plan.k)
+        growth = self.plan.growth
+        k = growth.at(self.plan.k, self.progress.time(growth.per))
         self.progress.advance()
         loss = self.contrast(model, X, weight, positions, noise, group, k)
         total = loss.terms["energy_gap"].weight
@@ -136,8 +136,8 @@ class ContrastiveDivergence(Contrast):
 class ChainSet(Contrast):
     """Chains that belong to no row: each process has its part, and together they weigh what the batch weighs."""
 
-    def __init__(self, walk: Walk, n_chains: int | None) -> None:
-        super().__init__(walk)
+    def __init__(self, plan: ChainPlan, n_chains: int | None) -> None:
+        super().__init__(plan)
         self.n_chains = n_chains
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
@@ -184,7 +184,7 @@ class PersistentChains(ChainSet):
         return model, model
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
-        """Walk the chains by so many sweeps under the model as it is."""
+        """ChainPlan the chains by so many sweeps under the model as it is."""
         _, kept, rest = self._split(model)
         stream = noise.rows(self.positions)
         chain = gibbs(model, self._standing(self.counter), stream, steps=steps, order=(*kept, *rest))

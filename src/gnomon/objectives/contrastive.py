@@ -18,7 +18,7 @@ from gnomon.inference.blocks import bits, smallest_keep
 from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.chains import ContrastiveDivergence, PersistentChains, Walk
+from gnomon.objectives.chains import ChainPlan, ContrastiveDivergence, PersistentChains
 from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.positive import Positive, observed_block
@@ -78,7 +78,7 @@ class CD(EnergyObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return ContrastiveDivergence(Walk.of(self))
+        return ContrastiveDivergence(ChainPlan.of(self))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class PCD(EnergyObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return PersistentChains(Walk.of(self), self.n_chains)
+        return PersistentChains(ChainPlan.of(self), self.n_chains)
 
 
 class _ExactLikelihood(InClosedForm):

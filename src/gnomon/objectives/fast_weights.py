@@ -11,7 +11,7 @@ import torch
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.objectives.base import Loss, Objective
-from gnomon.objectives.chains import PersistentChains, Walk
+from gnomon.objectives.chains import ChainPlan, PersistentChains
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.positive import Positive
@@ -75,14 +75,14 @@ class FPCD(EnergyObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return FastWeights(Walk.of(self), self.n_chains, self.fast_lr, self.decay, self.applies == "model")
+        return FastWeights(ChainPlan.of(self), self.n_chains, self.fast_lr, self.decay, self.applies == "model")
 
 
 class FastWeights(PersistentChains):
     """Persistent chains of a machine whose parameters are the model's plus fast ones, which are buffers."""
 
-    def __init__(self, walk: Walk, n_chains: int | None, rate: float, decay: float, everywhere: bool) -> None:
-        super().__init__(walk, n_chains)
+    def __init__(self, plan: ChainPlan, n_chains: int | None, rate: float, decay: float, everywhere: bool) -> None:
+        super().__init__(plan, n_chains)
         self.rate, self.decay, self.everywhere = rate, decay, everywhere
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:

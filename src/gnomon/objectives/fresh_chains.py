@@ -14,7 +14,7 @@ from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import units_of
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.objectives.base import Loss, Objective
-from gnomon.objectives.chains import ChainSet, Walk, fused
+from gnomon.objectives.chains import ChainPlan, ChainSet, fused
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.moments import column_moments
@@ -74,14 +74,14 @@ class MCMC(EnergyObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return FreshChains(Walk.of(self), self.n_chains, self.start == "means")
+        return FreshChains(ChainPlan.of(self), self.n_chains, self.start == "means")
 
 
 class FreshChains(ChainSet):
     """Chains that start anew at every update."""
 
-    def __init__(self, walk: Walk, n_chains: int | None, from_means: bool) -> None:
-        super().__init__(walk, n_chains)
+    def __init__(self, plan: ChainPlan, n_chains: int | None, from_means: bool) -> None:
+        super().__init__(plan, n_chains)
         self.from_means = from_means
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:

@@ -12,7 +12,7 @@ from gnomon.errors import UserValueError
 from gnomon.nn.module import Module
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["FixedSteps", "Growth", "Progress", "RisingSteps", "StepTable"]
+__all__ = ["FixedSteps", "Growth", "Elapsed", "RisingSteps", "StepTable"]
 
 Unit = Literal["epoch", "update"]
 
@@ -119,7 +119,7 @@ class StepTable(Growth):
         return (k, *self.steps)[sum(t >= start for start in self.start)]
 
 
-class Progress(Module):
+class Elapsed(Module):
     """How far a fit has come, as buffers: a fit that is resumed, or goes on with another chunk, counts on."""
 
     epochs: torch.Tensor

@@ -16,20 +16,20 @@ from gnomon.inference.arrays import to_numpy, where
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.ladders import ladder
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.chains import PersistentChains, Walk
+from gnomon.objectives.chains import ChainPlan, PersistentChains
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.moments import column_moments
 from gnomon.objectives.positive import Positive
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Tempered"]
+__all__ = ["TemperedSML"]
 
 State = dict[str, Array]
 
 
 @dataclass(frozen=True)
-class Tempered(EnergyObjective):
+class TemperedSML(EnergyObjective):
     r"""Persistent chains by replica exchange (Desjardins and others 2010): every chain has copies at temperatures.
 
     Copy l walks on :math:`p_l \propto p_0^{1 - \beta_l} p^{\beta_l}`, with p_0 the machine without couplings that has
@@ -61,7 +61,7 @@ class Tempered(EnergyObjective):
 
     References
     ----------
-    Desjardins, Courville, Bengio, Vincent and Delalleau (2010), "Tempered Markov chain Monte Carlo for training of
+    Desjardins, Courville, Bengio, Vincent and Delalleau (2010), "TemperedSML Markov chain Monte Carlo for training of
     restricted Boltzmann machines"; Salakhutdinov (2009), "Learning in Markov random fields using tempered transitions".
 
     Examples
@@ -69,7 +69,7 @@ class Tempered(EnergyObjective):
     >>> import numpy as np
     >>> import gnomon
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
-    >>> rbm = gnomon.RBM(n_hidden=4, objective=Tempered(3), epochs=60, learning_rate=0.2, random_state=0).fit(X)
+    >>> rbm = gnomon.RBM(n_hidden=4, objective=TemperedSML(3), epochs=60, learning_rate=0.2, random_state=0).fit(X)
     >>> bool(rbm.score(X) > -2), len(rbm.history_["swap_rate"])
     (True, 60)
     """
@@ -95,14 +95,14 @@ class Tempered(EnergyObjective):
         if self.spacing == "geometric" and not self.hottest:
             raise UserValueError("hottest must be above 0 with spacing geometric, got 0", "hottest", "try 0.1")
         betas = ladder(self.n_temperatures, self.spacing, self.hottest) if self.n_temperatures > 1 else np.ones(1)
-        return TemperedChains(Walk.of(self), self.n_chains, betas)
+        return TemperedChains(ChainPlan.of(self), self.n_chains, betas)
 
 
 class TemperedChains(PersistentChains):
     """Persistent chains, and beside them their hotter copies: buffers of shape (chains, copies, units)."""
 
-    def __init__(self, walk: Walk, n_chains: int | None, betas: NDArray[np.float64]) -> None:
-        super().__init__(walk, n_chains)
+    def __init__(self, plan: ChainPlan, n_chains: int | None, betas: NDArray[np.float64]) -> None:
+        super().__init__(plan, n_chains)
         self.betas = betas
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
@@ -136,7 +136,7 @@ class TemperedChains(PersistentChains):
         return Loss(terms, loss.gradients, loss.per)
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
-        """Walk the chains and their copies by so many sweeps under the model as it is."""
+        """ChainPlan the chains and their copies by so many sweeps under the model as it is."""
         super().settle(model, noise, steps)
         if len(self.betas) > 1:
             self._move_copies(self._walked(self._machines(model), self.counter, noise.rows(self.positions), steps))

@@ -14,7 +14,7 @@ from gnomon.objectives.growth import RisingSteps
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
-from gnomon.objectives.tempered import Tempered
+from gnomon.objectives.tempered import TemperedSML
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from oracles.binary import all_states
 
@@ -193,7 +193,7 @@ def test_log_partition_is_remembered_by_its_options():
     [
         CD(k=2), PCD(), Exact(), PCD(positive="mean_field"), Pseudolikelihood(sets="pairs"),
         Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2), NCE(nu=2), FPCD(),
-        FPCD(applies="model"), MCMC(k=3), MCMC(k=3, start="means"), Tempered(3), CD(growth=RisingSteps(every=1)),
+        FPCD(applies="model"), MCMC(k=3), MCMC(k=3, start="means"), TemperedSML(3), CD(growth=RisingSteps(every=1)),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
