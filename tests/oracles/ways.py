@@ -12,9 +12,11 @@ from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.contrastive import CD
+from gnomon.objectives.denoising_score_matching import DenoisingScoreMatching
 from gnomon.objectives.fast_weights import FPCD
 from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.growth import RisingSteps
+from gnomon.objectives.langevin import LangevinCD
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
@@ -129,6 +131,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"objective": MCMC(k=3, start="means", growth=RisingSteps(every=2)), "epochs": 20, "batch_size": 7},
     ),
     "label-rbm, fast weights": ("label-rbm", {"objective": FPCD(k=2), "epochs": 15, "batch_size": 7}),
+    "gaussian-rbm, denoising score matching": (
+        "gaussian-rbm",
+        {"objective": DenoisingScoreMatching(sigma=0.5), "epochs": 60, "learning_rate": 0.05},
+    ),
+    "gaussian-rbm, Langevin": (
+        "gaussian-rbm",
+        {"objective": LangevinCD(k=2), "epochs": 60, "learning_rate": 0.05, "optimizer": "adam"},
+    ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

@@ -22,7 +22,8 @@ ENTRIES = (
     Entry(
         "gaussian-rbm", "Gaussian-Bernoulli restricted Boltzmann machine", "高斯-伯努利受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.gaussian_rbm:GaussianRBM",
-        "Welling, Rosen-Zvi and Hinton 2004; Cho, Ilin and Raiko 2011", ("GEN-037", "DLN-83", "INF-47", "INF-53"),
+        "Welling, Rosen-Zvi and Hinton 2004; Cho, Ilin and Raiko 2011",
+        ("GEN-037", "DLN-83", "INF-47", "INF-48", "INF-52", "INF-53"),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
     Entry(
