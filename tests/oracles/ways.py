@@ -109,6 +109,20 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 5e-3,
         },
     ),
+    "boltzmann-machine, exact": ("boltzmann-machine", {"objective": "exact", "epochs": 20}),
+    "boltzmann-machine, PCD-1": ("boltzmann-machine", {"objective": "pcd", "epochs": 40, "batch_size": 7}),
+    "hidden-boltzmann-machine, PCD-1": (
+        "hidden-boltzmann-machine",
+        {"objective": "pcd", "batch_size": 7, "epochs": 40},
+    ),
+    "semi-restricted-rbm, pseudolikelihood": (
+        "semi-restricted-rbm",
+        {"objective": Pseudolikelihood(), "epochs": 30},
+    ),
+    "semi-restricted-rbm, coupled hidden units": (
+        "semi-restricted-rbm",
+        {"lateral": "hidden", "objective": CD(), "epochs": 40, "batch_size": 7},
+    ),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, pseudolikelihood": ("rbm", {"objective": "pseudolikelihood", "epochs": 60, "learning_rate": 0.5}),
     "rbm, pairs by chance": (

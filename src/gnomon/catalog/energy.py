@@ -32,4 +32,25 @@ ENTRIES = (
         "Larochelle and Bengio 2008", ("GEN-029", "GEN-059", "GEN-060", "REP-091"),
         {"n_hidden": 3, "objective": "exact", "epochs": 15, "batch_size": None, "learning_rate": 0.05},
     ),
+    Entry(
+        "boltzmann-machine", "Boltzmann machine, fully visible", "全可见玻尔兹曼机", "model",
+        ("density",), "gnomon.systems.energy.boltzmann_machine:BoltzmannMachine",
+        "Ackley, Hinton and Sejnowski 1985", ("GEN-001", "GEN-004", "REP-140"),
+        {"objective": "pseudolikelihood", "epochs": 30, "batch_size": None, "learning_rate": 0.1},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "hidden-boltzmann-machine", "Boltzmann machine with hidden units", "含隐单元玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.hidden_boltzmann_machine:HiddenBoltzmannMachine",
+        "Ackley, Hinton and Sejnowski 1985", ("GEN-002",),
+        {"n_hidden": 2, "objective": "pcd", "epochs": 60, "batch_size": None, "learning_rate": 0.1},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "semi-restricted-rbm", "Semi-restricted Boltzmann machine", "半受限玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.semi_restricted_rbm:SemiRestrictedRBM",
+        "Osindero and Hinton 2008", ("INF-73",),
+        {"n_hidden": 3, "objective": "pcd", "epochs": 60, "batch_size": None, "learning_rate": 0.1},
+        takes="table of 0 and 1",
+    ),
 )  # fmt: skip

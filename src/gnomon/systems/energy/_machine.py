@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -34,7 +34,7 @@ from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["DensityMachine", "EnergyMachine", "StandardizedMachine"]
+__all__ = ["DensityMachine", "EnergyMachine", "Machine", "RowMachine", "StandardizedMachine", "coupled_start"]
 
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
@@ -51,15 +51,17 @@ class _Steps(Gradient):
             model.confine()
         if not info.done:
             return state, info
-        largest = float(np.abs(model.views()["weight"]).max())
+        values = model.views()
+        weights = (values[name] for link in model.links for name in link.names.values())
+        largest = max((float(np.abs(weight).max(initial=0)) for weight in weights), default=0.0)
         if largest > FROZEN_WEIGHT:
             what = f"a weight has grown to {largest:.3g}: units no longer change and the fit means nothing"
             raise Diverged(what, f"step {state.update}", "lower the learning rate")
         return state, info
 
 
-class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientSteps, HasDtype, System):
-    """Base of the systems whose model is a `LayeredMachine` of the layers ``visible`` and ``hidden``.
+class Machine(GradientSteps, HasDtype, System):
+    """Base of the systems whose model is a `LayeredMachine` with a layer ``visible``.
 
     A subclass gives `make`, `initialize` and ``arguments_["mean"]``, the means of the training data in the model's
     units. One that computes in other units than the data's says `_scaled`, `_unscaled` and `_log_volume`.
@@ -94,10 +96,9 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
 
     def _start(self, n: int, noise: contracts.Noise) -> Array:
         """Where n chains begin: independent columns that have the data's means."""
-        base = self.model_.base(self._start_mean())
-        return base.conditional("visible", {"hidden": self.model_.place(np.zeros((n, self._n_features_out)))}).sample(
-            noise, 0
-        )
+        base, sizes = self.model_.base(self._start_mean()), self.model_.sizes
+        blank = {block: self.model_.place(np.zeros((n, size))) for block, size in sizes.items()}
+        return base.conditional("visible", blank).sample(noise, 0)
 
     # --- states of the visible layer ----------------------------------------------------------------------------------
 
@@ -116,20 +117,6 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
 
     def procedure(self, examples: Any) -> Procedure:
         return _Steps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
-
-    # --- codes --------------------------------------------------------------------------------------------------------
-
-    @property
-    def _n_features_out(self) -> int:
-        return cast(int, self.model_.sizes["hidden"])
-
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), shape (n, n_hidden)."""
-        return self._hidden_means(self._scaled(self._rows(X)))
-
-    def _hidden_means(self, rows: Array) -> Array:
-        means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
-        return cast(Array, means)
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
@@ -154,27 +141,39 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradientS
         return self._memory[key]
 
 
-class DensityMachine(EnergyMachine, OnlineModel):
-    """Base of the machines whose visible layer is the data: codes, chains and the likelihood."""
+class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
+    """Base of the machines that have a layer ``hidden`` too, whose means are codes of the rows."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return cast(int, self.model_.sizes["hidden"])
+
+    def transform(self, X: Any) -> Array:
+        """P(h = 1 | v), shape (n, n_hidden)."""
+        return self._hidden_means(self._scaled(self._rows(X)))
+
+    def _hidden_means(self, rows: Array) -> Array:
+        means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
+        return cast(Array, means)
+
+
+class RowMachine(Machine, OnlineModel):
+    """Base of the machines whose visible layer is the data: chains and the likelihood."""
 
     def _outcomes(self, X: Any) -> Array:
         """Rows that have a probability (or density), in the units of the data."""
         rows = self._rows(X)
         return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
 
-    def reconstruct(self, X: Any) -> Array:
-        """E[v | h] at the hidden means given X, shape (n, n_features)."""
-        hidden = self._hidden_means(self._scaled(self._rows(X)))
-        return self.from_visible(self.model_.conditional("visible", {"hidden": hidden}).mean)
-
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
-        """Visible states after `steps` sweeps (hidden, then visible) from X."""
+        """Visible states after `steps` sweeps (hidden units, then visible ones) from X."""
         return self.from_visible(self._walk(self.to_visible(X), steps, random_state))
 
     def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
-        noise = Noise(seed_of(random_state), "gibbs")
-        order, steps = ("hidden", "visible"), how_many(steps, "steps")
-        return gibbs(self.model_, {"visible": rows}, noise, steps=steps, order=order)["visible"]
+        noise, model = Noise(seed_of(random_state), "gibbs"), self.model_
+        hidden = tuple(block for block in model.blocks if block != "visible")
+        state = {"visible": rows} | coupled_start(model, hidden, len(rows), noise.child("start"))
+        return gibbs(model, state, noise, steps=how_many(steps, "steps"), order=(*hidden, "visible"))["visible"]
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
         """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
@@ -209,6 +208,21 @@ class DensityMachine(EnergyMachine, OnlineModel):
         log_z = replace(log_z, value=log_z.value + float(np.mean(self._log_units(rows))))  # the same for each row
         space, noise = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate")
         return {self.primary: density_score(self.model_, self._scaled(rows), noise, log_z=log_z, data_space=space)}
+
+
+class DensityMachine(RowMachine, EnergyMachine):
+    """Base of the machines of rows with hidden units that are independent given these: codes too."""
+
+    def reconstruct(self, X: Any) -> Array:
+        """E[v | h] at the hidden means given X, shape (n, n_features)."""
+        hidden = self._hidden_means(self._scaled(self._rows(X)))
+        return self.from_visible(self.model_.conditional("visible", {"hidden": hidden}).mean)
+
+
+def coupled_start(model: Any, blocks: Sequence[str], n: int, noise: contracts.Noise) -> dict[str, Array]:
+    """Fair states of those of the layers whose units are coupled to each other: chains need one to begin at."""
+    rows, like = noise.rows(np.arange(n)), model.place(np.zeros(0))
+    return {block: model.units[block].start(rows.child(block), n, like) for block in blocks if block in model.coupled}
 
 
 class StandardizedMachine(Standardized):

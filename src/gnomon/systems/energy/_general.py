@@ -1,0 +1,172 @@
+"""What the machines have in common whose binary units are coupled within a layer too."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+
+from gnomon import contracts
+from gnomon.contracts import Array
+from gnomon.data.examples import Examples
+from gnomon.distributions.domains import Binary
+from gnomon.distributions.units import BernoulliUnits
+from gnomon.evaluation.likelihood import pseudo_log_likelihood
+from gnomon.evaluation.score import Score
+from gnomon.inference.arrays import convert, to_numpy
+from gnomon.inference.exact.enumeration import weighted_posterior
+from gnomon.inference.mcmc.gibbs import gibbs, mean_field
+from gnomon.inference.variational.mean_field import mean_field_evidence
+from gnomon.numeric.noise import Noise, seed_of
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start
+from gnomon.systems.energy.layered import LayeredMachine
+from gnomon.systems.energy.links import DenseLink, LateralLink, Link
+
+__all__ = ["GeneralHiddenMachine", "GeneralMachine", "GeneralModel"]
+
+EXACT_HIDDEN = 12
+"""Coupled hidden units whose states are enumerated for each row, for their posterior means."""
+
+
+class GeneralModel(LayeredMachine):
+    r"""E(v, h) = -b^T v - c^T h - v^T W h - v^T L v / 2 - h^T J h / 2 over bits; L and J symmetric, 0 on the diagonal.
+
+    Parameters
+    ----------
+    n_visible : int
+    n_hidden : int
+        0: no hidden layer.
+    within : sequence of {"visible", "hidden"}
+        The layers whose units are coupled to each other.
+    dtype : torch.dtype
+
+    Notes
+    -----
+    ``weight`` is W, ``visible_weight`` and ``hidden_weight`` are the pairs of L and of J (`LateralLink`).
+    """
+
+    def __init__(
+        self, n_visible: int, n_hidden: int, within: tuple[str, ...], dtype: torch.dtype = torch.float32
+    ) -> None:
+        sizes = {"visible": n_visible} | ({"hidden": n_hidden} if n_hidden else {})
+        between: list[Link] = [DenseLink("visible", "hidden", name="")] if n_hidden else []
+        lateral = [LateralLink(layer, name=layer) for layer in within if layer in sizes]
+        super().__init__({name: BernoulliUnits(n) for name, n in sizes.items()}, [*between, *lateral], dtype=dtype)
+
+    @property
+    def couplings(self) -> Array:
+        """Symmetric matrix of all couplings, the visible units first: the energy is -x^T C x / 2 - bias^T x."""
+        return self._coupling(tuple(self.units), tuple(self.units))
+
+    @property
+    def bias(self) -> Array:
+        """Biases of all units, the visible ones first."""
+        return np.asarray(self._biases(tuple(self.units)))
+
+    def hidden_means(self, x: Array) -> Array:
+        """P(h = 1 | v): exact where hidden units are independent, or 12 coupled ones at most; else by mean field."""
+        given = {"visible": x}
+        if "hidden" not in self.coupled:
+            return self.conditional("hidden", given).mean
+        if self.sizes["hidden"] > EXACT_HIDDEN:
+            return mean_field(self, {"visible": (x, None)}, steps=200, tol=1e-6, order=("hidden",))["hidden"]
+        means = np.zeros((len(x), self.sizes["hidden"]))
+        for state, log_p, rows in weighted_posterior(self, given):
+            p = np.exp(to_numpy(log_p))
+            means[rows] += (p[..., None] * to_numpy(state["hidden"]).reshape(*p.shape, -1)).sum(1)
+        return convert(means, x)
+
+
+class GeneralMachine(RowMachine):
+    """Base: a system around a `GeneralModel` of binary rows; a subclass says what is coupled."""
+
+    model_class: ClassVar[type] = GeneralModel
+    domain = Binary()
+    outcomes = Binary()
+
+    epochs: int = 100
+    batch_size: int | None = 20
+    learning_rate: float = 0.02
+    optimizer: str | Recipe = "sgd"
+
+    @property
+    def _within(self) -> tuple[str, ...]:
+        """The layers whose units are coupled to each other."""
+        return ("visible", "hidden")
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        mean = np.average(examples.X.astype(np.float64), axis=0, weights=examples.weight)
+        return super().arguments(examples) | {"mean": mean.tolist()}
+
+    def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
+        return GeneralModel(n_features, getattr(self, "n_hidden", 0), self._within, getattr(torch, dtype))
+
+    def initialize(self, model: GeneralModel, examples: Examples, noise: contracts.Noise) -> None:
+        model.initialize(noise, self._start_mean())
+
+    @property
+    def couplings_(self) -> Array:
+        """Couplings of all units, (units, units): symmetric, 0 on the diagonal, the columns of the data first."""
+        return self.model_.couplings
+
+    @property
+    def bias_(self) -> Array:
+        """Biases of all units, the columns of the data first."""
+        return self.model_.bias
+
+    def reconstruct(self, X: Any) -> Array:
+        """P(v_j = 1 | all other columns, hidden units at their means) of each cell, shape (n, n_features)."""
+        rows = self._rows(X)
+        state = {"visible": rows} | self._beside(rows)
+        return self.from_visible(self.model_.conditional("visible", state).mean)
+
+    def _beside(self, rows: Array) -> dict[str, Array]:
+        """Means of the hidden units given the rows."""
+        return {}
+
+    def pseudo_log_likelihood(self, X: Any, *, per_site: bool = False) -> Score:
+        """Mean over rows of the sum over columns of log p(v_j | the others), exact; per column with `per_site`."""
+        rows = self._outcomes(X)
+        space = self.outcomes.space(rows.shape[1])
+        return pseudo_log_likelihood(self.model_, rows, per_site=per_site, data_space=space)
+
+
+class GeneralHiddenMachine(GeneralMachine, EnergyMachine):
+    """Base: the same with hidden units."""
+
+    resamples_rows: ClassVar[bool] = True  # hidden units of a row are drawn, once for each time that it is there
+
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
+
+    def transform(self, X: Any) -> Array:
+        """P(h = 1 | v), shape (n, n_hidden): by mean field where more than 12 hidden units are coupled, else exact."""
+        return self._hidden_means(self._rows(X))
+
+    def _hidden_means(self, rows: Array) -> Array:
+        return self.model_.hidden_means(rows)
+
+    def _beside(self, rows: Array) -> dict[str, Array]:
+        return {"hidden": self._hidden_means(rows)}
+
+    def sample_hidden(self, X: Any, *, steps: int = 100, random_state: Any = None) -> Array:
+        """Hidden states given the rows, shape (n, n_hidden): ends of Gibbs chains of `steps` sweeps, the rows held."""
+        rows, noise = self._rows(X), Noise(seed_of(random_state), "sample-hidden")
+        state = {"visible": rows} | coupled_start(self.model_, ("hidden",), len(rows), noise.child("start"))
+        return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden",))["hidden"]
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """The likelihood of the rows: exact, with the error of log Z, or beside many coupled hidden units a bound."""
+        if hasattr(self.model_, "energy"):
+            return super().evaluate(X, y)
+        rows, log_z = self._outcomes(X), self.log_partition()
+        evidence = to_numpy(mean_field_evidence(self.model_, {"visible": rows}, steps=200, tol=1e-6))
+        note = f"mean-field bound of each row, {log_z.kind} log Z. {log_z.note}".strip()
+        space = self.outcomes.space(rows.shape[1])
+        score = Score.from_pointwise(
+            evidence - log_z.value, error=log_z.error, kind="lower bound", data_space=space, note=note
+        )
+        return {self.primary: score}
