@@ -16,10 +16,13 @@ from gnomon.system.saving import load as load
 from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as ConditionalGAN
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
+from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
+from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachine as HiddenBoltzmannMachine
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.rbm import RBM as RBM
+from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost
 from gnomon.systems.ensemble.bagging import Bagging as Bagging
 from gnomon.systems.ensemble.bagging import BaggingRegression as BaggingRegression

@@ -34,7 +34,7 @@ from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["DensityMachine", "EnergyMachine", "Machine", "RowMachine", "StandardizedMachine", "coupled_start"]
+__all__ = ["DensityMachine", "EnergyMachine", "MachineSystem", "RowMachine", "StandardizedMachine", "coupled_start"]
 
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
@@ -60,7 +60,7 @@ class _Steps(Gradient):
         return state, info
 
 
-class Machine(GradientSteps, HasDtype, System):
+class MachineSystem(GradientSteps, HasDtype, System):
     """Base of the systems whose model is a `LayeredMachine` with a layer ``visible``.
 
     A subclass gives `make`, `initialize` and ``arguments_["mean"]``, the means of the training data in the model's
@@ -141,7 +141,7 @@ class Machine(GradientSteps, HasDtype, System):
         return self._memory[key]
 
 
-class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
+class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MachineSystem):
     """Base of the machines that have a layer ``hidden`` too, whose means are codes of the rows."""
 
     @property
@@ -157,7 +157,7 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
         return cast(Array, means)
 
 
-class RowMachine(Machine, OnlineModel):
+class RowMachine(MachineSystem, OnlineModel):
     """Base of the machines whose visible layer is the data: chains and the likelihood."""
 
     def _outcomes(self, X: Any) -> Array:
