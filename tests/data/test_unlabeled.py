@@ -6,6 +6,7 @@ import pytest
 
 import gnomon
 from gnomon.data import load
+from gnomon.data.places import placed
 
 FILES = {
     "numbers.csv": b"a,y\n1,0.5\n2,NA\n3,1.5\n",
@@ -51,3 +52,34 @@ def test_a_fit_is_that_of_the_labeled_rows(tmp_path):
         )
     kept = np.arange(40) % 5 != 0
     assert np.allclose(found.coef_, gnomon.LinearRegression().fit(X[kept], y[kept]).coef_)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rows_keep_their_numbers_in_the_file(tmp_path, name):
+    file = tmp_path / name
+    file.write_bytes(FILES[name])
+    with pytest.warns(UserWarning, match="left out"):
+        data = load(file, target="y")
+    assert data.rows.tolist() == [0, 2] and data.take(np.array([1]), "test").rows.tolist() == [2]
+
+
+def test_what_is_wrong_later_is_found_where_it_stands(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_bytes(b"a,b,y\n1,0,x\n1,0,\n0,1,y\n1,7,x\n")
+    with pytest.warns(UserWarning, match="line 3"):
+        data = load(file, target="y")
+    with pytest.raises(gnomon.errors.UserError, match=r"t.csv, line 5, column 'b'"), placed(data):
+        gnomon.BernoulliMixture(n_components=1).fit(data.X)
+
+
+def test_mistakes_are_numbered_as_in_the_file(tmp_path):
+    from gnomon.tasks.mistakes import mistakes
+
+    lines = [f"{i},{'' if i in (3, 11) else 'ab'[i % 2 if i != 20 else 1]}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,y", *lines]) + "\n")
+    with pytest.warns(UserWarning, match="2 rows"):
+        data = load(tmp_path / "t.csv", target="y")
+    X = (data.X % 2).astype(float)
+    header, rows = mistakes(gnomon.LogisticRegression().fit(X, data.y), X, data.y).table(data)
+    assert header == ["row", "true", "predicted", "probability", "of the true class", "a"]
+    assert [(row[0], row[5]) for row in rows] == [(20, "20")]

@@ -40,15 +40,24 @@ EVERY = 1000
     help="A new .csv, .parquet or .npy file (.txt for sentences), .png of images, .wav of waveforms; standard output "
     "by default.",
 )  # fmt: skip
+@click.option("--prompt", metavar="TEXT", help="Sentences of a language model that begin with this.")
+@click.option("--temperature", type=float, metavar="T", help="Of sentences: below 1 surer, above 1 more varied.")
+@click.option("--top-k", type=click.IntRange(1), metavar="K", help="Of sentences: only the K likeliest next tokens.")
+@click.option("--top-p", type=float, metavar="P", help="Of sentences: only the likeliest tokens that reach P together.")
+@click.option(
+    "--max-length", type=click.IntRange(0), metavar="N", help="Of sentences: tokens, at most.  [default: 100]"
+)
+@click.option("--unknown", type=click.Choice(["write", "avoid"]), help="Of sentences: what to do with <unk>.  [write]")
 @click.option("--rate", type=click.IntRange(1), metavar="HZ", help="Of a .wav: values of a row per second.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     run: str, n: int, chains: int | None, every: int | None, seed: int | None, out: str | None, rate: int | None,
-    as_json: bool,
+    as_json: bool, **writing: Any,
 ) -> None:  # fmt: skip
     """Draw N rows (or sentences, or images) from the model in the folder RUN, none of them chosen.
 
-    With --chains a picture has a column for each chain, a line every K steps, and training images on the right.
+    With --chains a picture has a column for each chain, a line every K steps, and training images on the right. With
+    --prompt a language model goes on from what is given.
     """
     if every is not None and chains is None:
         raise UserValueError("--every needs --chains", "--every", "say how many chains: --chains 8")
@@ -67,13 +76,21 @@ def command(
         raise UserTypeError(what, run, "gnomon predict RUN DATA --std; a density of rows is gaussian-mixture, say")
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
+    asked = {name: value for name, value in writing.items() if value is not None}
+    if asked and not hasattr(system, "generate"):
+        raise UserTypeError(
+            f"{system.name} writes no sentences", "--" + next(iter(asked)).replace("_", "-"), "leave it out"
+        )
     if chains is not None:
         names = features or [f"x{j}" for j in range(system.n_features_in_)]
         along_chains(
             system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
         )
         return
-    found = system.sample(n, random_state=seed)
+    if asked:
+        found = system.generate(asked.pop("prompt", ""), n, random_state=seed, **asked)
+    else:
+        found = system.sample(n, random_state=seed)
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
         _draw(out, rows, features, system)

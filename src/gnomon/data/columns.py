@@ -328,8 +328,8 @@ def _without_label(cells: pl.Series, *, typed: bool) -> pl.Series:
     return cells.is_null() | ((cells == "") if _is_text(cells) else cells.is_in(list(MISSING)))
 
 
-def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArray[np.bool_] | None]:
-    """The rows that have a label, and which these are; None where all have one.
+def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArray[np.int64] | None]:
+    """The rows that have a label, and their numbers among all; None where all have one.
 
     Warns
     -----
@@ -358,7 +358,7 @@ def with_label(parts: Sequence[Chunk], column: str) -> tuple[list[Chunk], NDArra
         start += part.frame.height
         places = np.arange(part.first, part.first + part.frame.height) if part.numbers is None else part.numbers
         kept.append(replace(part, frame=part.frame.filter(pl.Series(chosen)), numbers=places[chosen]))
-    return kept, keep
+    return kept, np.flatnonzero(keep)
 
 
 def _typed_labels(parts: Sequence[Chunk], cells: pl.Series, column: str) -> NDArray[Any]:

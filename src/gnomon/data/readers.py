@@ -291,8 +291,9 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
     if found is None:
         whole = joined(list(table.parts((*chosen, *labeled), [*chosen, *labeled])))
         _refuse_unseparated(whole, table)
+        rows = None
         if label is not None:
-            (whole,), _ = with_label([whole], label)
+            (whole,), rows = with_label([whole], label)
         decided = {column: kind_of_series(whole.frame.get_column(column), typed=whole.typed) for column in chosen}
         decided |= {column: kind for column, kind in kinds.items() if column in chosen}
         frame = typed_frame(whole, chosen, decided)
@@ -302,14 +303,14 @@ def _read_table(file: Path, source: dict[str, Any], kinds: dict[str, str]) -> Da
         y = None if label is None else labels([whole], label)
         if all(kind == NUMBER for kind in decided.values()):
             X = frame.fill_null(float("nan")).to_numpy(order="c", writable=True)
-            return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source)
-        return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame)
-    X, kept = found
+            return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source, rows=rows)
+        return Dataset(table.name, y=y, columns=tuple(chosen), source=source, frame=frame, rows=rows)
+    (X, kept), rows = found, None
     if label is not None:
-        kept, chosen_rows = with_label(kept, label)
-        X = X if chosen_rows is None else X[chosen_rows]
+        kept, rows = with_label(kept, label)
+        X = X if rows is None else X[rows]
     y = None if label is None else labels(kept, label)
-    return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source)
+    return Dataset(table.name, X=X, y=y, columns=tuple(chosen), source=source, rows=rows)
 
 
 def _refuse_unseparated(whole: Chunk, table: Table) -> None:

@@ -9,13 +9,14 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["Section", "cell", "details", "facts", "joined", "page", "paragraph", "table"]
+__all__ = ["Section", "cell", "details", "facts", "joined", "numeric", "page", "paragraph", "table"]
 
 LONGEST = 120
 """Letters of a text that are shown; the whole stands in the title of the cell, up to `LONGEST_TITLE` letters."""
 LONGEST_TITLE = 1200
 WIDE, LONG = 24, ' class="t"'
 """Letters of a text from which on its cell is kept wide, and the mark of such a cell."""
+NUMBER = re.compile(r"(-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?)?")
 INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Letters that are not seen or that turn the direction of what follows."""
 
@@ -95,6 +96,17 @@ def table(
         f'<div class="wide" role="region" tabindex="0" aria-label="{label}"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:
+    """Columns of a table's body that hold nothing but numbers.
+
+    Examples
+    --------
+    >>> numeric([["1", "a", "2.5"], ["3", "b", ""]])
+    [0, 2]
+    """
+    return [j for j, cells in enumerate(zip(*rows, strict=True)) if all(NUMBER.fullmatch(str(one)) for one in cells)]
 
 
 def facts(found: Mapping[str, Any]) -> str:

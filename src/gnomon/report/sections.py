@@ -13,7 +13,7 @@ from gnomon.report.figures import picture, pictures
 from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
 from gnomon.report.matters import explanation_of
-from gnomon.report.page import Section, details, facts, paragraph, table
+from gnomon.report.page import Section, details, facts, numeric, paragraph, table
 from gnomon.report.parts import components_of, samples_of
 from gnomon.report.rebuilt import rebuilt_of
 from gnomon.report.seen import seen_of
@@ -149,7 +149,7 @@ def mistakes_of(subject: Subject) -> Section | None:
     if found is None or not len(found.places):
         return None
     header, rows = found.table(subject.held)
-    body = table(header, rows, right=range(2, len(header)), caption="worst mistakes")
+    body = table(header, rows, right=numeric(rows), caption="worst mistakes")
     if subject.held.images is not None:
         images = np.asarray(subject.held.X)[found.places]
         body += pictures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.errors import counted
 from gnomon.report.figures import picture, pictures
-from gnomon.report.page import Section, table
+from gnomon.report.page import Section, numeric, table
 from gnomon.report.subject import Subject
 from gnomon.tasks import pictures as drawings
 from gnomon.tasks.seen import show_rows
@@ -22,7 +22,7 @@ def seen_of(subject: Subject) -> Section | None:
         return None
     found = show_rows(subject.system, subject.task, subject.held, *subject.examples, ROWS, random_state=0)
     header, rows = found.table(subject.held)
-    body = table(header, rows, right=range(3, len(header)), caption="seen at random")
+    body = table(header, rows, right=numeric(rows), caption="seen at random")
     if subject.held.images is not None:
         drawn = drawings.framed(found.picture(subject.held.images))
         body += pictures([picture(drawn, "The same rows", "In their order; wrong ones have a red frame.")])

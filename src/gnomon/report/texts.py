@@ -30,21 +30,25 @@ def texts_of(subject: Subject) -> Section | None:
     beside = [*lines[:MOST], *[""] * MOST]
     rows = [("", text, line) for text, line in zip(_written(subject.system, "", MOST), beside, strict=False)]
     begun = lines[MOST : 2 * MOST]
-    for tokens, line in zip(subject.system.domain.check(begun) if begun else [], begun, strict=True):
-        prompt = list(tokens)[:PROMPT]
-        for text in _written(subject.system, prompt, 1):
+    for k, (tokens, line) in enumerate(zip(subject.system.domain.check(begun) if begun else [], begun, strict=True)):
+        prompt = list(tokens)[: min(PROMPT, len(tokens) // 2)]
+        for text in _written(subject.system, prompt, 1, seed=k + 1):
             rows.append((_text(subject.system, prompt), text, line))
     if not rows:
         return None
-    reading = "Drawn without choosing, with the seed 0; lines of the rows that the fit has not seen stand beside them."
+    reading = (
+        "Drawn without choosing, each beginning from numbers of its own; beside them lines that the fit has not seen."
+    )
+    if any("<unk>" in row[1] for row in rows):
+        reading += " <unk> stands for every token that the fit does not know."
     header = ["begins with", "the model writes", "a real line"]
     return Section("Texts", reading, table(header, rows, caption="texts", longest=LETTERS))
 
 
-def _written(system: Any, prompt: str | Sequence[str], n: int) -> list[str]:
+def _written(system: Any, prompt: str | Sequence[str], n: int, seed: int = 0) -> list[str]:
     """n sentences that begin with a prompt; none where nothing can follow it."""
     try:
-        return list(system.generate(prompt, n, random_state=0, max_length=LENGTH))
+        return list(system.generate(prompt, n, random_state=seed, max_length=LENGTH))
     except UserError:
         return []
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
+from gnomon.contracts import NextToken
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens, held
@@ -21,6 +22,7 @@ from gnomon.evaluation.score import Score
 from gnomon.evaluation.text_scores import byte_lengths, text_scores
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
+from gnomon.inference.decoding.excluding import Excluding
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
@@ -215,6 +217,7 @@ class LanguageModel(System):
         top_p: float | None = None,
         width: int = 5,
         length_penalty: float = 0.75,
+        unknown: Literal["write", "avoid"] = "write",
     ) -> list[str]:
         """Sentences that begin with the prompt.
 
@@ -232,6 +235,8 @@ class LanguageModel(System):
             What is drawn from; see `gnomon.inference.decoding.filters.filtered`.
         width, length_penalty
             Of the beam; see `gnomon.inference.decoding.beam.beam_search`.
+        unknown : {"write", "avoid"}
+            Whether ``<unk>``, which stands for every token that the fit does not know, may be written.
 
         Returns
         -------
@@ -242,12 +247,15 @@ class LanguageModel(System):
         UserValueError
             A method that there is not, more sentences than the search keeps.
         """
+        if unknown not in ("write", "avoid"):
+            raise UserValueError.must("unknown", "be 'write' or 'avoid'", unknown)
+        model = self.model_ if unknown == "write" else Excluding(self.model_, (UNKNOWN,))
         n, max_length = how_many(n), how_many(max_length, "max_length")
         context, end = [BOS, *self._ids(prompt)], EOS if self.predicts_ends else None
         self._next(context, prompt)
         if method == "sample":
             drawn = ancestral(
-                self.model_, [context] * n, Noise(seed_of(random_state), "sample"), max_length=max_length,
+                model, [context] * n, Noise(seed_of(random_state), "sample"), max_length=max_length,
                 vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
             )  # fmt: skip
             rows = list(drawn)
@@ -255,7 +263,7 @@ class LanguageModel(System):
             width = 1 if method == "greedy" else how_many(width, "width")
             if n > width:
                 raise UserValueError(f"n must be at most {width}, got {n}", "n", f"{method} search keeps {width}")
-            rows = self._searched(context, n, method, width, max_length, length_penalty, end)
+            rows = self._searched(model, context, n, method, width, max_length, length_penalty, end)
         else:
             raise UserValueError.must("method", "be one of sample, greedy, beam", method)
         domain = self.known_domain()
@@ -264,11 +272,19 @@ class LanguageModel(System):
         return [domain.text([*begin, *tokens]) for tokens in texts]
 
     def _searched(
-        self, context: list[int], n: int, method: str, width: int, max_length: int, alpha: float, end: int | None
+        self,
+        model: NextToken,
+        context: list[int],
+        n: int,
+        method: str,
+        width: int,
+        max_length: int,
+        alpha: float,
+        end: int | None,
     ) -> list[NDArray[np.int64]]:
         if method == "greedy":
-            return list(greedy(self.model_, [context], max_length=max_length, end=end)[0])[:n]
-        best = beam_search(self.model_, [context], width, max_length=max_length, end=end, alpha=alpha, n_best=n)[0]
+            return list(greedy(model, [context], max_length=max_length, end=end)[0])[:n]
+        best = beam_search(model, [context], width, max_length=max_length, end=end, alpha=alpha, n_best=n)[0]
         return [np.array(one.tokens, np.int64) for one in best]
 
     def _ids(self, context: str | Sequence[str]) -> list[int]:

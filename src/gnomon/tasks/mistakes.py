@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from gnomon.data.dataset import Dataset
+from gnomon.tasks.excerpt import excerpt
 
 __all__ = ["Mistakes", "mistakes"]
-
-FEATURES = 6
-"""Columns that stand beside a mistake."""
 
 
 @dataclass
@@ -60,11 +58,8 @@ class Mistakes:
         if self.stated is not None:
             header.append("of the true class")
             columns.append(_short(self.stated))
-        if data.images is None:
-            names, cells = _features(data)
-            header += names
-            columns += [[one[place] for place in self.places.tolist()] for one in cells]
-        return header, [list(row) for row in zip(*columns, strict=True)]
+        beside = excerpt(data, self.places)
+        return [*header, *beside], [list(row) for row in zip(*columns, *beside.values(), strict=True)]
 
 
 def mistakes(system: Any, X: Any, y: Any, most: int = 12) -> Mistakes | None:
@@ -112,12 +107,3 @@ def mistakes(system: Any, X: Any, y: Any, most: int = 12) -> Mistakes | None:
 
 def _short(values: np.ndarray[Any, Any]) -> list[str]:
     return [f"{value:.4g}" for value in values]
-
-
-def _features(data: Dataset) -> tuple[list[str], list[Any]]:
-    """The first columns as they were read, by name."""
-    if data.frame is not None:
-        return data.frame.columns[:FEATURES], [data.frame[name] for name in data.frame.columns[:FEATURES]]
-    if data.X is None:
-        return [], []
-    return list(data.columns[:FEATURES]), [_short(data.X[:, j]) for j in range(min(FEATURES, data.X.shape[1]))]

@@ -15,11 +15,10 @@ from gnomon.evaluation.grids import enlargement, sample_grid
 from gnomon.evaluation.overlays import overlay_boxes
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import how_many
+from gnomon.tasks.excerpt import excerpt, plain_cell
 
 __all__ = ["Seen", "show_predictions", "show_rows"]
 
-FEATURES = 6
-"""Columns of the data that a page shows."""
 WRONG = (0.86, 0.2, 0.13)
 """Color of the frame about images that are taken for another class."""
 
@@ -63,17 +62,19 @@ class Seen:
         """
         answers = self._answers(data)
         own = {} if data.images is not None else _read(data, self.places)
-        return answers | {f"{name} (data)" if name in answers else name: values for name, values in own.items()}
+        return answers | _apart(answers, own)
 
     def table(self, data: Dataset) -> tuple[list[str], list[list[Any]]]:
-        """The same for a page: numbers in four digits, the first six columns of the data.
+        """The same for a page: cells in few letters, six columns of the data at most.
 
         Parameters
         ----------
         data : Dataset
         """
-        shown = dict(list(self.columns(data).items())[: len(self._answers(data)) + FEATURES])
-        columns = [[_short(cell) for cell in list(values)] for values in shown.values()]
+        answers = self._answers(data)
+        beside = excerpt(data, self.places) if data.pairs is None else _read(data, self.places)
+        shown = answers | _apart(answers, beside)
+        columns = [[plain_cell(cell) for cell in np.asarray(values).tolist()] for values in shown.values()]
         return list(shown), [list(row) for row in zip(*columns, strict=True)]
 
     def _answers(self, data: Dataset) -> dict[str, Any]:
@@ -199,8 +200,9 @@ def show_rows(system: Any, goal: Any, data: Dataset, X: Any, y: Any, n: int = 12
     return show_predictions(system, X, y, n, random_state=random_state, undo=undo)
 
 
-def _short(cell: Any) -> Any:
-    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else cell
+def _apart(answers: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns under names that no answer has."""
+    return {f"{name} (data)" if name in answers else name: values for name, values in columns.items()}
 
 
 def _read(data: Dataset, places: NDArray[np.int64]) -> dict[str, Any]:
