@@ -76,10 +76,12 @@ def command(
         raise UserTypeError(what, run, "gnomon predict RUN DATA --std; a density of rows is gaussian-mixture, say")
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
-    asked = {name: value for name, value in writing.items() if value is not None}
-    if asked and not hasattr(system, "generate"):
+    given = {name: value for name, value in writing.items() if value is not None}
+    if given and not hasattr(system, "generate"):
         raise UserTypeError(
-            f"{system.name} writes no sentences", "--" + next(iter(asked)).replace("_", "-"), "leave it out"
+            f"{system.name} is no language model and cannot go on from a text",
+            "--" + next(iter(given)).replace("_", "-"),
+            "leave it out",
         )
     if chains is not None:
         names = features or [f"x{j}" for j in range(system.n_features_in_)]
@@ -87,8 +89,8 @@ def command(
             system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
         )
         return
-    if asked:
-        found = system.generate(asked.pop("prompt", ""), n, random_state=seed, **asked)
+    if given:
+        found = system.generate(given.pop("prompt", ""), n, random_state=seed, **given)
     else:
         found = system.sample(n, random_state=seed)
     rows = found[0] if isinstance(found, tuple) else found
