@@ -54,4 +54,4 @@ def test_refusals(folder, capsys, words, message):
 def test_what_writes_no_sentences_says_so(tmp_path, capsys):
     gnomon.fit("ppca", "iris", run=tmp_path / "run")
     assert run(["sample", str(tmp_path / "run"), "--prompt", "a"]) == 2
-    assert "ppca is no language model and cannot go on from a text (--prompt); leave it out" in capsys.readouterr().err
+    assert "systems that do: ngram, rnn-lm, gru-lm" in capsys.readouterr().err

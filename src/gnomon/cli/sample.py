@@ -78,11 +78,7 @@ def command(
     features = data.get("features")
     given = {name: value for name, value in writing.items() if value is not None}
     if given and not hasattr(system, "generate"):
-        raise UserTypeError(
-            f"{system.name} is no language model and cannot go on from a text",
-            "--" + next(iter(given)).replace("_", "-"),
-            "leave it out",
-        )
+        raise lacks(system, "generate", "go on from a text", run)
     if chains is not None:
         names = features or [f"x{j}" for j in range(system.n_features_in_)]
         along_chains(
