@@ -11,7 +11,7 @@ import gnomon
 from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
-from gnomon.objectives.contrastive import CD
+from gnomon.objectives.contrastive import CD, PCD
 from gnomon.objectives.denoising_score_matching import DenoisingScoreMatching
 from gnomon.objectives.fast_weights import FPCD
 from gnomon.objectives.fresh_chains import MCMC
@@ -152,6 +152,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "gaussian-rbm, Langevin": (
         "gaussian-rbm",
         {"objective": LangevinCD(k=2), "epochs": 60, "learning_rate": 0.05, "optimizer": "adam"},
+    ),
+    "dbm, layer by layer, mean field": (
+        "dbm",
+        {"objective": PCD(k=2, positive="mean_field"), "pretrain_epochs": 2, "epochs": 40, "batch_size": 7},
     ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }

@@ -53,4 +53,14 @@ ENTRIES = (
         {"n_hidden": 3, "objective": "pcd", "epochs": 60, "batch_size": None, "learning_rate": 0.1},
         takes="table of 0 and 1",
     ),
+    Entry(
+        "dbm", "Deep Boltzmann machine", "深度玻尔兹曼机", "model", ("density", "represent"),
+        "gnomon.systems.energy.dbm:DBM", "Salakhutdinov and Hinton 2009",
+        ("GEN-018", "GEN-020", "GEN-021", "GEN-022", "GEN-023", "GEN-024", "GEN-026", "INF-41"),
+        {
+            "hidden": (4, 3), "objective": "exact", "pretrain_epochs": 0, "epochs": 60, "batch_size": None,
+            "learning_rate": 0.3,
+        },
+        takes="table from 0 to 1",
+    ),
 )  # fmt: skip

@@ -65,6 +65,8 @@ class MeanField(Positive):
         Rounds of updates, at most.
     tol : float in [0, inf), default 1e-4
         End when no mean moves by more than this in a round.
+    damping : float in [0, 1), default 0
+        Share of its old mean that a unit keeps at an update: smaller moves, to the same solutions.
 
     References
     ----------
@@ -74,10 +76,12 @@ class MeanField(Positive):
     short: ClassVar[str] = "mean_field"
     steps: Annotated[int, "[1, inf)"] = 50
     tol: Annotated[float, "[0, inf)"] = 1e-4
+    damping: Annotated[float, "[0, 1)"] = 0.0
 
     def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
         """See `Positive`."""
-        return factorized_posterior(model, {observed_block(model): X}, steps=self.steps, tol=self.tol)
+        given = {observed_block(model): X}
+        return factorized_posterior(model, given, steps=self.steps, tol=self.tol, damping=self.damping)
 
 
 def observed_block(model: Any) -> str:

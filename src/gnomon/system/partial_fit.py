@@ -69,11 +69,15 @@ class _Online(System):
     def _refuse_clocks(self, examples: Examples) -> None:
         if "early_stopping" in self.slots and not isinstance(self.recipe("early_stopping"), Off):
             raise UserValueError("a stream has no epochs to stop between", "early_stopping", 'use "off", or fit')
-        procedure: Any = self.procedure(examples)
+        procedure: Any = self._chunk_procedure(examples)
         if not isinstance(procedure, Gradient):
             raise UserTypeError(f"{self.name} is not trained by gradient", "partial_fit", "use fit")
         if not isinstance(procedure.schedule, Constant) or procedure.schedule.warmup:
             raise UserValueError("a stream has no last epoch to count towards", "schedule", 'use "constant", or fit')
+
+    def _chunk_procedure(self, examples: Examples) -> Any:
+        """What the steps of a chunk are of."""
+        return self.procedure(examples)
 
     def _begin(self, examples: Examples) -> None:
         """The model before its first update; columns are standardized by the first chunk."""
@@ -87,7 +91,7 @@ class _Online(System):
         # every chunk has an address of its own: the updates made so far
         noise = Noise(self.seed_, "fit").child(f"chunk/{self.n_steps_}")
         problem: Problem = self.problem(self.model_, examples, noise, current_group())
-        procedure: Any = self.procedure(examples)
+        procedure: Any = self._chunk_procedure(examples)
         procedure.budget = Budget(epochs=1)
         procedure.compares = False
         state = procedure.start(problem)

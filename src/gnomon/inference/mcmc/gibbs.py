@@ -114,7 +114,13 @@ def redrawn(
 
 
 def mean_field(
-    model: HasBlocks, clamp: Clamp, *, steps: int = 50, tol: float = 0.0, order: Sequence[str] | None = None
+    model: HasBlocks,
+    clamp: Clamp,
+    *,
+    steps: int = 50,
+    tol: float = 0.0,
+    order: Sequence[str] | None = None,
+    damping: float = 0.0,
 ) -> dict[str, Array]:
     """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
 
@@ -135,11 +141,18 @@ def mean_field(
         End when no mean has moved by more than this in a round; 0 runs every round.
     order : sequence of block names, optional
         Order of the updates in a round.
+    damping : float, in [0, 1)
+        Share of its old mean that a unit keeps at an update: smaller moves, to the same solutions.
 
     Returns
     -------
     dict of block name to array (batch, size)
         Means; clamped units hold their values.
+
+    Raises
+    ------
+    UserValueError
+        For unknown block names, negative `steps`, a `damping` outside its interval.
 
     References
     ----------
@@ -147,6 +160,8 @@ def mean_field(
     """
     if steps < 0:
         raise UserValueError.must("steps", "be at least 0", steps)
+    if not 0 <= damping < 1:
+        raise UserValueError.must("damping", "be in [0, 1)", damping)
     order, clamp = _checked(model, order, clamp)
     n = max((len(value) for value, _ in clamp.values()), default=1)
     like = next((value for value, mask in clamp.values() if mask is None and is_tensor(value)), prototype(model))
@@ -156,10 +171,15 @@ def mean_field(
         before = dict(now)
         for block in order:
             if not _whole(clamp, block):
-                now[block] = _mean(model, block, now, clamp)
+                now[block] = _moved(now[block], _mean(model, block, now, clamp), damping)
         if tol and max(abs(now[block] - before[block]).max().item() for block in order) <= tol:
             break
     return now
+
+
+def _moved(before: Array, mean: Array, damping: float) -> Array:
+    """A mean that keeps this share of what it was."""
+    return mean + damping * (before - mean) if damping else mean
 
 
 def joint_states(model: HasBlocks, clamp: Clamp | None = None) -> dict[str, Array]:

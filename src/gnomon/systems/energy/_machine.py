@@ -34,13 +34,15 @@ from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["DensityMachine", "EnergyMachine", "MachineSystem", "RowMachine", "StandardizedMachine", "coupled_start"]
+__all__ = [
+    "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine", "coupled_start",
+]  # fmt: skip
 
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
 
-class _Steps(Gradient):
+class GibbsSteps(Gradient):
     """Gradient steps that ended in vain where a weight is so large that no unit changes."""
 
     def step(self, state: Any) -> tuple[Any, Info]:
@@ -116,7 +118,7 @@ class MachineSystem(GradientSteps, HasDtype, System):
         return self.recipe("objective").build()
 
     def procedure(self, examples: Any) -> Procedure:
-        return _Steps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
+        return GibbsSteps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
@@ -188,6 +190,7 @@ class RowMachine(MachineSystem, OnlineModel):
         """-log sum over the hidden units of exp(-E) of each row in nats: log p(x) = -energy(x) - log_partition()."""
         return self.model_.energy(self._scaled(self._rows(X)))
 
+    @available_if(lambda self: hasattr(self, "energy"))
     def free_energy(self, X: Any) -> Array:
         """-log sum over the hidden units of exp(-E(x, h)) of each row in nats, shape (n,): the `energy` of the row."""
         return self.energy(X)

@@ -31,7 +31,10 @@ from gnomon.training.context import current as current_context
 __all__ = ["EXACT_UNITS", "LayeredMachine"]
 
 EXACT_UNITS = 20
-"""log2 of the states that are enumerated for an exact log Z or an exact energy: units, where these are binary."""
+"""log2 of the states that are enumerated for an exact log Z: units, where these are binary."""
+
+EXACT_UNITS_OF_A_ROW = 12
+"""log2 of the states that are enumerated for the exact energy of each row."""
 
 
 class LayeredMachine(Module):
@@ -300,7 +303,7 @@ class LayeredMachine(Module):
 
     # --- the observed layer -------------------------------------------------------------------------------------------
 
-    @available_if(lambda self: isinstance(self, type) or self._hidden_bits() <= EXACT_UNITS)
+    @available_if(lambda self: isinstance(self, type) or self._hidden_bits() <= EXACT_UNITS_OF_A_ROW)
     def energy(self, x: Array) -> Array:
         """-log sum over all other layers of exp(-E), each row in nats: log p(x) = -energy(x) - log Z.
 
@@ -309,7 +312,7 @@ class LayeredMachine(Module):
         given = {self.observed: x}
         if not self._hidden_bits():
             return self.marginal_energy(given)
-        return convert(-log_evidence(self, given, limit=EXACT_UNITS), x)
+        return convert(-log_evidence(self, given, limit=EXACT_UNITS_OF_A_ROW), x)
 
     @available_if(
         lambda self: (
@@ -330,7 +333,9 @@ class LayeredMachine(Module):
         return bits(self, (block for block in smallest_keep(self, (self.observed,)) if block != self.observed))
 
     @available_if(
-        lambda self: isinstance(self, type) or (enumerable(self, EXACT_UNITS) and self._hidden_bits() <= EXACT_UNITS)
+        lambda self: (
+            isinstance(self, type) or (enumerable(self, EXACT_UNITS) and self._hidden_bits() <= EXACT_UNITS_OF_A_ROW)
+        )
     )
     def log_prob(self, x: Array) -> Array:
         """Exact log p(x) in nats; there only while the states that remain can be enumerated."""

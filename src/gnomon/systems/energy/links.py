@@ -13,7 +13,7 @@ from gnomon.contracts import Array
 from gnomon.inference.arrays import convert
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["DenseLink", "LateralLink", "Link"]
+__all__ = ["DenseLink", "LateralLink", "Link", "ScaledLink"]
 
 Own = Mapping[str, Array]
 """A link's own parameters by their short names."""
@@ -95,6 +95,42 @@ class DenseLink(Link):
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """M is the parameter."""
         return {"weight": slope}
+
+
+class ScaledLink(DenseLink):
+    """A matrix that is a multiple of its parameters, M = scale W: the machine that shares W with another has it larger.
+
+    Parameters
+    ----------
+    a, b, name
+        See `Link`.
+    scale : float
+
+    Examples
+    --------
+    >>> ScaledLink("lower", "upper", scale=2.0).matrix({"weight": np.ones((1, 1))})
+    array([[2.]])
+    """
+
+    def __init__(self, a: str, b: str, *, scale: float, name: str | None = None) -> None:
+        super().__init__(a, b, name=name)
+        self.scale = scale
+
+    def field(self, block: str, x: Array, own: Own) -> Array:
+        """scale x W, or scale x W^T."""
+        return self.scale * super().field(block, x, own)
+
+    def statistics(self, left: Array, right: Array, weight: Array, own: Own) -> dict[str, Array]:
+        """scale times the weighted sum of outer products."""
+        return super().statistics(left, right, self.scale * weight, own)
+
+    def matrix(self, own: Own) -> Array:
+        """scale W."""
+        return self.scale * own["weight"]
+
+    def pull(self, slope: Array, own: Own) -> dict[str, Array]:
+        """scale times the gradient by M."""
+        return {"weight": self.scale * slope}
 
 
 class LateralLink(Link):

@@ -16,10 +16,10 @@ from gnomon.distributions.units import BernoulliUnits
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.score import Score
 from gnomon.numeric.fast import unit_rows
-from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once, units_of
+from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._machine import DensityMachine
+from gnomon.systems.energy._binary import BinaryMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -85,7 +85,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class RBM(DensityMachine):
+class RBM(BinaryMachine):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
@@ -131,26 +131,14 @@ class RBM(DensityMachine):
     learning_rate: float = 0.02
     optimizer: str | Recipe = "sgd"
 
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        X, weight = examples.X, examples.weight.astype(np.float64)
-        mean = units_of(X, weight)[0] if is_sparse(X) else np.average(X.astype(np.float64), axis=0, weights=weight)
-        return super().arguments(examples) | {"mean": mean.tolist()}
-
     def make(self, n_features: int, dtype: str, mean: list[float]) -> RBMModel:
         return RBMModel(n_features, self.n_hidden, getattr(torch, dtype))
 
     def initialize(self, model: RBMModel, examples: Examples, noise: contracts.Noise) -> None:
-        share = self._chance()
+        share = self._start_mean()
         with torch.no_grad():
             model.weight.copy_(torch.from_numpy(0.01 * noise.normal(tuple(model.weight.shape), like=share)))
             model.visible_bias.copy_(torch.from_numpy(np.log(share) - np.log1p(-share)))
-
-    def _chance(self) -> Array:
-        """Means of the training data, kept away from 0 and 1."""
-        return np.clip(np.array(self.arguments_["mean"]), 0.01, 0.99)
-
-    def _start(self, n: int, noise: contracts.Noise) -> Array:
-        return noise.bernoulli(self.model_.place(np.broadcast_to(self._chance(), (n, self.n_features_in_))))
 
     @property
     def weights_(self) -> Array:
