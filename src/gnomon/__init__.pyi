@@ -17,6 +17,7 @@ from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as Conditi
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
+from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
 from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachine as HiddenBoltzmannMachine
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM

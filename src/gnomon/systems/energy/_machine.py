@@ -35,7 +35,8 @@ from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
 
 __all__ = [
-    "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine", "coupled_start",
+    "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine",
+    "coupled_start",
 ]  # fmt: skip
 
 FROZEN_WEIGHT = 1e3
