@@ -1,4 +1,4 @@
-"""TemperedSML persistent chains: one temperature, the law of every level, swaps by enumeration, two far modes."""
+"""Tempered persistent chains: one temperature, the law of every level, swaps by enumeration, two far modes."""
 
 import numpy as np
 import pytest

@@ -184,7 +184,7 @@ class PersistentChains(ChainSet):
         return model, model
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
-        """ChainPlan the chains by so many sweeps under the model as it is."""
+        """Move the chains by so many sweeps under the model as it is."""
         _, kept, rest = self._split(model)
         stream = noise.rows(self.positions)
         chain = gibbs(model, self._standing(self.counter), stream, steps=steps, order=(*kept, *rest))

@@ -61,7 +61,7 @@ class TemperedSML(EnergyObjective):
 
     References
     ----------
-    Desjardins, Courville, Bengio, Vincent and Delalleau (2010), "TemperedSML Markov chain Monte Carlo for training of
+    Desjardins, Courville, Bengio, Vincent and Delalleau (2010), "Tempered Markov chain Monte Carlo for training of
     restricted Boltzmann machines"; Salakhutdinov (2009), "Learning in Markov random fields using tempered transitions".
 
     Examples
@@ -136,7 +136,7 @@ class TemperedChains(PersistentChains):
         return Loss(terms, loss.gradients, loss.per)
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
-        """ChainPlan the chains and their copies by so many sweeps under the model as it is."""
+        """Move the chains and their copies by so many sweeps under the model as it is."""
         super().settle(model, noise, steps)
         if len(self.betas) > 1:
             self._move_copies(self._walked(self._machines(model), self.counter, noise.rows(self.positions), steps))
