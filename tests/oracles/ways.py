@@ -21,6 +21,7 @@ from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.score_matching import ScoreMatching
+from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
 from gnomon.objectives.variational import ELBO
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
@@ -156,6 +157,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "dbm, layer by layer, mean field": (
         "dbm",
         {"objective": PCD(k=2, positive="mean_field"), "pretrain_epochs": 2, "epochs": 40, "batch_size": 7},
+    ),
+    "gaussian-rbm, self-contrastive": (
+        "gaussian-rbm",
+        {"objective": SelfContrast(refresh_every=3), "epochs": 60, "batch_size": 7, "learning_rate": 0.02},
     ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
