@@ -280,11 +280,11 @@ def test_errors_of_few_rows_need_more_of_them():
     z = (z - z.mean()) / z.std(ddof=1) / 10**0.5  # mean 0 with the standard error 0.1
     unit = {"unit": "squared units of y", "name": "squared_error", "higher_is_better": False}
     train = Score.from_pointwise(0.05 * normal((1000,)) + 0.01, **unit)
-    for t, level in ((6.8, "ok"), (7.2, "warning")):
+    for t, level, gap in ((6.8, "ok", "notice"), (7.2, "warning", "warning")):
         found = Answers(share(1, 2), y=z + 0.1 * t, predicted=np.zeros(10))
         assert answers.bias(found)[0].level == level
         held = Score.from_pointwise(0.01 + z / 10 + 0.01 * t, **unit)
-        assert answers.gap(Answers(held, train))[0].level == level
+        assert answers.gap(Answers(held, train))[0].level == gap
 
 
 def test_the_worst_class_is_named():
@@ -312,6 +312,22 @@ def test_gaps_beyond_chance_are_overfitting():
     assert answers.gap(Answers(bad, good))[0].level == "warning"
     assert answers.gap(Answers(good, good))[0].level == "ok"
     assert isinstance(answers.gap(Answers(good)), str)
+
+
+def test_a_gap_short_of_a_warning_is_told_as_what_it_is():
+    """0.95 against 0.77 of 60 rows is 3.4 standard errors: no warning, and not "no overfitting" either."""
+    (found,) = answers.gap(Answers(share(46, 60), share(229, 240)))
+    assert found.level == "notice" and "fare worse" in found.what and found.remedy
+    assert "0.188 ± 0.056 worse; 3.3 standard errors where a warning needs 4.3" in found.evidence
+    (found,) = answers.gap(Answers(share(9_600, 10_000), share(9_900, 10_000)))  # sure, and too little for a warning
+    assert found.level == "ok" and "slightly worse" in found.what
+    assert found.evidence.endswith("a warning needs more than 0.05")
+    (found,) = answers.gap(Answers(share(28, 30), share(120, 120)))  # 1.4 standard errors
+    assert found.what == "no overfitting beyond chance"
+    z = normal((400,))
+    train, held = z - z.mean(), np.append(z[:200] - z[:200].mean() - 0.25, 1000.0)  # a wild row hides it from the mean
+    (found,) = answers.gap(Answers(density(held), density(train)))
+    assert found.level == "notice" and "without the highest and lowest fifth" in found.evidence
 
 
 def density(values, **more):

@@ -19,6 +19,7 @@ from gnomon.evaluation.diagnosis.gap import (
     impossible,
     limit,
     middle,
+    short,
     tail,
     trimmed,
 )
@@ -67,7 +68,8 @@ def gap(found: Answers) -> list[Finding] | str:
     """Whether held-out rows fare worse than training rows by more than chance: overfitting.
 
     By the mean, by the trimmed mean, which a few wild rows do not hide, and by how many held-out rows fare worse than
-    nearly all training rows, which the trimmed mean does not see.
+    nearly all training rows, which the trimmed mean does not see. A fall of the mean by two standard errors, or by less
+    than is worth a warning, is told as what it is.
     """
     train, held = found.train, found.held
     if train is None:
@@ -82,14 +84,16 @@ def gap(found: Answers) -> list[Finding] | str:
     title = "overfitting: held-out rows fare worse"
     if fall.beyond_chance(floor(held, train.value)):
         return [Finding("warning", title, evidence, REMEDY)]
+    middling = "" if inner is None else f"{evidence}; without the highest and lowest fifth {inner.sides()}"
     if inner is not None and inner.beyond_chance(floor(held, inner.train)):
-        evidence += f"; without the highest and lowest fifth {inner.train:.4g} and {inner.held:.4g}, {inner.words()}"
-        return [Finding("warning", title, evidence, REMEDY)]
+        return [Finding("warning", title, middling, REMEDY)]
     if far is not None and far.chance < CHANCE and fall.size > floor(held, train.value):
         who = f"all but {far.but} of the training rows" if far.but else "every training row"
         evidence += f"; {far.rows} of them fare worse than {who} (by chance in {max(far.chance, 1e-9):.0e} of cases)"
         return [Finding("warning", "overfitting: some held-out rows fare far worse", evidence, REMEDY)]
-    return [Finding("ok", "no overfitting beyond chance", evidence)]
+    if inner is not None and inner.told() and not fall.told():
+        return [short(inner, floor(held, inner.train), middling)]
+    return [short(fall, floor(held, train.value), evidence)]
 
 
 def use(found: Answers) -> list[Finding] | str:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
-__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "limit", "middle", "tail", "trimmed"]
+__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "limit", "middle", "short", "tail", "trimmed"]
 
 SIGNIFICANT = 4.0
 """Standard errors that a finding needs where they are known: 6e-5 by chance, were what they belong to normal."""
+SEEN = 2.0
+"""Standard errors from which on a fall is told, though a warning needs more."""
 SHARE_GAP, NATS_GAP, ERROR_FACTOR = 0.05, 0.1, 1.5
 """What a gap must exceed besides: in accuracy; in nats per row, and as a share of the score; as a ratio of errors."""
 CUT = 0.2
@@ -24,21 +26,22 @@ WORST, FAR = 0.01, 2.0
 """Share of the training rows that are the worst; by how many times the held-out rows below them must exceed it."""
 LEAST = 10
 REMEDY = "a smaller model, a penalty, early stopping, or more data"
+UNSURE = f"more rows held out would tell; if it stays, {REMEDY}"
 
 Floats = NDArray[np.float64]
 
 
-def limit(freedom: float) -> float:
-    """Standard errors that a finding needs when they are estimated: Student's quantile at the chance of SIGNIFICANT.
+def limit(freedom: float, errors: float = SIGNIFICANT) -> float:
+    """Standard errors that a finding needs when they are estimated: Student's quantile at the chance of `errors`.
 
     Examples
     --------
-    >>> round(limit(9), 2), round(limit(1e6), 2)
-    (7.0, 4.0)
+    >>> round(limit(9), 2), round(limit(1e6), 2), round(limit(9, SEEN), 2)
+    (7.0, 4.0, 2.32)
     """
     from scipy.special import ndtr, stdtrit
 
-    return -float(stdtrit(max(freedom, 1.0), ndtr(-SIGNIFICANT)))
+    return -float(stdtrit(max(freedom, 1.0), ndtr(-errors)))
 
 
 class Fall(NamedTuple):
@@ -63,6 +66,21 @@ class Fall(NamedTuple):
     def beyond_chance(self, least: float) -> bool:
         """Whether it exceeds both its error and what is worth a word."""
         return self.size > limit(self.freedom) * self.error and self.size > least
+
+    def told(self) -> bool:
+        """Whether it is more than noise of two standard errors, which is not yet what a warning needs."""
+        return self.size > limit(self.freedom, SEEN) * self.error
+
+    def lacks(self, least: float) -> str:
+        """What a warning needs and this fall has not."""
+        needed, found = limit(self.freedom), self.size / self.error if self.error else math.inf
+        parts = [] if found > needed else [f"{found:.2g} standard errors where a warning needs {needed:.2g}"]
+        parts += [] if self.size > least else [f"a warning needs more than {least:.2g}"]
+        return " and ".join(parts)
+
+    def sides(self) -> str:
+        """Both values and the fall."""
+        return f"{self.train:.4g} and {self.held:.4g}, {self.words()}"
 
     def words(self) -> str:
         """The fall with the error that it is judged by."""
@@ -133,6 +151,16 @@ def impossible(train: Score, held: Score) -> list[Finding] | str:
     bad = int((~np.isfinite(new)).sum())
     evidence = f"{held.name} is {held.value} for {bad} of {len(new)} held-out rows, finite for all training rows"
     return [Finding("warning", "held-out rows are impossible to the model", evidence, REMEDY)]
+
+
+def short(fall: Fall, least: float, evidence: str) -> Finding:
+    """What is said of a fall that no warning is made of: it is seen, and a warning needs more; or there is none."""
+    if not fall.told():
+        return Finding("ok", "no overfitting beyond chance", evidence)
+    evidence += f"; {fall.lacks(least)}"
+    if fall.size <= least:
+        return Finding("ok", "held-out rows fare slightly worse", evidence)
+    return Finding("notice", "held-out rows fare worse, by less than a warning needs", evidence, UNSURE)
 
 
 def floor(score: Score, value: float) -> float:
