@@ -123,3 +123,28 @@ def test_columns_that_are_sums_of_others_are_told():
     assert "sums of others" in found.note and np.isfinite(found.stderr).all()
     with pytest.raises(UserValueError, match="more rows than coefficients"):
         least_squares_coefficients(X[:4, :3], y[:4], fitted.coef_[:3], 0.0, tuple("abc"))
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": True}, {"intercept": "normal"}, {"intercept": "none"}])
+def test_a_posterior_of_coded_categories_says_what_the_rows_determine(options):
+    """`yes` and `no` add up to 1: half their difference, under a wide prior, has the t value of one dummy by OLS."""
+    random, X = table()
+    yes = (random.random(60) < 0.4).astype(float)
+    y = X @ [1.0, 0.2, 3] + 2 * yes + random.normal(size=60)
+    coded = np.column_stack([X, yes, 1 - yes])
+    fitted = gnomon.BayesianRegression(**options).fit(coded, y)
+    (found,), note = coefficients(fitted, ("a", "b", "c", "yes", "no"), coded, y)
+    plain = np.sqrt(np.diag(fitted.covariance_))
+    if options.get("intercept") == "none":  # without a column of ones nothing is a sum of others
+        assert "sums" not in note and np.allclose(found.stderr, plain)
+        return
+    assert "only sums of their coefficients mean something" in note and "posterior" in note
+    assert (plain[3:] > 1.15 * found.stderr[3:]).all() and np.allclose(plain[:3], found.stderr[:3])
+    if "intercept" in options:
+        return
+    design = np.column_stack([X, yes, np.ones(60)])
+    weights, rss, *_ = np.linalg.lstsq(design, y)
+    error = np.sqrt(rss[0] / 55 * np.linalg.inv(design.T @ design)[3, 3])
+    assert np.abs(found.statistic[3:5]) == pytest.approx(weights[3] / error, rel=0.03)
+    (least,), _ = coefficients(gnomon.LinearRegression().fit(coded, y), ("a", "b", "c", "yes", "no"), coded, y)
+    assert found.stderr[3:5] == pytest.approx(least.stderr[3:5], rel=0.06)  # the prior holds the slope a little

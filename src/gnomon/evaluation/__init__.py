@@ -17,7 +17,9 @@ _WHERE = {
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),
-    "coefficients": ("Coefficients", "least_squares_coefficients", "logistic_coefficients"),
+    "coefficients": (
+        "Coefficients", "least_squares_coefficients", "logistic_coefficients", "posterior_coefficients",
+    ),
     "confusion": ("ConfusionMatrix", "confusion_matrix"),
     "costs": (
         "bayes_error", "bayes_error_gaussians", "decide", "optimal_threshold", "plugin_bayes_error", "total_cost",

@@ -12,7 +12,7 @@ from scipy import stats
 
 from gnomon.errors import UserValueError
 
-__all__ = ["Coefficients", "least_squares_coefficients", "logistic_coefficients"]
+__all__ = ["Coefficients", "least_squares_coefficients", "logistic_coefficients", "posterior_coefficients"]
 
 Floats = NDArray[np.float64]
 MOST = 2000
@@ -185,6 +185,60 @@ def logistic_coefficients(
         value = np.append(coef[j], intercept[j])
         found.append(Coefficients((*names, INTERCEPT), value, errors, math.inf, outputs[j], note))
     return found
+
+
+def posterior_coefficients(
+    X: Any, coef: Any, intercept: float, covariance: Any, names: tuple[str, ...], *, about: str = "flat",
+    standardize: bool = False,
+) -> Coefficients:  # fmt: skip
+    r"""Standard deviations of the weights of a normal posterior, of what the training rows determine.
+
+    Along a direction in which no row varies, as where the codes of a category add up to 1, the posterior is the prior,
+    however many rows there are: its spread says nothing of the data, and the posterior mean has no part in it. With P
+    the projector on the space of the rows, in the units of the prior, the covariance is :math:`P S P`, as the
+    pseudo-inverse leaves such directions out of `least_squares_coefficients`.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training rows.
+    coef : array of shape (d,)
+    intercept : float
+    covariance : array of shape (d + 1, d + 1)
+        Posterior covariance of weights and intercept; infinite where there is none.
+    names : tuple of str
+        Of the columns.
+    about : {"flat", "normal", "none"}, default "flat"
+        As `gnomon.BayesianRegression` has ``intercept``.
+    standardize : bool, default False
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])  # of a category: the columns add up to 1
+    >>> prior, noise = 1e6, 1.0
+    >>> within = np.linalg.inv((X - 0.5).T @ (X - 0.5) / noise + np.eye(2) / prior)
+    >>> covariance = np.zeros((3, 3))
+    >>> covariance[:2, :2], covariance[2, 2] = within, noise / 4 + np.full(2, 0.5) @ within @ np.full(2, 0.5)
+    >>> covariance[2, :2] = covariance[:2, 2] = -within @ np.full(2, 0.5)
+    >>> found = posterior_coefficients(X, [1.0, -1.0], 0.0, covariance, ("a", "b"))
+    >>> found.stderr[:2].round(2).tolist(), round(within[0, 0] ** 0.5)  # half of the error of a difference of two means
+    ([0.5, 0.5], 707)
+    """
+    X, coef, covariance = (np.asarray(one, np.float64) for one in (X, coef, covariance))
+    mean, scale = _spread(X, standardize)
+    mean = mean if about == "flat" else np.zeros_like(mean)
+    design = np.column_stack([(X - mean) / scale, np.full(len(X), float(about != "none"))])
+    size, axes = np.linalg.eigh(np.matmul(design.T, design))
+    axes = axes[:, size > size.max() * len(size) * np.finfo(np.float64).eps]
+    within = np.zeros_like(covariance)
+    within[:-1, :-1], within[-1, :-1], within[-1, -1] = np.diag(scale), mean, 1.0  # undoes `_raw`
+    part = np.matmul(axes.T, within)
+    inner = np.matmul(np.matmul(part, covariance), part.T)
+    known = np.isfinite(covariance).all()
+    kept = _raw(np.matmul(np.matmul(axes, inner), axes.T), mean, scale) if known else covariance
+    parts = ["standard errors are posterior standard deviations"]
+    parts += [_note(0.0, True)] if axes.shape[1] < len(coef) + (about != "none") else []
+    return Coefficients((*names, INTERCEPT), np.append(coef, intercept), _errors(kept), math.inf, note="; ".join(parts))
 
 
 def _probabilities(scores: Floats) -> Floats:

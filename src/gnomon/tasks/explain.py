@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from gnomon.errors import UserError
-from gnomon.evaluation.coefficients import Coefficients, least_squares_coefficients, logistic_coefficients
+from gnomon.evaluation.coefficients import (
+    Coefficients,
+    least_squares_coefficients,
+    logistic_coefficients,
+    posterior_coefficients,
+)
 from gnomon.evaluation.score import Score
 from gnomon.tasks.components import linear_in_units
 
@@ -76,10 +81,8 @@ def _with_errors(
         options = {"outputs": outputs, "l2": system.l2, "standardize": system.standardize}
         return logistic_coefficients(X, values, bias, names, **options)
     if system.name == "bayesian-regression":
-        root = np.sqrt(np.diag(np.asarray(system.covariance_, np.float64)))
-        if len(root) == len(names) + 1:
-            note = "standard errors are posterior standard deviations"
-            return [Coefficients((*names, "intercept"), np.append(values[0], bias[0]), root, np.inf, note=note)]
+        facts = {"about": system.intercept, "standardize": system.standardize}
+        return [posterior_coefficients(X, values[0], float(bias[0]), system.covariance_, names, **facts)]
     return None
 
 

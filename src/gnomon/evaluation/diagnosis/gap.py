@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from gnomon.evaluation.diagnosis.records import Finding
 from gnomon.evaluation.score import Score
 
-__all__ = ["SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "limit", "middle", "short", "tail", "trimmed"]
+__all__ = [
+    "SIGNIFICANT", "Fall", "Far", "fall_of", "floor", "impossible", "limit", "middle", "short", "tail", "trimmed",
+]  # fmt: skip
 
 SIGNIFICANT = 4.0
 """Standard errors that a finding needs where they are known: 6e-5 by chance, were what they belong to normal."""
