@@ -12,6 +12,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.search.dimensions import OneOf, RealRange, WholeRange
 from gnomon.search.space import derived, space_of
 from gnomon.search.verb import search
+from gnomon.tasks.metrics import all_scores
 
 
 @pytest.mark.parametrize("entry", gnomon.catalog(), ids=lambda entry: entry.name)
@@ -119,6 +120,16 @@ def test_a_fit_with_early_stopping_ends_by_its_own_validation_loss():
     system = gnomon.MLP(epochs=15, early_stopping="patience", random_state=0)
     found = search(system, X, y, trials=14, space={"learning_rate": "1e-7..1e-2:log"})
     assert {one.state for one in found.trials} == {"done", "ended early"}
+
+
+def test_trials_are_judged_by_scores_of_all_rows_together():
+    X, y = blobs()
+    found = search(gnomon.LogisticRegression(random_state=0), X, y, trials=2, space={"l2": "1e-2..1:log"}, metric="AUC")
+    train, _ = gnomon.data.split((X, y), test=0.2)
+    inner, held = gnomon.data.split(train, test=0.25)
+    fitted = gnomon.LogisticRegression(random_state=0, **found.best.parameters).fit(*inner)
+    assert found.metric == found.board.metric == "roc_auc"
+    assert found.best.value == pytest.approx(all_scores(fitted, *held)["roc_auc"].value)
 
 
 def test_metrics_tasks_and_directions():

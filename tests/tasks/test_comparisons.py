@@ -16,12 +16,14 @@ import gnomon
 from gnomon.cli.main import run as command
 from gnomon.data import Dataset, load, split
 from gnomon.data.given import dataset_of
+from gnomon.data.preparation import Preparation
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
 from gnomon.tasks.compare import compare
 from gnomon.tasks.merging import averaged, joined
+from gnomon.tasks.metrics import all_scores
 from gnomon.tasks.settings import draws, parameters_of, settings_of
 
 
@@ -215,7 +217,7 @@ def test_a_board_is_ranked_by_the_metric_that_is_asked_for():
     board = compare(["linear-regression"], "diabetes", metric="absolute_error")[0]
     assert board.metric == "absolute_error" and {line.score.name for line in board.lines} == {"absolute_error"}
     assert all("squared_error" in line.others for line in board.lines) and "squared_error" in str(board)
-    with pytest.raises(UserValueError, match="unknown metric 'absolute_eror' of the task regress"):
+    with pytest.raises(UserValueError, match="unknown metric 'absolute_eror'.*did you mean absolute_error"):
         compare(["linear-regression"], "diabetes", metric="absolute_eror")
 
 
@@ -429,3 +431,41 @@ def test_runs_that_are_there_do_not_shorten_the_time_that_is_left(tmp_path, caps
         compare([quick(), gnomon.RandomForest(n_trees=2, random_state=0)], "iris", **words)
     lines = [line for line in capsys.readouterr().err.splitlines() if " of 4  " in line]
     assert [line.endswith(" left") for line in lines] == [False, False, True, False]
+
+
+def fitted_by_hand(name, data):
+    """All scores of a system fitted to the rows that a comparison fits it to, on those that it holds out."""
+    one = gnomon.catalog.make(name, random_state=0)
+    goal = find_task(one.tasks[0])
+    train, test = goal.split(goal.adopt(load(data)), test=0.2)
+    return all_scores(one.fit(train.X, train.y), test.X, test.y)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("logistic-regression", "breast-cancer"), ("bayesian-regression", "diabetes")]
+)
+def test_boards_are_ranked_by_every_score_that_evaluate_prints(name, data):
+    for metric, score in fitted_by_hand(name, data).items():
+        board = compare([name], data, metric=metric, prepare=Preparation(scale="no"))[0]
+        lines = {line.name: line.score for line in board.lines}
+        assert board.metric == metric == lines[name].name, metric
+        assert lines[name].value == pytest.approx(score.value, nan_ok=True), metric
+        values = [line.score.value for line in board.lines if not np.isnan(line.score.value)]
+        assert values == sorted(values, reverse=score.higher_is_better)
+        pointwise = all(one.pointwise is not None for one in lines.values() if np.isfinite(one.value))
+        assert pointwise or f"{metric} has no value for each row" in str(board)
+
+
+def test_scores_of_all_rows_together_are_compared_by_their_own_errors():
+    board = compare(["logistic-regression", "decision-tree"], "breast-cancer", metric="auc", folds=3)[0]
+    best, second, base = board.lines
+    assert board.metric == "roc_auc" and not board.paired and not board.to_json()["paired"]
+    assert base.name == "class shares" and base.score.value == 0.5
+    margin = 1.97 * np.hypot(best.score.stderr, second.score.stderr)
+    assert second.against_best == ("worse" if best.score.value - second.score.value > margin else "undecided")
+    assert compare(["linear-regression"], "diabetes")[0].paired
+
+
+def test_a_system_without_the_score_that_ranks_fails_alone():
+    board = compare(["logistic-regression", "svm"], "breast-cancer", metric="roc_auc")[0]
+    assert [one.name for one in board.failed] == ["svm"] and "has no roc_auc" in board.failed[0].reason

@@ -16,7 +16,7 @@ from gnomon.evaluation.confusion import confusion_matrix
 from gnomon.evaluation.roc import roc_auc_of_classes
 from gnomon.evaluation.score import Score
 
-__all__ = ["brier", "classification_metrics", "log_loss_of"]
+__all__ = ["brier", "classification_metrics", "log_loss_of", "macro_f1"]
 
 MOST_LISTED = 20
 """Classes up to which each has its own precision and recall."""
@@ -56,6 +56,18 @@ def log_loss_of(log_likelihood: Score) -> Score:
         log_likelihood, value=-log_likelihood.value, pointwise=None if values is None else -values, name="log_loss",
         higher_is_better=False,
     )  # fmt: skip
+
+
+def macro_f1(y: Any, predicted: Any, classes: Any) -> Score:
+    """Plain mean of the classes' F-scores, over the classes that occur or are predicted.
+
+    Examples
+    --------
+    >>> macro_f1([0, 1, 1], [0, 0, 1], [0, 1]).value.__round__(4)
+    0.6667
+    """
+    found = confusion_matrix(y, predicted).f_score(average="macro")
+    return replace(found, name="macro_f1", data_space=Labels().space(len(np.asarray(classes))))
 
 
 def classification_metrics(

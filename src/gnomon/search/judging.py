@@ -12,7 +12,7 @@ from sklearn.base import clone
 from gnomon.catalog import make
 from gnomon.data.dataset import Dataset
 from gnomon.data.preparation import Preparation
-from gnomon.errors import UserTypeError, UserValueError, unknown
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.runs.config import USUAL, DataSpec
 from gnomon.search.limits import Meter, checked, verb_of
@@ -81,11 +81,8 @@ class TrialJudge:
         self.words = f"{share}, {self.room.how(first)}"
         with context(verbose=False):
             _, model = self.goal.baseline(made, *self._training(made, 0))
-        scores = self.room.scores(self.goal, model, made, 0)
-        self.metric = metric or self.goal.primary
-        if self.metric not in scores:
-            raise unknown("metric", self.metric, list(scores), f"the task {self.goal.name}")
-        self.higher_is_better = scores[self.metric].higher_is_better
+        self.metric = self.room.metric(self.goal, model, made, metric)
+        self.higher_is_better = self._score(model, made, 0).higher_is_better
         self.facts = {
             "system": repr(made), "data": room.whole.fingerprint, "judged by": f"{self.metric}, {self.words}",
             "rows held out": f"{spec.holdout:g}, {spec.split}, seed {spec.split_seed}", "limits": dict(limits),
@@ -95,6 +92,16 @@ class TrialJudge:
     def _training(self, system: System, fold: int) -> tuple[Any, Any]:
         train = self.room.parts(system, fold)[0]
         return train.X, train.y
+
+    def _score(self, model: Any, system: System, fold: int) -> Score:
+        """The score of a fitted model that trials are judged by."""
+        return self._of(self.room.scores(self.goal, model, system, fold, self.metric))
+
+    def _of(self, found: Mapping[str, Score]) -> Score:
+        """The one that trials are judged by."""
+        if self.metric not in found:
+            raise UserValueError(f"{self.made.name} has no {self.metric}", "metric", "leave it out")
+        return found[self.metric]
 
     def halves(self, fold: int) -> tuple[Dataset, Dataset]:
         """Training and validation rows as they were read."""
@@ -116,7 +123,7 @@ class TrialJudge:
         found = learn(self.room.recipe, part, system)
         own, held = taken((part, test), found, system)
         system.fit(own.X, own.y, **kept(found))
-        first, last = (scores_of(self.goal, system, own, one)[self.metric] for one in (own, held))
+        first, last = (self._of(scores_of(self.goal, system, own, one, self.metric)) for one in (own, held))
         return _placed(first, part), last
 
     def rows(self, fold: int) -> Any:
@@ -137,7 +144,7 @@ class TrialJudge:
             with context(verbose=False, callbacks=(meter.watch, *losses)):
                 one.fit(*examples, **preparation)
                 self._hold(meter, one, fold)
-            found.append(self.room.scores(self.goal, one, one, fold)[self.metric])
+            found.append(self._score(one, one, fold))
             rows.append(self.rows(fold))
             value = joined(found, rows).value
             if fold + 1 < len(self.room.folds):

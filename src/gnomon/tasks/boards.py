@@ -110,6 +110,11 @@ class Leaderboard:
     failed: list[Failure] = field(default_factory=list)
     """Systems that have no line, and why."""
 
+    @property
+    def paired(self) -> bool:
+        """Whether verdicts compare row by row, and not one number with another."""
+        return all(one.score.pointwise is not None or not math.isfinite(one.score.value) for one in self.lines)
+
     def rank(self) -> None:
         """Best first, each judged against the best one."""
         if not self.lines:
@@ -122,8 +127,13 @@ class Leaderboard:
 
     def to_json(self) -> dict[str, Any]:
         """The board as a JSON object."""
-        head = {"task": self.task, "data": self.data, "data_space": self.data_space, "metric": self.metric}
-        head |= {"held_out": self.held_out}
+        head: dict[str, Any] = {
+            "task": self.task,
+            "data": self.data,
+            "data_space": self.data_space,
+            "metric": self.metric,
+        }
+        head |= {"held_out": self.held_out, "paired": self.paired}
         lines, failed = [line.to_json() for line in self.lines], [asdict(one) for one in self.failed]
         return {**head, "lines": lines, "failed": failed, "preparations": self.preparations}
 
@@ -148,7 +158,14 @@ def _text(board: Leaderboard) -> str:
     head = f"{board.task}: {board.data}, {board.data_space}; {board.metric} in {unit}, {best} is better"
     held = f"; {board.held_out}" if board.held_out else ""
     failed = [f"{one.title} failed: {one.reason}" for one in board.failed]
-    return "\n".join([head + held, *(text(row) for row in rows), *failed])
+    return "\n".join([head + held, *(text(row) for row in rows), *_unpaired(board), *failed])
+
+
+def _unpaired(board: Leaderboard) -> list[str]:
+    """What verdicts compare where no row has a value of its own."""
+    if board.paired or len(board.lines) < 2:
+        return []
+    return [f"{board.metric} has no value for each row: verdicts add the errors of both scores, less sharp than pairs"]
 
 
 def _cells(line: Line, proportion: list[str], others: list[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserError
 from gnomon.evaluation.calibration import reliability
-from gnomon.evaluation.classification import classification_metrics, log_loss_of
+from gnomon.evaluation.classification import classification_metrics, log_loss_of, macro_f1
 from gnomon.evaluation.curves import pr_curve
 from gnomon.evaluation.roc import roc_curve
 from gnomon.evaluation.score import Score
@@ -37,7 +37,16 @@ class ClassShares:
         """Fractions of the classes."""
         self.dummy = DummyClassifier(strategy="prior").fit(X, y)
         self.n_parameters = len(self.dummy.classes_) - 1
+        self.classes_ = self.dummy.classes_
         return self
+
+    def predict(self, X: Any) -> Any:
+        """The commonest class, of every row."""
+        return self.dummy.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The fractions, of every row."""
+        return self.dummy.predict_proba(X)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Accuracy and mean log-likelihood of the labels."""
@@ -103,7 +112,10 @@ class Classify(Task):
     ) -> dict[str, Score]:
         """Log loss, and what `classification_metrics` lists."""
         proba = system.predict_proba(X) if hasattr(system, "predict_proba") else None
-        found = classification_metrics(y, system.predict(X), proba, system.classes_)
+        predicted = system.predict(X)
+        found = classification_metrics(y, predicted, proba, system.classes_)
+        if "macro_f1" not in scores:  # of a baseline
+            found["macro_f1"] = macro_f1(y, predicted, system.classes_)
         known = scores.get("log_likelihood")
         return found if known is None else {"log_loss": log_loss_of(known), **found}
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.data.prepared import Prepared
-from gnomon.errors import UserError, UserValueError, nearest
+from gnomon.errors import UserError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.system.base import System
 from gnomon.tasks.base import Task
@@ -49,9 +49,10 @@ class Contest:
         begun = time.perf_counter()
         with _blamed(goal):
             made = [self._baseline(system, fold) for fold in self.room.folds]
-            found = [self.room.scores(goal, model, system, fold) for fold, (_, model) in enumerate(made)]
+        self.metric = self.room.metric(goal, made[0][1], system, metric)
+        with _blamed(goal):
+            found = [self._scores(model, system, fold) for fold, (_, model) in enumerate(made)]
         scores = self._joined(found)
-        self.metric = self._metric(metric, scores)
         self.base = scores[self.metric]
         self.board = Leaderboard(goal.name, self.room.whole.name, self.base.data_space, self.metric)
         self.board.held_out = self._held_out(system)
@@ -62,13 +63,9 @@ class Contest:
         train = self.room.parts(system, fold)[0]
         return self.goal.baseline(system, train.X, train.y)
 
-    def _metric(self, name: str | None, scores: dict[str, Score]) -> str:
-        """The score that the board is ranked by."""
-        if name is None or name in scores:
-            return name or self.goal.primary
-        close = nearest(name, list(scores))
-        remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(scores)}"
-        raise UserValueError(f"unknown metric {name!r} of the task {self.goal.name}", "metric", remedy)
+    def _scores(self, model: Any, system: System, fold: int) -> dict[str, Score]:
+        """Scores of a fitted model in the form that the system takes, the one that ranks among them."""
+        return self.room.scores(self.goal, model, system, fold, self.metric)
 
     def _held_out(self, system: System) -> str:
         """How rows are held out, in words."""
@@ -98,7 +95,7 @@ class Contest:
             found = []
             for fold in self.room.folds:
                 one, time_taken, path = self.fits.fitted(chosen, fold, seed if len(seeded) > 1 else None)
-                found.append(self.room.scores(self.goal, one, one, fold))
+                found.append(self._scores(one, one, fold))
                 seconds, run = seconds + time_taken, run or path
                 if seed == 0:
                     first.append(one)
@@ -147,7 +144,7 @@ class Contest:
     def _rivals(self, fold: int) -> list[tuple[str, Any, dict[str, Score]]]:
         train = self.room.parts(self.prototype, fold)[0]
         found = self.goal.rivals(self.fitted[fold], train.X, train.y) if self.systems else []
-        return [(title, model, self.room.scores(self.goal, model, self.prototype, fold)) for title, model in found]
+        return [(title, model, self._scores(model, self.prototype, fold)) for title, model in found]
 
 
 @contextmanager

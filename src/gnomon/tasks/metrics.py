@@ -10,7 +10,7 @@ from gnomon.errors import unknown
 from gnomon.evaluation.score import Score
 from gnomon.tasks.base import task
 
-__all__ = ["ALIASES", "all_scores", "chosen"]
+__all__ = ["ALIASES", "all_scores", "chosen", "named"]
 
 ALIASES = {
     "auc": "roc_auc", "ece": "calibration_error", "f1": "macro_f1", "logloss": "log_loss", "mae": "absolute_error",
@@ -43,6 +43,25 @@ def all_scores(system: Any, X: Any, y: Any, data: Dataset | None = None) -> dict
     for name in system.tasks:
         found |= task(name).metrics(system, X, y, found, data)
     return found
+
+
+def named(name: str, known: Sequence[str], where: str) -> str:
+    """The score of a name, or of another name of it.
+
+    Raises
+    ------
+    UserValueError
+        A score that there is not, with the nearest that there is.
+
+    Examples
+    --------
+    >>> named("AUC", ["accuracy", "roc_auc"], "the task classify")
+    'roc_auc'
+    """
+    for one in (name, name.lower(), ALIASES.get(name.lower(), "")):
+        if one in known:
+            return one
+    raise unknown("metric", name, sorted(known), where)
 
 
 def chosen(found: Mapping[str, Score], names: Sequence[str] | None) -> dict[str, Score]:

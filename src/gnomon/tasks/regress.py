@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.dummy import DummyRegressor
 
 from gnomon.data.dataset import Dataset
+from gnomon.distributions.domains import Real
 from gnomon.evaluation.regression import regression_metrics, regression_scores
 from gnomon.evaluation.score import Score
 from gnomon.system.prediction import DensityRegressor
@@ -31,11 +32,26 @@ class MeanTarget:
     def fit(self, X: Any, y: Any = None) -> MeanTarget:
         """The mean."""
         self.dummy = DummyRegressor(strategy="mean").fit(X, y)
+        self.spread = np.asarray(y, np.float64).std(0)
         return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean, of every row; the target's standard deviation in training with it."""
+        mean = self.dummy.predict(X)
+        return (mean, np.broadcast_to(self.spread, mean.shape)) if return_std else mean
+
+    def log_likelihood(self, y: Any) -> Score:
+        """Mean log density of a normal target with the mean and the spread of training, in nats per row."""
+        y = np.asarray(y, np.float64)
+        mean, spread = self.predict(y, return_std=True)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a target that did not vary
+            values = -0.5 * ((y - mean) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
+        values = values.reshape(len(y), -1)
+        return Score.from_pointwise(values.sum(1), data_space=Real().space(values.shape[1]))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Squared error, absolute error and R^2."""
-        return regression_scores(np.asarray(y, np.float64), self.dummy.predict(X))
+        return regression_scores(np.asarray(y, np.float64), self.predict(X))
 
 
 class Regress(Task):
@@ -88,10 +104,11 @@ class Regress(Task):
         self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
     ) -> dict[str, Score]:
         """What `regression_metrics` lists; coverage where predictions have a standard deviation."""
-        if not isinstance(system, DensityRegressor):
+        if not isinstance(system, DensityRegressor | MeanTarget):
             return regression_metrics(y, system.predict(X))
         found, std = system.predict(X, return_std=True)
-        return regression_metrics(y, found, std=std)
+        more = regression_metrics(y, found, std=std)
+        return more | {"log_likelihood": system.log_likelihood(y)} if isinstance(system, MeanTarget) else more
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Predicted against true numbers, and what is left of them."""

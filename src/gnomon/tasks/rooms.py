@@ -14,6 +14,7 @@ from gnomon.runs.config import DataSpec
 from gnomon.system.base import System
 from gnomon.tasks.base import Task
 from gnomon.tasks.fitting import parts_of, task_of, tell
+from gnomon.tasks.metrics import named
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole
 from gnomon.training.context import current as current_context
@@ -37,10 +38,15 @@ def taken(halves: tuple[Dataset, Dataset], found: Prepared | None, system: Syste
     return Half(ready[0], *first.examples(ready[0], system)), Half(ready[1], *first.examples(ready[1], system))
 
 
-def scores_of(goal: Task, model: Any, train: Half, test: Half) -> dict[str, Score]:
-    """Scores of a fitted model on `test`; `train` is what it was fitted to."""
+def scores_of(goal: Task, model: Any, train: Half, test: Half, metric: str | None = None) -> dict[str, Score]:
+    """Scores of a fitted model on `test`, with one of `Task.metrics` by name; `train` is what it was fitted to."""
     known = (train.X, goal.answers(train.data, train.y))
-    return goal.scores(model, test.X, goal.answers(test.data, test.y), known)
+    y = goal.answers(test.data, test.y)
+    found = goal.scores(model, test.X, y, known)
+    if metric is None or metric in found:
+        return found
+    more = goal.metrics(model, test.X, y, found, test.data)
+    return found | {name: score for name, score in more.items() if name == metric}
 
 
 class Room:
@@ -94,9 +100,34 @@ class Room:
             self._parts[key] = taken(self.halves(first, fold), found, system)
         return self._parts[key]
 
-    def scores(self, goal: Task, model: Any, system: System, fold: int) -> dict[str, Score]:
-        """Scores of a fitted model on the held-out rows in the form that the system takes."""
-        return scores_of(goal, model, *self.parts(system, fold))
+    def scores(self, goal: Task, model: Any, system: System, fold: int, metric: str | None = None) -> dict[str, Score]:
+        """Scores of a fitted model on the held-out rows in the form that the system takes; `metric` among them."""
+        return scores_of(goal, model, *self.parts(system, fold), metric)
+
+    def metric(self, goal: Task, model: Any, system: System, name: str | None) -> str:
+        """The score that systems are ranked by: the task's own, or one that ``gnomon evaluate`` prints, by its name.
+
+        Parameters
+        ----------
+        goal : Task
+        model : baseline
+            Fitted to the first fold.
+        system : System
+            One of those that are ranked.
+        name : str or None
+
+        Raises
+        ------
+        UserValueError
+            A score that the task does not have, with the nearest that it has.
+        """
+        if name is None:
+            return goal.primary
+        known = self.scores(goal, model, system, 0)
+        if name not in known:
+            test = self.parts(system, 0)[1]
+            known |= goal.metrics(model, test.X, goal.answers(test.data, test.y), known, test.data)
+        return named(name, list(known), f"the task {goal.name}")
 
     def halves(self, first: Task, fold: int) -> tuple[Dataset, Dataset]:
         """Training and held-out rows as they were read."""

@@ -91,7 +91,7 @@ def gap(found: Answers) -> list[Finding] | str:
         who = f"all but {far.but} of the training rows" if far.but else "every training row"
         evidence += f"; {far.rows} of them fare worse than {who} (by chance in {max(far.chance, 1e-9):.0e} of cases)"
         return [Finding("warning", "overfitting: some held-out rows fare far worse", evidence, REMEDY)]
-    if inner is not None and inner.told() and not fall.told():
+    if inner is not None and inner.noticeable() and not fall.noticeable():
         return [short(inner, floor(held, inner.train), middling)]
     return [short(fall, floor(held, train.value), evidence)]
 

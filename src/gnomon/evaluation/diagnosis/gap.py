@@ -69,7 +69,7 @@ class Fall(NamedTuple):
         """Whether it exceeds both its error and what is worth a word."""
         return self.size > limit(self.freedom) * self.error and self.size > least
 
-    def told(self) -> bool:
+    def noticeable(self) -> bool:
         """Whether it is more than noise of two standard errors, which is not yet what a warning needs."""
         return self.size > limit(self.freedom, SEEN) * self.error
 
@@ -157,7 +157,7 @@ def impossible(train: Score, held: Score) -> list[Finding] | str:
 
 def short(fall: Fall, least: float, evidence: str) -> Finding:
     """What is said of a fall that no warning is made of: it is seen, and a warning needs more; or there is none."""
-    if not fall.told():
+    if not fall.noticeable():
         return Finding("ok", "no overfitting beyond chance", evidence)
     evidence += f"; {fall.lacks(least)}"
     if fall.size <= least:
