@@ -284,3 +284,38 @@ def test_weights_of_a_network_are_of_the_columns_as_given(scale: str) -> None:
     model = system.model_
     inside = model.layers[0]((rows - model.shift) / model.scale).detach().numpy()
     np.testing.assert_allclose(mine, inside, rtol=1e-3, atol=1e-4)
+
+
+def test_impute_fills_in_what_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The numbers of Python's verb, from .npy with NaN and from a table with empty cells; known cells stay."""
+    X = (np.random.default_rng(0).random((60, 4)) < 0.5).astype(float)
+    X[:, 1] = X[:, 0]
+    asked = X[:5].copy()
+    asked[0, 1] = asked[2] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", asked)
+    assert (
+        run(["fit", "boltzmann-machine", str(tmp_path / "x.npy"), "--epochs", "20", "--out", str(tmp_path / "run")])
+        == 0
+    )
+    capsys.readouterr()
+    expected = gnomon.load(tmp_path / "run").impute(asked)
+    found = call(capsys, "impute", tmp_path / "run", tmp_path / "y.npy")["columns"]
+    assert np.allclose(np.column_stack(list(found.values())), expected)
+    assert list(found) == [f"column_{j}" for j in range(1, 5)]
+    names = ",".join(found)
+    lines = [",".join("" if np.isnan(cell) else str(int(cell)) for cell in row) for row in asked]
+    (tmp_path / "y.csv").write_text("\n".join([names, *lines]) + "\n")
+    found = call(capsys, "impute", tmp_path / "run", tmp_path / "y.csv", "--how", "deviation")["columns"]
+    assert found["column_2"][0] > 0 and found["column_1"][0] == 0
+    drawn = call(capsys, "impute", tmp_path / "run", tmp_path / "y.csv", "--how", "sample", "--seed", "3")["columns"]
+    again = gnomon.load(tmp_path / "run").impute(asked, how="sample", random_state=3)
+    assert np.allclose(np.column_stack(list(drawn.values())), again)
+    assert run(["fit", "ppca", str(tmp_path / "x.npy"), "--n-components", "2", "--out", str(tmp_path / "ppca")]) == 0
+    capsys.readouterr()
+    found = call(capsys, "impute", tmp_path / "ppca", tmp_path / "y.npy")["columns"]
+    assert found["column_1"][0] == X[0, 0] and np.isfinite(found["column_2"][0])
+    assert "takes no --how" in refused(capsys, "impute", tmp_path / "ppca", tmp_path / "y.npy", "--how", "mean")
+    assert run(["fit", "kmeans", str(tmp_path / "x.npy"), "--n-clusters", "2", "--out", str(tmp_path / "kmeans")]) == 0
+    capsys.readouterr()
+    assert "does not fill in missing cells" in refused(capsys, "impute", tmp_path / "kmeans", tmp_path / "y.npy")

@@ -35,6 +35,7 @@ VERBS = {
     "show": "Predictions of a few rows at random, beside the truth: gnomon show RUN [DATA].",
     "score": "How likely each row is, and outliers: gnomon score RUN DATA --rate 0.01.",
     "transform": "Codes of rows, such as principal components: gnomon transform RUN DATA.",
+    "impute": "Missing cells filled in from the known ones of their row: gnomon impute RUN DATA.",
     "components": "What a model is made of, by column: gnomon components RUN.",
     "explain": "Coefficients, and what each column is worth: gnomon explain RUN [DATA].",
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",

@@ -12,12 +12,11 @@ from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.distributions.units import BernoulliUnits
-from gnomon.evaluation.likelihood import pseudo_log_likelihood
+from gnomon.evaluation.likelihood import log_likelihood_bound, pseudo_log_likelihood
 from gnomon.evaluation.score import Score
-from gnomon.inference.arrays import convert, to_numpy
-from gnomon.inference.exact.enumeration import weighted_posterior
+from gnomon.inference.arrays import convert
+from gnomon.inference.exact.moments import posterior_moments
 from gnomon.inference.mcmc.gibbs import gibbs, mean_field
-from gnomon.inference.variational.mean_field import mean_field_evidence
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -74,11 +73,7 @@ class GeneralModel(LayeredMachine):
             return self.conditional("hidden", given).mean
         if self.sizes["hidden"] > EXACT_HIDDEN:
             return mean_field(self, {"visible": (x, None)}, steps=200, tol=1e-6, order=("hidden",))["hidden"]
-        means = np.zeros((len(x), self.sizes["hidden"]))
-        for state, log_p, rows in weighted_posterior(self, given):
-            p = np.exp(to_numpy(log_p))
-            means[rows] += (p[..., None] * to_numpy(state["hidden"]).reshape(*p.shape, -1)).sum(1)
-        return convert(means, x)
+        return convert(posterior_moments(self, given, limit=EXACT_HIDDEN)["hidden"][0], x)
 
 
 class GeneralMachine(RowMachine):
@@ -159,14 +154,9 @@ class GeneralHiddenMachine(GeneralMachine, EnergyMachine):
         return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden",))["hidden"]
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """The likelihood of the rows: exact, with the error of log Z, or beside many coupled hidden units a bound."""
+        """The likelihood of the rows; beside many coupled hidden units its mean-field lower bound, as its note says."""
         if hasattr(self.model_, "energy"):
             return super().evaluate(X, y)
-        rows, log_z = self._outcomes(X), self.log_partition()
-        evidence = to_numpy(mean_field_evidence(self.model_, {"visible": rows}, steps=200, tol=1e-6))
-        note = f"mean-field bound of each row, {log_z.kind} log Z. {log_z.note}".strip()
+        rows = self._outcomes(X)
         space = self.outcomes.space(rows.shape[1])
-        score = Score.from_pointwise(
-            evidence - log_z.value, error=log_z.error, kind="lower bound", data_space=space, note=note
-        )
-        return {self.primary: score}
+        return {self.primary: log_likelihood_bound(self.model_, rows, self.log_partition(), data_space=space)}

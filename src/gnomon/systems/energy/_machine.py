@@ -30,6 +30,7 @@ from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.system.verbs import verb
+from gnomon.systems.energy._missing import FillsGaps
 from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
@@ -63,7 +64,7 @@ class GibbsSteps(Gradient):
         return state, info
 
 
-class MachineSystem(GradientSteps, HasDtype, System):
+class MachineSystem(FillsGaps, GradientSteps, HasDtype, System):
     """Base of the systems whose model is a `LayeredMachine` with a layer ``visible``.
 
     A subclass gives `make`, `initialize` and ``arguments_["mean"]``, the means of the training data in the model's
@@ -89,9 +90,14 @@ class MachineSystem(GradientSteps, HasDtype, System):
         return rows
 
     @property
+    def _log_volumes(self) -> Array:
+        """Log of the units of the columns."""
+        return np.zeros(self.n_features_in_)
+
+    @property
     def _log_volume(self) -> float:
         """By what log Z grows in the units of the data."""
-        return 0.0
+        return float(self._log_volumes.sum())
 
     def _start_mean(self) -> Array:
         """Means of the training data, in the model's units."""
@@ -268,8 +274,8 @@ class StandardizedMachine(Standardized):
         return (rows * self._unit() + self._shift()).astype(rows.dtype)
 
     @property
-    def _log_volume(self) -> float:
-        return float(np.log(self._unit()).sum())
+    def _log_volumes(self) -> Array:
+        return np.asarray(np.log(self._unit()))
 
     def _start_mean(self) -> Array:
         return (np.array(self.arguments_["mean"]) - self._shift()) / self._unit()

@@ -29,7 +29,7 @@ class HiddenBoltzmannMachine(GeneralHiddenMachine):
     Notes
     -----
     Objectives that need the probability of a row but for log Z are refused. Codes and the energy of a row are exact up
-    to 12 and 20 hidden units; beyond that codes are those of mean field, and `evaluate` gives the mean-field bound.
+    to 12 hidden units; beyond that codes are those of mean field, and `evaluate` gives the mean-field bound.
     Cost per update O(batch sweeps units^2) at most, sweeps those of both phases.
 
     References

@@ -225,6 +225,11 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
         """Rows in the units of the data, shape (n, n_features), without the classes that states hold too."""
         return super().from_visible(states[:, : self.model_.n_features])
 
+    def _visible_cells(self, rows: Array, missing: Any) -> tuple[Array, Any]:
+        """Beside a row its class, which is not known."""
+        none = np.zeros((len(rows), self.model_.n_classes), rows.dtype)
+        return np.concatenate([self._scaled(rows), none], axis=1), np.concatenate([missing, none == 0], axis=1)
+
     # --- verbs --------------------------------------------------------------------------------------------------------
 
     def class_log_proba(self, rows: Array) -> Array:
@@ -233,6 +238,30 @@ class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassif
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), the class summed out, shape (n, n_hidden)."""
         return self.model_.hidden_means(self._scaled(self._rows(X)))
+
+    def predict_proba_observed(self, X: Any, mask: Any = None) -> Array:
+        """Probabilities of the classes given the known cells of each row, shape (n, n_classes).
+
+        The missing cells are summed out: exactly, where these have at most 2^12 states or the hidden units do, else
+        along chains of 500 sweeps that hold the known cells.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            NaN where a cell is missing.
+        mask : bool array of shape (n, n_features), optional
+            Further cells that are missing, whatever they hold.
+        """
+        rows, missing = self._gaps(X, mask)
+        found, partly = np.exp(self.class_log_proba(rows)), missing.any(1)
+        if partly.any():
+            mean, _ = self._moments(rows[partly], missing[partly], "auto", 500, self.seed_)
+            found[partly] = mean[:, self.model_.n_features :]
+        return found
+
+    def predict_observed(self, X: Any, mask: Any = None) -> Array:
+        """The likeliest class of each row given its known cells, shape (n,); as `predict_proba_observed`."""
+        return self.classes_[self.predict_proba_observed(X, mask).argmax(1)]
 
     @verb
     def energy(self, X: Any) -> Array:

@@ -1,0 +1,89 @@
+"""``gnomon impute RUN DATA``: what a model says of the missing cells of a table, given the known ones."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import click
+import numpy as np
+
+from gnomon.cli import completion
+from gnomon.cli.fit import column_names
+from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
+from gnomon.cli.form import with_form
+from gnomon.cli.write import TABLES, as_columns, check_out
+from gnomon.errors import UserTypeError
+from gnomon.runs.folder import RunFolder
+
+__all__ = ["command"]
+
+
+@click.command("impute")
+@click.argument("run", shell_complete=completion.folders)
+@click.argument("data", shell_complete=completion.data)
+@click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
+@click.option("--keep", metavar="A,B,...", help=KEEP)
+@click.option(
+    "--how", type=click.Choice(["mean", "mode", "sample", "deviation"]),
+    help="Conditional mean, likelier bit, one draw, or standard deviation of each missing cell.  [default: mean]",
+)  # fmt: skip
+@click.option(
+    "--method", type=click.Choice(["auto", "exact", "mean_field", "gibbs"]),
+    help="Enumeration, independent cells that come closest, or a chain; auto: exact where it can be.  [default: auto]",
+)  # fmt: skip
+@click.option("--steps", type=int, metavar="N", help="Sweeps of a chain.  [default: 500]")
+@click.option("--seed", type=int, metavar="N", help="Of the chains.  [default: drawn]")
+@click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(
+    run: str, data: str, columns: str | None, keep: str | None, how: str | None, method: str | None,
+    steps: int | None, seed: int | None, out: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Fill in the missing cells of DATA by the model in the folder RUN, from the known cells of their row.
+
+    Known cells stay as they are. Models that can: ppca (the mean) and Boltzmann machines.
+    """
+    check_out(out, TABLES)
+    from gnomon.system.saving import load
+
+    system = load(run)
+    if not hasattr(system, "impute"):
+        raise lacks(system, "impute", "fill in missing cells", run)
+    given = {"how": how, "method": method, "steps": steps, "random_state": seed}
+    options = {name: value for name, value in given.items() if value is not None}
+    known = inspect.signature(system.impute).parameters
+    for name in options:
+        if name not in known:
+            flag = "--seed" if name == "random_state" else f"--{name}"
+            raise UserTypeError(f"{system.name} takes no {flag}: it fills in conditional means", flag, "leave it out")
+    query = _with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
+    mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
+    filled = system.impute(query.X, **mask, **options)
+    tell(query, keep, as_columns(filled, _names(query, system)), out, as_json, rows=filled, noun="row")
+
+
+def _with_gaps(run: str, data: str, system: Any, columns: str | None) -> Query:
+    """The rows of DATA with 0 in empty cells, for a model that is told where these are; `data` is as it was read."""
+    from gnomon.tasks.fitting import other_data, task_of
+
+    recipe, goal = RunFolder.open(run).config.get("data", {}), task_of(system)
+    found = getattr(system, "preparation_", None)
+    fitted = recipe.get("features") if found is None else list(found.names_in)
+    as_read = {"form": recipe.get("form"), "features": fitted}
+    raw = other_data(as_read, data, goal, target=None, columns=column_names(columns))
+    X = np.array(raw.frame if raw.X is None else raw.X, np.float64)
+    raw = replace(raw, X=X, frame=None)
+    whole = replace(raw, X=np.nan_to_num(X, nan=0.0))
+    rows, _ = goal.examples(whole if found is None else found.apply(whole), system, answers=False)
+    return Query(run, data, system, recipe, raw, rows, None)
+
+
+def _names(query: Query, system: Any) -> list[str]:
+    """Names of the columns, as the fit had them."""
+    names = query.recipe.get("features") or getattr(system, "feature_names_in_", None)
+    return [str(name) for name in names] if names is not None else [f"x{j}" for j in range(system.n_features_in_)]
+
+
+with_form(command)
