@@ -37,7 +37,8 @@ class GeneralizedScoreMatching(EnergyObjective):
     squared difference is the mean of :math:`\sum_j r_j^2 - 2 / r_j` over the data. It is for data that holds every row
     beside those it holds, small tables above all: where a neighbor of a row never occurs its ratio falls towards 0 and
     the loss without end, in sparse or many columns always. A warning says so before such a fit, and a fit whose ratios
-    run away ends with an error. Slopes differ by the square of the ratios: take Adam. `RatioMatching` squashes the same ratios to :math:`1 / (1 + 1 / r_j)`, and is bounded.
+    run away ends with an error. Slopes differ by the square of the ratios: take Adam. `RatioMatching`
+    squashes the same ratios to :math:`1 / (1 + 1 / r_j)`, and is bounded.
 
     Binary observed units; the hidden layers are independent given them. Cost per row and update: columns times hidden
     units.
