@@ -108,5 +108,5 @@ def test_what_does_not_reconstruct_is_refused():
         score_from_autoencoder(3, 0.5)
     with pytest.raises(UserValueError, match="sigma must be above 0, got 0"):
         score_from_autoencoder(tied, 0.0)
-    with pytest.raises(UserValueError, match=r"an autoencoder answers rows of their own shape \(9, 4\), got \(9, 2\)"):
+    with pytest.raises(UserValueError, match=r"autoencoder must answer rows of the shape \(9, 4\), got \(9, 2\)"):
         score_from_autoencoder(lambda x: x[:, :2], 0.5).value(ROWS)

@@ -79,7 +79,7 @@ class AutoencoderScore:
         """(r(x) - x) / sigma^2, shape (n, d)."""
         found = self.reconstruct(x)
         if tuple(found.shape) != tuple(x.shape):
-            what = f"an autoencoder answers rows of their own shape {tuple(x.shape)}, got {tuple(found.shape)}"
+            what = f"autoencoder must answer rows of the shape {tuple(x.shape)}, got {tuple(found.shape)}"
             raise UserValueError(what, "autoencoder", "give one that reconstructs")
         return (found - x) / self.sigma**2
 
