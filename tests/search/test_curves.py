@@ -1,5 +1,6 @@
 """Learning and validation curves against scikit-learn on the same rows, and power laws of errors."""
 
+import itertools
 import json
 
 import numpy as np
@@ -281,3 +282,23 @@ def test_a_best_rate_at_the_end_of_the_range_says_to_go_on():
     assert "the best is the lowest value: try beyond it" in str(Curve("learning_rate", "error", False, points))
     assert "beyond" not in str(Curve("learning_rate", "error", False, points[1:2] + points[:1] + points[2:]))
     assert "beyond" not in str(Curve("max_depth", "error", False, points))
+
+
+@pytest.mark.parametrize(
+    "values", [(16, 32, 64, 128, 256, 341), (2, 3, 4, 6), (1e-4, 1e-3, 0.01, 0.1), tuple(range(2, 21)) + (35, 40, 45)]
+)
+def test_the_marks_of_a_picture_are_the_values_that_were_tried(values):
+    """Names of marks that would touch are left out, not the marks; read off the drawn figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    points = [Point(one, Score(0.9, 0.01, name="accuracy"), Score(0.8, 0.01, name="accuracy")) for one in values]
+    figure = Curve("max_depth", "accuracy", True, points).figure()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    axis = figure.axes[0].xaxis
+    assert axis.get_majorticklocs().tolist() == list(values) and not len(axis.get_minorticklocs())
+    labels = [one for one in axis.get_ticklabels() if one.get_text()]
+    boxes = [one.get_window_extent(canvas.get_renderer()) for one in labels]
+    assert all(left.x1 + 1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert float(labels[0].get_text()) == values[0] and float(labels[-1].get_text()) == values[-1]
+    assert len(values) > 6 or len(labels) == len(values)

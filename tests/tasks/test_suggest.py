@@ -9,12 +9,15 @@ import pytest
 
 import gnomon
 from gnomon.cli.main import run as command
+from gnomon.data import load
+from gnomon.data.given import dataset_of
 from gnomon.data.relations import Ratings
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.base import task
 from gnomon.tasks.baselines import HUGE, RULES, Description, matching, regularized
 from gnomon.tasks.suggest import describe
 from gnomon.tasks.suggestions import Suggestion
+from gnomon.tasks.suits import suits
 
 TABLE = [
     ("linear", "logistic-regression", Description("vectors", 999, "labels", 30, 2)),
@@ -239,3 +242,33 @@ def test_the_command_prints_it_all(capsys):
     assert "fit        gnomon fit logistic-regression breast-cancer\n" in out
     assert command(["suggest", "iris", "--structure", "grid"]) == 2
     assert "structure must be vectors for iris, got 'grid'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["suggest"], ["fit", "logistic-regression"], ["fit", "random-forest", "--holdout", "0"], ["compare", "mlp"]],
+)
+def test_a_target_of_one_class_is_refused_alike(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.csv").write_text("a,b,t\n" + "".join(f"{i},{i * i % 7},yes\n" for i in range(40)))
+    assert command([*words, "one.csv", "--target", "t"]) == 2
+    assert (
+        "y must hold at least 2 classes, got only one class, 'yes' (one.csv, column 't'); " in capsys.readouterr().err
+    )
+    found, why = suits(load(tmp_path / "one.csv", target="t"))
+    assert (
+        "classify" not in found and "one class, 'yes'" in why["classify"] and "metric-network" not in found["represent"]
+    )
+
+
+def test_of_uneven_labels_it_says_what_the_trivial_answer_reaches():
+    y = np.array(["no"] * 90 + ["yes"] * 10)
+    words = gnomon.suggest_baseline(np.arange(200.0).reshape(100, 2) % 7, y).score
+    assert "one label has 90% of the rows: always answering it has that accuracy" in words
+
+
+def test_columns_of_a_table_are_no_pixels():
+    X = np.random.default_rng(0).normal(size=(60, 25))
+    found, _ = suits(dataset_of(X))
+    assert "gan" in found["generate"] and "dcgan" not in found["generate"]
+    assert "dcgan" in suits(load("digits"))[0]["generate"]

@@ -237,6 +237,8 @@ def test_scores_of_a_task_hold_its_primary_score() -> None:
     [
         (["fit", "dcgan", "wine"], "(rows, columns, channels)", "generate", True),
         (["fit", "dcgan", "numbers.csv"], "(rows, columns, channels)", "generate", False),
+        (["compare", "dcgan", "square.csv"], "(rows, columns, channels)", "generate", False),  # 25 columns are no 5 x 5
+        (["fit", "dcgan", "square.csv", "--holdout", "0"], "(rows, columns, channels)", "generate", False),
         (["fit", "lenet", "iris"], "or image_shape=(2, 2)", "classify", True),
         (["fit", "metric-network", "numbers.csv"], "name their column with target", "represent", False),
         (["compare", "lenet", "iris"], "or image_shape=(2, 2)", "classify", True),
@@ -248,6 +250,8 @@ def test_data_of_another_form_names_systems_of_the_same_task_that_take_it(
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(60, 5))
     np.savetxt("numbers.csv", rows, delimiter=",", header="a,b,c,d,e", comments="")
+    names = ",".join(f"c{j}" for j in range(25))
+    np.savetxt("square.csv", np.random.default_rng(1).normal(size=(60, 25)), delimiter=",", header=names, comments="")
     assert run_command(words) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and f"{said}, or fit " in err

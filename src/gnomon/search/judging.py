@@ -19,9 +19,10 @@ from gnomon.search.limits import Meter, checked, verb_of
 from gnomon.system.base import System
 from gnomon.tasks.compare import data_of, goal_of
 from gnomon.tasks.fitting import kept
+from gnomon.tasks.instead import others_named
 from gnomon.tasks.merging import joined
 from gnomon.tasks.preparing import prepare as learn
-from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
+from gnomon.tasks.preparing import recipe_of, refuse_unfit
 from gnomon.tasks.rooms import Room, scores_of, taken
 from gnomon.training.context import context
 
@@ -70,7 +71,8 @@ class TrialJudge:
         self.made, self.limits = made, limits
         self.goal = goal_of(made, task).suited(room.whole)
         self.verb = verb_of(self.goal.verbs) if "predict_milliseconds" in limits else ""
-        refuse_numbers_as_classes(room.whole, made)
+        with others_named(made, room.whole):
+            refuse_unfit(room.whole, made)
         room.check(made)
         first = goal_of(made, None)
         train = room.halves(first, 0)[0]

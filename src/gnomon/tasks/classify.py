@@ -18,6 +18,7 @@ from gnomon.evaluation.roc import roc_curve
 from gnomon.evaluation.score import Score
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
+from gnomon.tasks.preparing import refuse_one_class
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,6 +96,7 @@ class Classify(Task):
             data.view("table")
             if data.view("labels").dtype.kind == "f":
                 return "the target is numeric, not labels"
+            refuse_one_class(data)
         except UserError as error:
             return error.what
         return super().obstacle(data, domain, domain)

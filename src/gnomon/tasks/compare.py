@@ -25,7 +25,7 @@ from gnomon.tasks.fits import Fits
 from gnomon.tasks.fitting import read_apart, spec_of, task_of
 from gnomon.tasks.instead import others_named
 from gnomon.tasks.kept_runs import KeptRuns
-from gnomon.tasks.preparing import recipe_of, refuse_numbers_as_classes
+from gnomon.tasks.preparing import recipe_of, refuse_unfit
 from gnomon.tasks.rooms import Room
 from gnomon.tasks.settings import name_of
 
@@ -127,7 +127,8 @@ def compare(
     room = Room(whole, replace(spec, **held), recipe)
     goals = [goal_of(system, task).suited(whole) for system in made]
     for system in made:
-        refuse_numbers_as_classes(whole, system)
+        with others_named(system, whole):
+            refuse_unfit(whole, system)
     fits = Fits(room, seeds, None if out is None else KeptRuns(Path(out)))
     fits.expect(made)
     contests: dict[tuple[str, str], Contest] = {}

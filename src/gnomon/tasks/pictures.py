@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "MOST_CLASSES", "MOST_POINTS", "SHOWN", "bars", "beside", "calibration", "canvas", "curves", "framed", "histogram",
-    "importances", "learning", "matrix", "plain", "png", "predicted", "residuals", "rows", "some",
+    "MOST_CLASSES", "MOST_POINTS", "SHOWN", "apart", "bars", "beside", "calibration", "canvas", "curves", "framed",
+    "histogram", "importances", "learning", "matrix", "plain", "png", "predicted", "residuals", "rows", "some",
     "validation", "whole_numbers",
 ]  # fmt: skip
 
@@ -27,6 +27,8 @@ MOST_CLASSES = 60
 MOST_POINTS = 2000
 """Points of a scatter plot: more hide each other."""
 LONGEST_NAME = 24
+LETTER, GAP = 0.021, 0.02
+"""Width of a letter of a mark, and of the room between two, as shares of an axis five inches wide."""
 DARK = "#11161a"
 """Of numbers on light cells; plain black would take the color of the page's text."""
 MOST_SPREADS = 3.0
@@ -176,13 +178,42 @@ def validation(
         )
     if means and min(means) > 0 and max(means) >= 1000 * min(means):
         axes.set_yscale("log")
-    if not numeric:
-        axes.set_xticks(x, [plain(one) for one in values])
-    elif min(x) > 0 and max(x) >= 20 * min(x):
+    logarithmic = numeric and min(x) > 0 and max(x) >= 20 * min(x)
+    if logarithmic:
         axes.set_xscale("log")
+        axes.xaxis.minorticks_off()
+    places = np.log(np.array(x, np.float64)) if logarithmic else np.array(x, np.float64)
+    axes.set_xticks(x, apart(places, [_short(one) if numeric else plain(one) for one in values]))
     axes.set(xlabel=label, ylabel=metric.replace("_", " "))
     axes.legend()
     return figure
+
+
+def apart(places: Any, names: Sequence[str]) -> list[str]:
+    """Names of marks along an axis of a usual figure, those empty that would touch the one before; the last stands.
+
+    Examples
+    --------
+    >>> apart(np.array([0.0, 0.1, 5.0, 9.9, 10.0]), ["0", "0.1", "5", "9.9", "10"])
+    ['0', '', '5', '', '10']
+    """
+    span = float(np.ptp(places)) or 1.0
+    at = (np.asarray(places) - np.min(places)) / span
+    half = [0.5 * (LETTER * len(name) + GAP) for name in names]
+    shown: list[int] = []
+    for j in np.argsort(at, kind="stable").tolist():
+        if shown and at[j] - at[shown[-1]] < half[j] + half[shown[-1]]:
+            if at[j] < 1.0:
+                continue
+            while len(shown) > 1 and at[j] - at[shown[-1]] < half[j] + half[shown[-1]]:
+                shown.pop()
+        shown.append(j)
+    return [name if j in shown else "" for j, name in enumerate(names)]
+
+
+def _short(value: float) -> str:
+    """A number as a mark has it."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 def framed(pixels: Any, title: str = "") -> Figure:

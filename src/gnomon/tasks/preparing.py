@@ -13,7 +13,7 @@ from gnomon.data.prepared import Prepared
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.system.base import System
 
-__all__ = ["are_numbers", "prepare", "prepared_whole", "recipe_of", "refuse_numbers_as_classes"]
+__all__ = ["are_numbers", "prepare", "prepared_whole", "recipe_of", "refuse_one_class", "refuse_unfit"]
 
 MOST_NUMBERS, LARGEST_SHARE = 50, 0.2
 """A target of whole numbers is no label where it has more different ones than this, in more than this share of rows."""
@@ -39,17 +39,53 @@ def are_numbers(y: Any) -> bool:
     return not whole or (len(values) > MOST_NUMBERS and len(values) > LARGEST_SHARE * len(y))
 
 
-def refuse_numbers_as_classes(data: Dataset, system: System) -> None:
-    """Refuse a numeric target of many values where classes are predicted.
+def refuse_unfit(data: Dataset, system: System) -> None:
+    """Refuse a target of numbers, or of one class, where classes are predicted; columns where rows must be images.
 
     Raises
     ------
     UserValueError
-        How many numbers there are, and the regression that is like the system.
+        What the data is in place of that, and what to do.
     """
-    if data.y is None or not system.labeled or "classify" not in system.tasks or not are_numbers(data.y):
+    _refuse_columns_as_images(data, system)
+    if data.y is None or not system.labeled or "classify" not in system.tasks:
         return
-    values = np.unique(data.y)
+    if are_numbers(data.y):
+        _refuse_numbers_as_classes(data, system)
+    refuse_one_class(data)
+
+
+def refuse_one_class(data: Dataset) -> None:
+    """Refuse labels that are all the same.
+
+    Raises
+    ------
+    UserValueError
+        The label, with the file and the column.
+    """
+    if data.y is None or not len(data.y) or (data.y != data.y[0]).any():
+        return
+    named = data.classes is not None and data.y.dtype.kind in "iu"
+    label = data.classes[int(data.y[0])] if named and data.classes is not None else data.y[:1].tolist()[0]
+    target = data.source.get("target")
+    where = data.name if target is None else f"{data.name}, column {target!r}"
+    what = f"y must hold at least 2 classes, got only one class, {label!r}"
+    raise UserValueError(what, where, "give rows of another class too, or another column as target")
+
+
+def _refuse_columns_as_images(data: Dataset, system: System) -> None:
+    """Columns of a table are no pixels, whatever their number, where nobody has said so."""
+    shaped = data.images is not None or getattr(system, "image_shape", None) is not None
+    if shaped or not getattr(system.domain, "is_table", False) or (data.X is None and data.frame is None):
+        return
+    own = next((one for one in entries() if one.name == system.name), None)
+    if own is not None and own.needs.partition(", ")[0] == "images":
+        remedy = "where rows are images give image_shape, (rows, columns) or (rows, columns, channels)"
+        raise UserValueError(f"{system.name} takes images, got a table", data.name, remedy)
+
+
+def _refuse_numbers_as_classes(data: Dataset, system: System) -> None:
+    values = np.unique(np.asarray(data.y))
     known = {one.name for one in entries()}
     twin = next(
         name for name in (TWINS.get(system.name, ""), f"{system.name}-regression", "linear-regression") if name in known
@@ -88,7 +124,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
     UserValueError
         Options for data that has no columns to prepare, scaling for a system that does not know of it.
     """
-    refuse_numbers_as_classes(train, system)
+    refuse_unfit(train, system)
     table = train.X is not None or train.frame is not None
     if not table or train.images is not None or not getattr(system.domain, "is_table", False):
         if recipe != Preparation():
@@ -114,7 +150,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
 
 def prepared_whole(recipe: Preparation, whole: Dataset, system: System) -> Dataset:
     """All rows in a form that can be checked before some are held out; nothing of it is kept."""
-    refuse_numbers_as_classes(whole, system)
+    refuse_unfit(whole, system)
     if whole.X is not None and (system.domain.allow_missing or not np.isnan(np.min(whole.X, initial=0.0))):
         view: Any = getattr(system.outcomes, "view", "table")
         if system.__sklearn_tags__().target_tags.required or view not in ("unit", "binary"):

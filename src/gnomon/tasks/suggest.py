@@ -16,7 +16,7 @@ from gnomon.data.names import BUILTIN
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.baselines import STRUCTURES, Description, matching
-from gnomon.tasks.preparing import are_numbers
+from gnomon.tasks.preparing import are_numbers, refuse_one_class
 from gnomon.tasks.suggestions import Suggestion
 from gnomon.tasks.suits import suits
 
@@ -148,6 +148,7 @@ def _answer(data: Dataset) -> tuple[str, int, float]:
         return "none", 0, 0.0
     if data.y.dtype.kind == "f" or are_numbers(data.view("labels")):
         return "numbers", 0, 0.0
+    refuse_one_class(data)
     counts = np.unique(data.view("labels"), return_counts=True)[1]
     return "labels", len(counts), float(counts.max() / counts.sum())
 

@@ -112,7 +112,9 @@ class Suggestion:
         usual = task(self.rule.task).primary
         words = f"not chosen: say what counts (--metric); gnomon compare ranks by {usual} where nothing is said"
         if usual == "accuracy" and self.description.commonest > UNEVEN:
-            words += f"; one label has {self.description.commonest:.0%} of the rows, as always saying it is right"
+            words += (
+                f"; one label has {self.description.commonest:.0%} of the rows: always answering it has that accuracy"
+            )
         return words
 
     @property

@@ -14,7 +14,7 @@ from gnomon.errors import UserError
 from gnomon.recipes.imports import load
 from gnomon.recipes.source import SourceModule
 from gnomon.tasks.base import Task, task
-from gnomon.tasks.preparing import are_numbers
+from gnomon.tasks.preparing import are_numbers, refuse_one_class
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset
@@ -48,18 +48,25 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[tuple[str, str, str, bool], str | None] = {}
+    checked: dict[tuple[str, str, str, bool, bool], str | None] = {}
     for one in entries():
         domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
-        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one))
+        pixels = one.needs.partition(", ")[0] == "images" and getattr(domain, "is_table", False)
+        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one), pixels)
         if key not in checked:
-            checked[key] = _obstacle(data, key[0], domain, outcomes, key[3])
+            own = _not_images(data) if pixels else None
+            checked[key] = own or _obstacle(data, key[0], domain, outcomes, key[3])
         for name in one.tasks:
             if checked[key] is None:
                 found.setdefault(name, []).append(one.name)
             else:
                 why.setdefault(name, str(checked[key]))
     return found, {name: reason for name, reason in why.items() if name not in found}
+
+
+def _not_images(data: Dataset) -> str | None:
+    """Why the rows of a table are no images, though each has as many numbers as one; None where they are."""
+    return "this is a table, not images" if data.images is None else None
 
 
 def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: bool) -> str | None:
@@ -129,6 +136,7 @@ def _without_labels(data: Dataset) -> str | None:
     """What is wrong with the labels of a data set; None where it has some."""
     try:
         labels = data.view("labels")
+        refuse_one_class(data)
     except UserError as error:
         return error.what
     return "the target is numeric, not labels" if labels.dtype.kind == "f" or are_numbers(labels) else None
