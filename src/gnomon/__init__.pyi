@@ -24,6 +24,7 @@ from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM
+from gnomon.systems.energy.spike_and_slab_rbm import SpikeAndSlabRBM as SpikeAndSlabRBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost
 from gnomon.systems.ensemble.bagging import Bagging as Bagging
 from gnomon.systems.ensemble.bagging import BaggingRegression as BaggingRegression

@@ -3,7 +3,8 @@
 Units of one kind are an exponential family whose natural parameter is moved by a field from the neighbors: the log
 weight of a layer x under a field f is ``w(x) + x . f`` (a normal unit's w holds the square). A kind knows w and what
 follows from it: the conditional distribution, the log normalizer ``A(f) = log sum_x exp(w(x) + x . f)``, the
-derivatives of w, and how two parameter sets mix. A layer's own parameters are handed in as arrays by name.
+derivatives of w, and how two parameter sets mix. A layer's own parameters are handed in as arrays by name. Where links
+see more of a unit than its value, such as the square too, ``features(x)`` stands for x in ``x . f``.
 """
 
 from __future__ import annotations
@@ -56,6 +57,21 @@ class Units:
         return self.n
 
     @property
+    def n_features(self) -> int:
+        """Columns of `features`, and of a field."""
+        return self.size
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the layer's own parameters."""
+        return dict.fromkeys(self.parameters, (self.size,))
+
+    def features(self, x: Array | Distribution) -> Array:
+        """What links couple, (rows, n_features): x itself, its expectation where x is a Distribution."""
+        found: Array = mean_of(x)
+        return found
+
+    @property
     def n_states(self) -> float:
         """States of the whole layer; infinite for real units."""
         return math.inf
@@ -71,8 +87,8 @@ class Units:
 
     def start(self, noise: Noise, rows: int, like: Array, draw: int = 0) -> Array:
         """Rows of the layer without field and preference."""
-        own = {name: _convert(np.zeros(self.size), like) for name in self.parameters}
-        return self.conditional(_convert(np.zeros((rows, self.size)), like), own).sample(noise, draw)
+        own = {name: _convert(np.zeros(shape), like) for name, shape in self.shapes.items()}
+        return self.conditional(_convert(np.zeros((rows, self.n_features)), like), own).sample(noise, draw)
 
     def conditional(self, field: Array, own: Own) -> Distribution:
         """Distribution of the layer under a field (rows, size) from its neighbors; the field may be written over."""
@@ -87,7 +103,7 @@ class Units:
         return mean_of(x) @ own["bias"]
 
     def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
-        """Derivatives of w(x) by parameter, (rows, size) each; expectations where x is a Distribution of this mean."""
+        """Derivatives of w(x) by parameter, a row each, given its features; expectations where x is a Distribution."""
         return {"bias": mean}
 
     def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from gnomon.contracts import Array, HasBridge, HasMarginalEnergy, Path, supports
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import to_numpy
+from gnomon.inference.blocks import bits, smallest_keep
 from gnomon.inference.exact import enumeration
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor
@@ -277,7 +279,7 @@ class Auto(AIS):
         large = isinstance(problem.model, HasMarginalEnergy) and not enumeration.enumerable(
             problem.model, problem.limit
         )
-        if not large and any(fits(problem) for fits, _ in _EXACT):
+        if (not large or _in_closed_form(problem)) and any(fits(problem) for fits, _ in _EXACT):
             return Exact()(problem)
         return super().__call__(problem)
 
@@ -289,7 +291,16 @@ def _is_factors(problem: PartitionProblem) -> bool:
     return hasattr(model, "factors")
 
 
+def _in_closed_form(problem: PartitionProblem) -> bool:
+    """A model of blocks without a set of countable ones, which is normalized by itself all the same."""
+    model = problem.model
+    if not isinstance(model, HasMarginalEnergy) or not supports(model, contracts.HasLogProb):
+        return False
+    return math.isinf(bits(model, smallest_keep(model))) and callable(getattr(model, "log_partition", None))
+
+
 _EXACT: tuple[tuple[Callable[[PartitionProblem], bool], Callable[[], Method]], ...] = (
+    (_in_closed_form, Own),
     (lambda problem: isinstance(problem.model, HasMarginalEnergy), Enumerate),
     (_is_factors, Eliminate),
     (lambda problem: problem.bounds is not None, Quadrature),

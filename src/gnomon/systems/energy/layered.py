@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
-from gnomon.systems.energy.centering import centered_gradient, mean_differences, recentered
 from gnomon.systems.energy.flips import Flips
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
 from gnomon.systems.energy.scores import Scores, has_closed_form
@@ -105,14 +104,14 @@ class LayeredMachine(Module):
         if self.observed not in self.blocks:
             raise UserValueError(f"observed must be one of {', '.join(self.blocks)}, got {observed!r}", "observed")
         for link in self.links:
-            for name, shape in link.shapes(self.sizes).items():
+            for name, shape in link.shapes({block: kind.n_features for block, kind in self.units.items()}).items():
                 self._add(link.names[name], shape, dtype)
         self._own_names = {
             block: {name: f"{block}_{name}" for name in kind.parameters} for block, kind in self.units.items()
         }
         for block, names in self._own_names.items():
-            for name in names.values():
-                self._add(name, (self.sizes[block],), dtype)
+            for name, shape in self.units[block].shapes.items():
+                self._add(names[name], shape, dtype)
 
     def _check_graph(self) -> None:
         seen = set()
@@ -210,12 +209,12 @@ class LayeredMachine(Module):
             raise UserValueError(what, "state", f"give a state of {block!r} too")
         field: Any = None
         for link, other in self._neighbors[block]:
-            more = link.field(block, mean_of(state[other]), _of(link.names, arrays))
+            more = link.field(block, self.units[other].features(state[other]), _of(link.names, arrays))
             field = more if field is None else field + more
         if field is not None:
             return field
         like = mean_of(next(iter(state.values())))
-        return convert(np.zeros((len(like), self.sizes[block])), like)
+        return convert(np.zeros((len(like), self.units[block].n_features)), like)
 
     def conditional(self, block: str, state: State) -> Distribution:
         """Distribution of a layer given those that it is linked to; of a coupled one each unit given all others."""
@@ -261,8 +260,8 @@ class LayeredMachine(Module):
         for link in self.links:
             a, b = link.ends
             if a in blocks and b in blocks:
-                field = link.field(b, mean_of(state[a]), _of(link.names, arrays))
-                pairs = (field * mean_of(state[b])).sum(-1)
+                field = link.field(b, self.units[a].features(state[a]), _of(link.names, arrays))
+                pairs = (field * self.units[b].features(state[b])).sum(-1)
                 total = total - (0.5 * pairs if a == b else pairs)
         return total
 
@@ -280,13 +279,13 @@ class LayeredMachine(Module):
         """See `HasJointGradient`: sums of statistics, one product per link."""
         arrays, minus = self._arrays(state), -weight
         found: dict[str, Any] = {}
-        means = {block: mean_of(x) for block, x in state.items()}
+        features = {block: self.units[block].features(x) for block, x in state.items()}
         for link in self.links:
-            left, right = (means[end] for end in link.ends)
+            left, right = (features[end] for end in link.ends)
             sums = link.statistics(left, right, minus, _of(link.names, arrays))
             found |= {link.names[name]: value for name, value in sums.items()}
         for block, names in self._own_names.items():
-            rows = self.units[block].statistics(state[block], means[block], _of(names, arrays))
+            rows = self.units[block].statistics(state[block], features[block], _of(names, arrays))
             found |= {names[name]: minus @ value for name, value in rows.items()}
         return self._pulled({name: _detached(found[name]) for name in self._parameters}, state)
 
@@ -347,7 +346,7 @@ class LayeredMachine(Module):
         arrays = {name: np.asarray(value.detach().cpu(), np.float64) for name, value in self._parameters.items()}  # type: ignore[union-attr]
         if not any(arrays[name].any() for link in self.links for name in link.names.values()):
             parts = (
-                kind.log_normalizer(np.zeros((1, kind.size)), self._own(block, arrays))
+                kind.log_normalizer(np.zeros((1, kind.n_features)), self._own(block, arrays))
                 for block, kind in self.units.items()
             )
             return float(sum(float(part[0]) for part in parts))
@@ -355,30 +354,6 @@ class LayeredMachine(Module):
 
     def _in_double(self) -> Self:
         return self.double().cpu()
-
-    # --- centered coordinates -----------------------------------------------------------------------------------------
-
-    def centered_gradient(self, gradient: Mapping[str, Array], offsets: Mapping[str, Array]) -> dict[str, Array]:
-        """See `HasCenteredGradient`."""
-        return centered_gradient(self, gradient, offsets)
-
-    def mean_differences(self, gradient: Mapping[str, Array]) -> dict[str, Array]:
-        """See `HasCenteredGradient`."""
-        return mean_differences(self, gradient)
-
-    def centered(self, offsets: Mapping[str, Array]) -> Self:
-        """This machine with its biases as they are where states count from offsets, by layer; undoes `uncentered`."""
-        return cast(Self, recentered(self, offsets, 1.0))
-
-    def uncentered(self, offsets: Mapping[str, Array]) -> Self:
-        """The plain machine that this one is when its states count from offsets: energies less a constant.
-
-        Parameters
-        ----------
-        offsets : mapping of str to array of shape (size,)
-            By layer: the energy is read as ``-sum_l w_l(x_l) - sum_lm (x_l - mu_l)^T W_lm (x_m - mu_m)``.
-        """
-        return cast(Self, recentered(self, offsets, -1.0))
 
     # --- paths from a base --------------------------------------------------------------------------------------------
 
