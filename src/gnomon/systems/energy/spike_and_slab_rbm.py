@@ -275,7 +275,9 @@ class SpikeAndSlabRBMModel(LayeredMachine):
             raise UserValueError(what, "n_hidden", "estimate it by annealed importance sampling")
         found = self.check_normalizable()
         if not found.normalizable:
-            raise UserValueError(f"log Z does not exist: {found}", "parameters", "fit with safeguard='weights'")
+            raise UserValueError(
+                f"log Z does not exist, the density {found}", "parameters", "fit with safeguard='weights'"
+            )
         own, changes, h = self._double(), self._changes(), states(n)
         alpha, mu = np.exp(own["hidden_log_precision"]), own["hidden_mean"]
         slabs = alpha.size // n
@@ -347,7 +349,11 @@ class SpikeAndSlabRBMModel(LayeredMachine):
             elif self.safeguard == "weights":
                 self._shorten()
             elif float(self._taken()[0][-1]) >= 1 and (found := self.check_normalizable()).normalizable is False:
-                raise Diverged(f"the density {found}", "safeguard", "use safeguard='weights' or a lower learning rate")
+                raise Diverged(
+                    f"the density no longer exists, it {found}",
+                    "safeguard",
+                    "use safeguard='weights' or a lower learning rate",
+                )
 
 
 def _detached(x: Any) -> Any:
