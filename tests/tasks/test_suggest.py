@@ -271,4 +271,5 @@ def test_columns_of_a_table_are_no_pixels():
     X = np.random.default_rng(0).normal(size=(60, 25))
     found, _ = suits(dataset_of(X))
     assert "gan" in found["generate"] and "dcgan" not in found["generate"]
+    assert "metric-network" not in found["represent"] and "ppca" in found["represent"]  # it learns from labels
     assert "dcgan" in suits(load("digits"))[0]["generate"]

@@ -19,6 +19,7 @@ from gnomon.report.rebuilt import rebuilt_of
 from gnomon.report.seen import seen_of
 from gnomon.report.subject import Subject
 from gnomon.report.tallies import tallies_of
+from gnomon.report.target import target_of
 from gnomon.report.texts import texts_of, translations_of
 from gnomon.report.weights import weights_of
 from gnomon.runs.config import DataSpec
@@ -32,7 +33,6 @@ __all__ = ["of_run", "scores_of"]
 
 MOST_COLUMNS = 200
 """Columns of the data that are listed."""
-MOST_CLASSES = 25
 MOST_OWN = 8
 """Scores of single classes that stand among the others."""
 MOST_MISTAKES = 12
@@ -81,24 +81,16 @@ def system_of(subject: Subject) -> Section:
 
 
 def data_of(subject: Subject) -> Section | None:
-    """The columns of the data: kinds, ranges, missing cells; classes."""
+    """The target, and the columns of the data: kinds, ranges, missing cells."""
     recipe = subject.config.get("data", {})
     if subject.train is None or recipe.get("resize"):
         return None
     try:
         spec = DataSpec.from_json(recipe)
-        found, _ = overview(file_as(place_of(spec), spec.form), target=spec.target)
+        found, whole = overview(file_as(place_of(spec), spec.form), target=spec.target)
     except UserError:
         return None  # a form of text of which no overview is made
-    body = ""
-    if isinstance(found["labels"], dict):
-        counts = sorted(found["labels"].items(), key=lambda pair: -pair[1])
-        labels = {name: str(i) for i, name in enumerate(subject.train.classes or ()) if name != str(i)}
-        rows = [(name, labels.get(name, ""), n, f"{n / found['rows']:.1%}") for name, n in counts[:MOST_CLASSES]]
-        more = f" (the {MOST_CLASSES} commonest of {len(counts)})" if len(counts) > MOST_CLASSES else ""
-        body += paragraph(f"Classes{more}") + table(
-            ["class", "label", "rows", "share"], rows, right=[2, 3], caption="classes"
-        )
+    body = target_of(subject, found, whole)
     columns = found["columns"] or []
     if columns and not found["images"]:
         header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]

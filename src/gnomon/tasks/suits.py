@@ -48,14 +48,16 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[tuple[str, str, str, bool, bool], str | None] = {}
+    checked: dict[tuple[str, str, str, bool, bool, bool], str | None] = {}
     for one in entries():
         domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
         pixels = one.needs.partition(", ")[0] == "images" and getattr(domain, "is_table", False)
-        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one), pixels)
+        needed = _labeled(one) or "labels" in one.needs.split(", ")
+        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one), needed, pixels)
         if key not in checked:
             own = _not_images(data) if pixels else None
-            checked[key] = own or _obstacle(data, key[0], domain, outcomes, key[3])
+            own = own or _obstacle(data, key[0], domain, outcomes, key[3])
+            checked[key] = own or (_without_labels(data) if needed else None)
         for name in one.tasks:
             if checked[key] is None:
                 found.setdefault(name, []).append(one.name)
@@ -83,7 +85,7 @@ def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: boo
             data = found.apply(data)
         except UserError as error:
             return error.what
-    return task(name).obstacle(data, domain, outcomes) or (_without_labels(data) if labeled else None)
+    return task(name).obstacle(data, domain, outcomes)
 
 
 def suits_as_read(
