@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge", "HasCoupledBlocks",
+    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge",
+    "HasCenteredGradient", "HasCoupledBlocks",
     "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
     "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken",
     "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
@@ -184,6 +185,17 @@ class HasMarginalGradient(HasMarginalEnergy, Protocol):
 
     def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
         """Sums over rows of weight_i * d marginal_energy(kept_i) / d parameter, by name."""
+
+
+@runtime_checkable
+class HasCenteredGradient(Protocol):
+    """A machine whose parameters may be read with states that count from offsets, block by block."""
+
+    def centered_gradient(self, gradient: Mapping[str, Array], offsets: Mapping[str, Array]) -> dict[str, Array]:
+        """The step of the machine's own parameters that the gradient in centered coordinates is; linear in it."""
+
+    def mean_differences(self, gradient: Mapping[str, Array]) -> dict[str, Array]:
+        """Of a gradient of data against model: means under the model less the data's, times the weight, by block."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ import gnomon
 from gnomon.catalog import entry, load_class
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.objectives.adversarial import NonSaturating
+from gnomon.objectives.centered import Centered, Enhanced
 from gnomon.objectives.contrastive import CD, PCD
 from gnomon.objectives.denoising_score_matching import DenoisingScoreMatching
 from gnomon.objectives.fast_weights import FPCD
@@ -162,6 +163,9 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "gaussian-rbm",
         {"objective": SelfContrast(refresh_every=3), "epochs": 60, "batch_size": 7, "learning_rate": 0.02},
     ),
+    "rbm, centered": ("rbm", {"objective": Centered("pcd"), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
+    "gaussian-rbm, enhanced gradient": ("gaussian-rbm", {"objective": Enhanced("exact"), "optimizer": "sgd"}),
+    "label-rbm, centered": ("label-rbm", {"objective": Centered("cd", "average"), "batch_size": 7}),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

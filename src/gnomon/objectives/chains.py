@@ -57,6 +57,7 @@ class Contrast(InClosedForm):
     """Energies of the data against those of chains on the kept blocks."""
 
     descends: ClassVar[bool] = False
+    compares_means = True
 
     def __init__(self, plan: ChainPlan) -> None:
         super().__init__()

@@ -19,6 +19,8 @@ class InClosedForm(Objective):
 
     takes_sparse: bool = False
     """Whether sparse rows are compared as they are, where the model computes in NumPy."""
+    compares_means: bool = False
+    """Whether the gradient by a bias is the mean under the model less that of the data."""
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """`compare`, in the kind of array that the model computes in; tensors without recording gradients."""

@@ -32,6 +32,11 @@ State = dict[str, Any]
 class EnergyObjective(Recipe):
     """Base: the principle that an energy model is trained by."""
 
+    @property
+    def deep(self) -> bool:
+        """Whether it trains machines whose hidden layers depend on each other given the data."""
+        return False
+
     def build(self) -> Objective:
         """The objective."""
         raise NotImplementedError
@@ -50,6 +55,11 @@ class Exact(EnergyObjective):
 
     short: ClassVar[str] = "exact"
     limit: Annotated[int, "[1, 30]"] = 20
+
+    @property
+    def deep(self) -> bool:
+        """Yes."""
+        return True
 
     def build(self) -> Objective:
         """The objective."""
@@ -104,12 +114,19 @@ class PCD(EnergyObjective):
     n_chains: Annotated[int, "[1, inf)"] | None = None
     positive: str | Recipe = "clamped"
 
+    @property
+    def deep(self) -> bool:
+        """Yes."""
+        return True
+
     def build(self) -> Objective:
         """The objective."""
         return PersistentChains(ChainPlan.of(self), self.n_chains)
 
 
 class _ExactLikelihood(InClosedForm):
+    compares_means = True
+
     def __init__(self, limit: int) -> None:
         super().__init__()
         self.limit = limit

@@ -73,6 +73,11 @@ class FPCD(EnergyObjective):
     applies: Literal["chains", "model"] = "chains"
     positive: str | Recipe = "clamped"
 
+    @property
+    def deep(self) -> bool:
+        """Yes."""
+        return True
+
     def build(self) -> Objective:
         """The objective."""
         return FastWeights(ChainPlan.of(self), self.n_chains, self.fast_lr, self.decay, self.applies == "model")

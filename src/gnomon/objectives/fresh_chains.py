@@ -72,6 +72,11 @@ class MCMC(EnergyObjective):
     start: Literal["noise", "means"] = "noise"
     positive: str | Recipe = "clamped"
 
+    @property
+    def deep(self) -> bool:
+        """Yes."""
+        return True
+
     def build(self) -> Objective:
         """The objective."""
         return FreshChains(ChainPlan.of(self), self.n_chains, self.start == "means")

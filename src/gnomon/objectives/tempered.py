@@ -84,6 +84,11 @@ class TemperedSML(EnergyObjective):
     n_chains: Annotated[int, "[1, inf)"] | None = None
     positive: str | Recipe = "clamped"
 
+    @property
+    def deep(self) -> bool:
+        """Yes."""
+        return True
+
     def build(self) -> Objective:
         """The objective.
 

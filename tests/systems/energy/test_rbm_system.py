@@ -7,6 +7,7 @@ from scipy.stats import chisquare
 import gnomon
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.inference.mcmc.gibbs import block_kernel
+from gnomon.objectives.centered import Centered, Enhanced
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.objectives.fast_weights import FPCD
 from gnomon.objectives.fresh_chains import MCMC
@@ -194,6 +195,7 @@ def test_log_partition_is_remembered_by_its_options():
         CD(k=2), PCD(), Exact(), PCD(positive="mean_field"), Pseudolikelihood(sets="pairs"),
         Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2), NCE(nu=2), FPCD(),
         FPCD(applies="model"), MCMC(k=3), MCMC(k=3, start="means"), TemperedSML(3), CD(growth=RisingSteps(every=1)),
+        Centered(), Centered("ratio_matching"), Centered(NCE(nu=2), rate=0.0), Enhanced("cd"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

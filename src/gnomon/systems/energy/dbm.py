@@ -29,7 +29,7 @@ from gnomon.inference.variational.mean_field import (
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full
-from gnomon.objectives.contrastive import CD, PCD, Exact
+from gnomon.objectives.contrastive import CD, PCD
 from gnomon.objectives.positive import MeanField
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
@@ -197,7 +197,7 @@ class DBM(BinaryMachine):
             if n < 1:
                 raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
         principle = self.recipe("objective")
-        if len(self.hidden) > 1 and not isinstance(principle, PCD | Exact):
+        if len(self.hidden) > 1 and not principle.deep:
             what = f"objective {principle.short!r} needs exact draws of the hidden layers or the energy of a row"
             remedy = "these depend on each other in a deep machine: use pcd with positive mean_field, or exact"
             raise UserValueError(what, "objective", remedy)

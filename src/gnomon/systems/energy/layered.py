@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
+from gnomon.systems.energy.centering import centered_gradient, mean_differences, recentered
 from gnomon.systems.energy.flips import Flips
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
 from gnomon.systems.energy.scores import Scores, has_closed_form
@@ -354,6 +355,30 @@ class LayeredMachine(Module):
 
     def _in_double(self) -> Self:
         return self.double().cpu()
+
+    # --- centered coordinates -----------------------------------------------------------------------------------------
+
+    def centered_gradient(self, gradient: Mapping[str, Array], offsets: Mapping[str, Array]) -> dict[str, Array]:
+        """See `HasCenteredGradient`."""
+        return centered_gradient(self, gradient, offsets)
+
+    def mean_differences(self, gradient: Mapping[str, Array]) -> dict[str, Array]:
+        """See `HasCenteredGradient`."""
+        return mean_differences(self, gradient)
+
+    def centered(self, offsets: Mapping[str, Array]) -> Self:
+        """This machine with its biases as they are where states count from offsets, by layer; undoes `uncentered`."""
+        return cast(Self, recentered(self, offsets, 1.0))
+
+    def uncentered(self, offsets: Mapping[str, Array]) -> Self:
+        """The plain machine that this one is when its states count from offsets: energies less a constant.
+
+        Parameters
+        ----------
+        offsets : mapping of str to array of shape (size,)
+            By layer: the energy is read as ``-sum_l w_l(x_l) - sum_lm (x_l - mu_l)^T W_lm (x_m - mu_m)``.
+        """
+        return cast(Self, recentered(self, offsets, -1.0))
 
     # --- paths from a base --------------------------------------------------------------------------------------------
 
