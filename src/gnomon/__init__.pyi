@@ -18,6 +18,7 @@ from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gnomon.systems.energy.dbm import DBM as DBM
+from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
 from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachine as HiddenBoltzmannMachine
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM

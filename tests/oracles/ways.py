@@ -166,6 +166,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "rbm, centered": ("rbm", {"objective": Centered("pcd"), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
     "gaussian-rbm, enhanced gradient": ("gaussian-rbm", {"objective": Enhanced("exact"), "optimizer": "sgd"}),
     "label-rbm, centered": ("label-rbm", {"objective": Centered("cd", "average"), "batch_size": 7}),
+    "dbn, chains, wake and sleep": (
+        "dbn",
+        {"objective": "pcd", "lift": "draws", "hidden": (8, 4), "epochs": 40, "tune_epochs": 2, "batch_size": 7},
+    ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

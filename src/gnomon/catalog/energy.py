@@ -70,4 +70,14 @@ ENTRIES = (
         "Courville, Bergstra and Bengio 2011", ("GEN-044", "GEN-045", "GEN-046"),
         {"n_hidden": 3, "slab_dim": 2, "objective": "cd", "epochs": 20, "batch_size": None, "learning_rate": 0.02},
     ),
+    Entry(
+        "dbn", "Deep belief network", "深度信念网络", "model", ("density", "represent"),
+        "gnomon.systems.energy.dbn:DBN", "Hinton, Osindero and Teh 2006",
+        ("GEN-010", "GEN-012", "GEN-013", "GEN-014", "GEN-015", "GEN-017", "INF-66"),
+        {
+            "hidden": (4, 3), "objective": "exact", "lift": "means", "epochs": 60, "tune_epochs": 0, "batch_size": None,
+            "learning_rate": 0.3,
+        },
+        takes="table from 0 to 1",
+    ),
 )  # fmt: skip

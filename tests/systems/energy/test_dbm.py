@@ -181,6 +181,8 @@ def test_no_update_of_a_layer_lowers_the_bound(sizes):
         assert (bound >= last - 1e-12).all()
         last = bound
     np.testing.assert_allclose(mean_field_evidence(model, {"visible": x}, steps=3000, tol=1e-13), last, atol=1e-2)
+    bounds = [mean_field_evidence(model, {"visible": x}, steps=steps, tol=0.0) for steps in range(8)]
+    assert all((after >= before - 1e-12).all() for before, after in itertools.pairwise(bounds))
     solved = mean_field_solution(model, {"visible": x}, steps=5000, tol=1e-12)
     assert solved.converged.all()
 

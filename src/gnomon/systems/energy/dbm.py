@@ -34,8 +34,8 @@ from gnomon.objectives.positive import MeanField
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryMachine
-from gnomon.systems.energy._machine import GibbsSteps
+from gnomon.systems.energy._binary import BinaryRows, dealt
+from gnomon.systems.energy._machine import DensityMachine, GibbsSteps
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
 from gnomon.training.context import current as current_context
@@ -112,7 +112,7 @@ class DBMModel(LayeredMachine):
         return self.copies(number)[0] * x
 
 
-class DBM(BinaryMachine):
+class DBM(BinaryRows, DensityMachine):
     r"""Deep Boltzmann machine: binary rows below layers of binary units, each linked to the next, all undirected.
 
     :math:`E(v, h) = -\sum_l b_l^T h_l - \sum_l h_{l-1}^T W_l h_l` with :math:`h_0 = v`. The hidden layers depend on
@@ -203,18 +203,15 @@ class DBM(BinaryMachine):
             raise UserValueError(what, "objective", remedy)
 
     def procedure(self, examples: Any) -> Procedure:
-        layers, updates = len(self.hidden) if self.pretrain_epochs else 0, self.max_updates
-        each = rest = None
-        if updates is not None:
-            each = updates // (layers + 1)
-            rest = updates - layers * each
-        if not layers or each == 0:
-            return self._steps(Budget.of(self.epochs, updates))
-        begun = [
-            (f"layer_{number}", self._steps(Budget.of(self.pretrain_epochs, each)), partial(self._layer, number))
-            for number in range(1, layers + 1)
+        layers = len(self.hidden)
+        *begun, joint = dealt([self.pretrain_epochs] * layers + [self.epochs], self.max_updates)
+        last = self._steps(cast(Budget, joint))
+        stages = [
+            (f"layer_{number}", self._steps(budget), partial(self._layer, number))
+            for number, budget in enumerate(begun, 1)
+            if budget
         ]
-        return Stages([*begun, ("joint", self._steps(Budget.of(self.epochs, rest)), None)])
+        return Stages([*stages, ("joint", last, None)]) if stages else last
 
     def _steps(self, budget: Budget) -> GibbsSteps:
         return GibbsSteps(self.recipe("optimizer"), self.learning_rate, budget)

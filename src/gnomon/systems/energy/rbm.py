@@ -19,7 +19,8 @@ from gnomon.numeric.fast import unit_rows
 from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryMachine
+from gnomon.systems.energy._binary import BinaryRows
+from gnomon.systems.energy._machine import DensityMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -85,7 +86,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class RBM(BinaryMachine):
+class RBM(BinaryRows, DensityMachine):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the

@@ -1,0 +1,252 @@
+"""The mathematics of a deep belief network: a restricted machine at the top, directed layers down to the rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.contracts import Array, Noise
+from gnomon.distributions.bernoulli import Bernoulli
+from gnomon.distributions.layers import exp
+from gnomon.distributions.units import BernoulliUnits
+from gnomon.inference.arrays import convert
+from gnomon.inference.exact.enumeration import states
+from gnomon.nn.module import Module
+from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.tensors import is_tensor
+from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
+
+__all__ = ["DBNModel", "Normalized"]
+
+Layers = Sequence[Array]
+"""States of the layers from the rows up to the lower one of the machine at the top."""
+
+
+class DBNModel(Module):
+    r"""p(v, h_1, ..., h_L) = p(v | h_1) p(h_1 | h_2) ... p(h_{L-1}, h_L) over units of 0 and 1.
+
+    The last factor is a restricted Boltzmann machine, exp(b_{L-1}^T h_{L-1} + b_L^T h_L + h_{L-1}^T W_L h_L) / Z; below
+    it p(h_{k-1} = 1 | h_k) = sigmoid(b_{k-1} + W_k h_k) for each unit. Upwards a layer is inferred by q(h_k = 1 |
+    h_{k-1}) = sigmoid(r_k + h_{k-1}^T R_k), which is exact for a restricted machine only.
+
+    Parameters
+    ----------
+    n_visible : int
+    hidden : sequence of int
+        Units of each hidden layer, from the rows up.
+    dtype : torch.dtype
+
+    Notes
+    -----
+    Parameters are ``weight_k`` and ``bias_k``, ``recognition_weight_k`` (R_k) and ``recognition_bias_k`` (r_k).
+    """
+
+    def __init__(self, n_visible: int, hidden: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.sizes = (n_visible, *hidden)
+        self.depth = len(hidden)
+        for k, (below, above) in enumerate(itertools.pairwise(self.sizes), 1):
+            self._add(f"weight_{k}", (below, above), dtype)
+            if k < self.depth:
+                self._add(f"recognition_weight_{k}", (below, above), dtype)
+                self._add(f"recognition_bias_{k}", (above,), dtype)
+        for k, n in enumerate(self.sizes):
+            self._add(f"bias_{k}", (n,), dtype)
+
+    def _add(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape, dtype=dtype)))
+
+    def _own(self, like: Array) -> Mapping[str, Any]:
+        """The parameters in the kind of an array."""
+        if is_tensor(like):
+            return dict(self._parameters)
+        return self.views() if self.device.type == "cpu" else self.state()
+
+    # --- machines of two layers ---------------------------------------------------------------------------------------
+
+    def owner(self, name: str) -> str:
+        """The name here of a parameter of `pair(depth)`."""
+        kind = {f"hidden_{k}_bias": f"bias_{k}" for k in range(self.depth + 1)}
+        return kind.get(name, f"weight_{self.depth}")
+
+    def pair(self, k: int) -> LayeredMachine:
+        """The restricted machine of layers k - 1 and k, called ``hidden_<k - 1>`` and ``hidden_<k>``.
+
+        Its parameters are this model's; its upper bias is r_k, that of the way up, but b_L at the top.
+        """
+        lower, upper = f"hidden_{k - 1}", f"hidden_{k}"
+        units = {lower: BernoulliUnits(self.sizes[k - 1]), upper: BernoulliUnits(self.sizes[k])}
+        machine = LayeredMachine(units, [(lower, upper)])
+        bias = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
+        names = {f"{lower}_{upper}_weight": f"weight_{k}", f"{lower}_bias": f"bias_{k - 1}", f"{upper}_bias": bias}
+        for name, own in names.items():
+            machine._parameters[name] = self._parameters[own]
+        return machine
+
+    def place(self, x: Array) -> Array:
+        """See `LayeredMachine.place`."""
+        return self.pair(1).place(x)
+
+    def adopt(self, k: int) -> None:
+        """Make R of layers 1 to k what their machines have learned as W: the way up is the machines' own."""
+        with torch.no_grad():
+            for j in range(1, min(k, self.depth - 1) + 1):
+                self.get_parameter(f"recognition_weight_{j}").copy_(self.get_parameter(f"weight_{j}"))
+
+    def begin(self, k: int) -> None:
+        """First values of the machine of layer k from that below it: the same machine upside down, where sizes allow.
+
+        Then p(v) is unchanged by the new layer, and every gain of its machine is one of the bound (Hinton, Osindero and
+        Teh 2006). In any case its lower bias is that of the layer's units before.
+        """
+        self.adopt(k - 1)
+        if k == 1:
+            return
+        with torch.no_grad():
+            self.get_parameter(f"bias_{k - 1}").copy_(self.get_parameter(f"recognition_bias_{k - 1}"))
+            if self.sizes[k] == self.sizes[k - 2]:
+                upper = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
+                self.get_parameter(f"weight_{k}").copy_(self.get_parameter(f"weight_{k - 1}").T)
+                self.get_parameter(upper).copy_(self.get_parameter(f"bias_{k - 2}"))
+
+    # --- up and down --------------------------------------------------------------------------------------------------
+
+    def upward(self, k: int, x: Array) -> Bernoulli:
+        """Layer k given layer k - 1: q, of the topmost layer exact."""
+        own = self._own(x)
+        if k == self.depth:
+            return Bernoulli(x @ own[f"weight_{k}"] + own[f"bias_{k}"])
+        return Bernoulli(x @ own[f"recognition_weight_{k}"] + own[f"recognition_bias_{k}"])
+
+    def downward(self, k: int, h: Array) -> Bernoulli:
+        """Layer k - 1 given layer k; of the pair at the top its conditional."""
+        own = self._own(h)
+        return Bernoulli(h @ own[f"weight_{k}"].T + own[f"bias_{k - 1}"])
+
+    def means_up(self, x: Array) -> list[Array]:
+        """Means of the hidden layers, each from those of the layer below."""
+        found: list[Array] = []
+        for k in range(1, self.depth + 1):
+            found.append(self.upward(k, found[-1] if found else x).mean)
+        return found
+
+    def draw_up(self, x: Array, noise: Noise) -> list[Array]:
+        """The rows and a draw of each layer above them, up to the lower one of the machine at the top."""
+        found = [x]
+        for k in range(1, self.depth):
+            found.append(self.upward(k, found[-1]).sample(noise, k))
+        return found
+
+    def draw_down(self, top: Array, noise: Noise) -> list[Array]:
+        """States of the lower layer of the machine at the top, below it a draw of each layer; the rows first."""
+        found = [top]
+        for k in range(self.depth - 1, 0, -1):
+            found.insert(0, self.downward(k, found[0]).sample(noise, k))
+        return found
+
+    def log_prob_up(self, layers: Layers) -> Array:
+        """log q of the hidden layers given the rows, each row in nats."""
+        total: Any = 0 * layers[0].sum(-1)
+        for k in range(1, self.depth):
+            total = total + self.upward(k, layers[k - 1]).log_prob(layers[k])
+        return total
+
+    def log_prob_down(self, layers: Layers) -> Array:
+        """log p of the layers below the machine at the top, given its lower layer, each row in nats."""
+        total: Any = 0 * layers[0].sum(-1)
+        for k in range(1, self.depth):
+            total = total + self.downward(k, layers[k]).log_prob(layers[k - 1])
+        return total
+
+    def generative_gradient(self, layers: Layers, weight: Array) -> dict[str, Array]:
+        """Sums over rows of minus weight_i * d log p(lower layers | upper layers)_i."""
+        found: dict[str, Any] = {}
+        for k in range(1, self.depth):
+            away = (self.downward(k, layers[k]).mean - layers[k - 1]) * weight[:, None]
+            found |= {f"weight_{k}": away.T @ layers[k], f"bias_{k - 1}": away.sum(0)}
+        return found
+
+    def recognition_gradient(self, layers: Layers, weight: Array) -> dict[str, Array]:
+        """Sums over rows of minus weight_i * d log q(upper layers | lower layers)_i."""
+        found: dict[str, Any] = {}
+        for k in range(1, self.depth):
+            away = (self.upward(k, layers[k - 1]).mean - layers[k]) * weight[:, None]
+            found |= {f"recognition_weight_{k}": layers[k - 1].T @ away, f"recognition_bias_{k}": away.sum(0)}
+        return found
+
+    # --- probabilities ------------------------------------------------------------------------------------------------
+
+    def log_weight(self, layers: Layers) -> Array:
+        """log p(v, h_1, ..., h_{L-1}) + log Z of each row, the topmost layer summed out."""
+        top = self.pair(self.depth).marginal_energy({f"hidden_{self.depth - 1}": layers[-1]})
+        return self.log_prob_down(layers) - top
+
+    def infer(self, x: Array, noise: Noise) -> tuple[tuple[Array, ...], Array]:
+        """See `Encoder`: the layers between the rows and the top, drawn upwards."""
+        layers = self.draw_up(x, noise)
+        return tuple(layers[1:]), self.log_prob_up(layers)
+
+    def _inner_bits(self) -> int:
+        """Units of the layers that are enumerated beside a row."""
+        return sum(self.sizes[1:-1])
+
+    def _beside(self, row: Array) -> list[Array]:
+        """A row beside every state of the layers between it and the topmost one."""
+        n = self._inner_bits()
+        cuts = np.cumsum([0, *self.sizes[1:-1]])
+        table = states(n)
+        inner = [convert(table[:, a:b], row) for a, b in itertools.pairwise(cuts)]
+        return [row[None, :] + convert(np.zeros((len(table), 1)), row), *inner]
+
+    @available_if(lambda self: isinstance(self, type) or self.is_exact)
+    def log_prob(self, x: Array) -> Array:
+        """Exact log p(x) in nats; there only while the inner layers and the machine at the top can be enumerated."""
+        log_z = self.pair(self.depth).log_partition()
+        return _stacked([logsumexp(self.log_weight(self._beside(row))) for row in x]) - log_z
+
+    @available_if(lambda self: isinstance(self, type) or self.is_exact)
+    def exact_bound(self, x: Array) -> Array:
+        """E_q[log p(x, h) - log q(h | x)] of each row in nats, by enumeration: a lower bound of `log_prob`."""
+        log_z = self.pair(self.depth).log_partition()
+        parts = []
+        for row in x:
+            layers = self._beside(row)
+            log_q = self.log_prob_up(layers)
+            parts.append((exp(log_q) * (self.log_weight(layers) - log_q)).sum())
+        return _stacked(parts) - log_z
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the inner layers, and those of the machine at the top, have few enough units to enumerate."""
+        return self._inner_bits() <= EXACT_UNITS_OF_A_ROW and min(self.sizes[-2:]) <= EXACT_UNITS
+
+
+def _stacked(parts: list[Any]) -> Any:
+    return torch.stack(parts) if is_tensor(parts[0]) else np.array(parts)
+
+
+class Normalized:
+    """A deep belief network with its log Z: a model with latent variables, and the way up to them.
+
+    Parameters
+    ----------
+    model : DBNModel
+    log_z : float
+        Of the machine at the top, in nats.
+    """
+
+    def __init__(self, model: DBNModel, log_z: float) -> None:
+        self.model, self.log_z = model, log_z
+
+    def log_joint(self, x: Array, z: tuple[Array, ...]) -> Array:
+        """See `HasLatents`."""
+        return self.model.log_weight([x, *z]) - self.log_z
+
+    def infer(self, x: Array, noise: Noise) -> tuple[tuple[Array, ...], Array]:
+        """See `Encoder`."""
+        return self.model.infer(x, noise)

@@ -1,0 +1,290 @@
+"""The deep belief network: restricted machines stacked on each other, the topmost one kept whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon import contracts
+from gnomon.contracts import Array, Procedure
+from gnomon.data.batches import Batch, Batches
+from gnomon.data.examples import Examples
+from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.errors import UserValueError
+from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
+from gnomon.evaluation.partition import log_partition
+from gnomon.evaluation.score import Score
+from gnomon.inference.mcmc.gibbs import Clamp, gibbs
+from gnomon.numeric.noise import Noise, seed_of
+from gnomon.numeric.ops import concatenate
+from gnomon.numeric.sparse import in_full
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.systems.energy._binary import BinaryRows, dealt
+from gnomon.systems.energy._dbn_model import DBNModel, Normalized
+from gnomon.systems.energy._machine import GibbsSteps
+from gnomon.systems.energy._up_down import UpDown
+from gnomon.systems.energy.layered import EXACT_UNITS
+from gnomon.training.context import current as current_context
+from gnomon.training.gradient import Gradient
+from gnomon.training.procedure import Problem
+from gnomon.training.stages import Stages
+
+__all__ = ["DBN"]
+
+DRAWS = 64
+"""Draws of the inner layers for each row of an importance-weighted bound."""
+
+
+class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
+    r"""Deep belief network: a restricted Boltzmann machine above directed layers of binary units.
+
+    :math:`p(v, h) = p(v | h_1) p(h_1 | h_2) \cdots p(h_{L-1}, h_L)`. It is learned layer by layer, each restricted
+    machine on what the one below makes of the rows (greedy pretraining), and then as a whole: each layer is taught to
+    reproduce the one below it, and the way up to find what the way down was drawn from (wake and sleep).
+
+    Attributes
+    ----------
+    weights_ : tuple of arrays
+        W of each hidden layer, (units of the layer below, its units), from the rows up.
+    biases_ : tuple of arrays
+        Of the visible layer and of each hidden one.
+    history_ : dict of lists
+        By epoch of the layers' machines: ``stage`` (the layer), what their objective watches, ``gradient_norm``; of the
+        last stage ``wake`` and ``sleep``, minus the log-probabilities of what was drawn, in nats.
+
+    Notes ----- Of one hidden layer it is the restricted machine. A machine whose upper layer is as large as the lower
+    one of the machine below begins as that machine upside down: p(v) is then unchanged, and what the machine gains the
+    bound gains. Other sizes begin by chance and have no such guarantee. The way up is not fitted to each row: its bound
+    may be loose.
+
+    `evaluate`: ``exact`` up to 12 inner and 20 topmost units; else an importance-weighted ``lower bound`` of 64 draws
+    of the way up where log Z of the machine at the top is exact, and an ``estimate`` where it is annealed: less an
+    estimate of log Z a bound is none in the strict sense. `max_updates` is dealt evenly among the stages. Cost per
+    update of a layer O(batch n_l n_{l+1} k).
+
+    References ---------- Hinton, Osindero and Teh (2006), "A fast learning algorithm for deep belief nets";
+    Salakhutdinov and Murray (2008), "On the quantitative analysis of deep belief networks"; Goodfellow, Bengio and
+    Courville (2016), section 20.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+    >>> network = DBN(hidden=(4, 4), epochs=60, learning_rate=0.5, random_state=0).fit(X)
+    >>> network.score(X) > -1.2, network.transform(X).shape
+    (True, (100, 8))
+    """
+
+    name: ClassVar[str] = "dbn"
+    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
+    model_class: ClassVar[type] = DBNModel
+    domain = UnitInterval()
+    outcomes = Binary()
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"tune_rate": {"tune_epochs": 1}}
+
+    hidden: Annotated[
+        tuple[Annotated[int, "[1, inf)"], ...],
+        Doc("Units of the hidden layers from the rows up, ``64x64`` on the command line."),
+    ] = (64, 64)
+    objective: Annotated[str | Recipe, Doc("How the machine of each layer is learned.")] = "pcd"
+    lift: Annotated[
+        Literal["draws", "means"],
+        Doc("What a machine's rows are: draws of the layer below, or its means, which vary less and bound nothing."),
+    ] = "draws"
+    epochs: int = 50
+    tune_epochs: Annotated[
+        int, "[0, inf)", Doc("Passes over the training rows of wake and sleep, all layers together, at the end.")
+    ] = 20
+    tune_rate: Annotated[float, "(0, inf)", Doc("Step size of wake and sleep, times `learning_rate`.")] = 0.1
+    batch_size: int | None = 20
+    learning_rate: float = 0.02
+    optimizer: str | Recipe = "sgd"
+
+    def make(self, n_features: int, dtype: str, mean: list[float]) -> DBNModel:
+        return DBNModel(n_features, self.hidden, getattr(torch, dtype))
+
+    def initialize(self, model: DBNModel, examples: Examples, noise: contracts.Noise) -> None:
+        for k in range(1, model.depth + 1):
+            model.pair(k).initialize(noise, self._start_mean() if k == 1 else None)
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not self.hidden:
+            raise UserValueError("hidden must name at least one layer, got ()", "hidden", "use (64, 64)")
+        for n in self.hidden:
+            if n < 1:
+                raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
+
+    def procedure(self, examples: Any) -> Procedure:
+        layers = len(self.hidden)
+        *begun, last = dealt([self.epochs] * layers + [self.tune_epochs if layers > 1 else 0], self.max_updates)
+        recipe, rate = self.recipe("optimizer"), self.learning_rate
+        stages: list[Any] = [
+            (f"layer_{k}", GibbsSteps(recipe, rate, budget), partial(self._layer, k))
+            for k, budget in enumerate(begun, 1)
+            if budget
+        ]
+        if last is not None:
+            stages.append(("tune", Gradient(recipe, self.tune_rate * rate, last), self._whole))
+        return Stages(stages)
+
+    def _layer(self, k: int, whole: Problem) -> Problem:
+        """The problem of the machine of layer k, on what the layers below make of the rows."""
+        model, noise = whole.model, whole.noise.child(f"layer_{k}")
+        if current_context().device is not None:
+            model.to(current_context().device)  # before parameters are shared
+        model.begin(k)
+
+        def lifted(batch: Batch, noise: contracts.Noise) -> Batch:
+            with torch.no_grad():
+                x = model.place(in_full(batch.data["X"]))
+                for j in range(1, k):
+                    layer = model.upward(j, x)
+                    x = layer.mean if self.lift == "means" else layer.sample(noise, j)
+            return Batch({"X": x}, batch.rows, batch.positions, batch.weight)
+
+        examples = cast(Batches, whole.batches).examples
+        batches = Batches(examples, self.layout(examples), noise=noise, transform=lifted).shard(whole.group)
+        return Problem(model.pair(k), batches, noise, whole.group, self.make_objective())
+
+    def _whole(self, whole: Problem) -> Problem:
+        """The problem of wake and sleep."""
+        whole.model.adopt(whole.model.depth)
+        return replace(whole, noise=whole.noise.child("tune"), objective=UpDown(k=1))
+
+    def finish(self, model: DBNModel) -> None:
+        if not self.tune_epochs:
+            model.adopt(model.depth)
+
+    # --- the hidden layers --------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(self.model_.sizes[1:])
+
+    def transform(self, X: Any) -> Array:
+        """Means of all hidden layers side by side, each from those of the layer below, shape (n, sum of the units)."""
+        return concatenate(self.model_.means_up(self._rows(X)), axis=1)
+
+    # --- draws --------------------------------------------------------------------------------------------------------
+
+    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+        """n rows: `steps` sweeps of the machine at the top, begun at the data's means, then one pass down."""
+        return self.sample_layers(n, steps=steps, random_state=random_state)[0]
+
+    def sample_layers(
+        self, n: int = 1, *, steps: int = 1000, start: Any = None, clamp: Clamp | None = None, random_state: Any = None
+    ) -> list[Array]:
+        """Draws of all layers: chains on the machine at the top, then each layer below once, given the one above it.
+
+        Parameters
+        ----------
+        n : int, default 1
+        steps : int, default 1000
+            Sweeps of the machine at the top; no other layer has to forget its start.
+        start : array of shape (n, units of the last layer but one), optional
+            Where the chains begin: what an earlier call gave for that layer lets them go on. By default what the way up
+            makes of independent columns that have the data's means.
+        clamp : mapping of str to (value, mask), optional
+            Units of the two topmost layers, ``hidden_<L - 1>`` and ``hidden_<L>``, that are held; see
+            `gnomon.inference.mcmc.gibbs.gibbs`.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        list of arrays
+            The rows, then each hidden layer from the lowest to the topmost.
+        """
+        check_is_fitted(self)
+        n, model, seed = how_many(n), self.model_, seed_of(random_state)
+        top, upper = model.pair(model.depth), f"hidden_{model.depth}"
+        lower = f"hidden_{model.depth - 1}"
+        noise = Noise(seed, "sample").rows(np.arange(n))
+        if start is None:
+            begun = self._start(max(n, 1), Noise(seed, "sample/start"))[:n]
+            start = model.draw_up(begun, noise.child("up"))[-1]
+        start = model.place(start)
+        upward = top.conditional(upper, {lower: start}).sample(noise.child("start"))
+        state = gibbs(
+            top, {lower: start, upper: upward}, noise.child("gibbs"), steps=how_many(steps, "steps"),
+            order=(upper, lower), clamp=clamp,
+        )  # fmt: skip
+        found = [*model.draw_down(state[lower], noise.child("down")), state[upper]]
+        return [self.from_visible(found[0]), *found[1:]]
+
+    # --- evidence -----------------------------------------------------------------------------------------------------
+
+    def log_partition(self, method: str = "auto", **options: Any) -> Score:
+        """log Z of the machine at the top in nats: exact up to 20 units in a layer, else annealed.
+
+        Methods and options are those of `gnomon.log_partition`. The base has no couplings, and the means that the way
+        up makes of those of the training data.
+        """
+        check_is_fitted(self)
+        key = f"log_partition/{method}/{sorted(options.items())}"
+        if key not in self._memory:
+            model = self.model_
+            mean = self.model_.place(self._start_mean()[None])
+            for k in range(1, model.depth):
+                mean = model.upward(k, mean).mean
+            self._memory[key] = log_partition(
+                model.pair(model.depth), method=method, noise=Noise(self.seed_, "evaluate/log-partition"),
+                limit=EXACT_UNITS, base_mean=mean[0], **options,
+            )  # fmt: skip
+        return self._memory[key]
+
+    @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
+    def log_prob(self, X: Any) -> Array:
+        """Exact log p(v) of rows in nats; networks too large for it have `evaluate`, which says what it gives."""
+        return self.model_.log_prob(self.outcomes.check(self._rows(X)))
+
+    def log_prob_bound(self, X: Any, *, draws: int = 100, random_state: Any = 0) -> Array:
+        """Lower bound E_q[log p(x, h) - log q(h | x)] of each row in nats, shape (n,), q being the way up.
+
+        Exact where `log_prob` is; else the mean of `draws` draws, and as exact as `log_partition` is.
+        """
+        rows = self.outcomes.check(self._rows(X))
+        if hasattr(self.model_, "exact_bound"):
+            return self.model_.exact_bound(rows)
+        view: Any = Normalized(self.model_, self.log_partition().value)
+        noise = Noise(seed_of(random_state), "bound")
+        return latent_log_prob(view, view, rows, 1, noise, repeats=how_many(draws, "draws")).value
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """The likelihood of the rows: exact, or an importance-weighted lower bound, with the error of log Z."""
+        if hasattr(self, "log_prob"):
+            return super().evaluate(X, y)
+        rows = self.outcomes.check(self._rows(X))
+        log_z, space = self.log_partition(), self.outcomes.space(rows.shape[1])
+        view: Any = Normalized(self.model_, log_z.value)
+        found = latent_score(view, view, rows, DRAWS, Noise(self.seed_, "evaluate"), data_space=space)
+        if log_z.kind == "exact":
+            return {self.primary: found}
+        note = f"{found.note}; less an estimate of log Z: no bound in the strict sense; {log_z.note}"
+        error = math.hypot(found.error, log_z.error)
+        return {self.primary: replace(found, kind="estimate", error=error, note=note)}
+
+    @property
+    def weights_(self) -> tuple[Array, ...]:
+        """W of each hidden layer."""
+        state = self.model_.state()
+        return tuple(state[f"weight_{k}"] for k in range(1, self.model_.depth + 1))
+
+    @property
+    def biases_(self) -> tuple[Array, ...]:
+        """Biases of the visible layer and of each hidden one."""
+        state = self.model_.state()
+        return tuple(state[f"bias_{k}"] for k in range(self.model_.depth + 1))
