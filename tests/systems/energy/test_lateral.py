@@ -474,3 +474,45 @@ def test_a_link_of_a_layer_is_its_matrix():
 def test_a_machine_of_one_unit_has_no_pairs(kind):
     machine = filled(LayeredMachine({"v": kind(1)}, [("v", "v")], dtype=torch.float64))
     assert np.exp(machine.log_prob(kind(1).states(np.arange(2)))).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", COUPLED)
+def test_centered_gradients_follow_the_chain_rule(shape, kind):
+    """In coordinates b = b' - (offsets' field): slopes by couplings are differences of the likelihood along these."""
+    values = VALUES[KINDS[kind]]
+    machine = machine_of(shape, KINDS[kind])
+    X, weight = rows_for(machine, values)
+    random = np.random.default_rng(1)
+    offsets = {block: random.uniform(*values, size=n) for block, n in machine.sizes.items()}
+    plain = loss_of(machine, X, weight, Exact()).gradients
+    found = machine.centered_gradient(plain, offsets)
+    ends = {link.names["weight"]: link for link in machine.links}
+
+    def field(block, parameters):
+        total = np.zeros(machine.sizes[block])
+        for name, link in ends.items():
+            if block in link.ends:
+                matrix = link.matrix({"weight": parameters[name]})
+                total += offsets[link.other(block)] @ (matrix if block == link.ends[1] else matrix.T)
+        return total
+
+    state = {name: value.copy() for name, value in machine.state().items()}
+
+    def moved(changes):
+        """The machine whose couplings are changed at fixed b'."""
+        new = state | {name: state[name] + change for name, change in changes.items()}
+        for block in machine.units:
+            new[f"{block}_bias"] = state[f"{block}_bias"] + field(block, state) - field(block, new)
+        return machine._with(new)
+
+    for name in ends:
+        for place in list(np.ndindex(state[name].shape))[:4]:
+            step = np.zeros(state[name].shape)
+            step[place] = 1e-5
+            rise = log_likelihood(moved({name: step}), X, weight, values)
+            fall = log_likelihood(moved({name: -step}), X, weight, values)
+            assert found[name][place] == pytest.approx(-(rise - fall) / 2e-5, abs=1e-6)
+    for block in machine.units:
+        name = f"{block}_bias"
+        np.testing.assert_allclose(found[name], plain[name] - field(block, found), atol=1e-10)
