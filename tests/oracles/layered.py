@@ -58,7 +58,7 @@ class Table:
             for a, b in (link.ends for link in machine.links):
                 weight = p[f"{a}_{b}_weight"]
                 if a == b:
-                    for w, (i, j) in zip(weight, itertools.combinations(range(self.sizes[a]), 2), strict=True):
+                    for w, (i, j) in zip(weight[0], itertools.combinations(range(self.sizes[a]), 2), strict=True):
                         total += w * self.state[a][row, i] * self.state[a][row, j]
                     continue
                 for i, j in np.ndindex(self.sizes[a], self.sizes[b]):

@@ -36,7 +36,7 @@ ENTRIES = (
     Entry(
         "boltzmann-machine", "Boltzmann machine, fully visible", "全可见玻尔兹曼机", "model",
         ("density",), "gnomon.systems.energy.boltzmann_machine:BoltzmannMachine",
-        "Ackley, Hinton and Sejnowski 1985", ("GEN-001", "GEN-004", "REP-140"),
+        "Ackley, Hinton and Sejnowski 1985", ("GEN-001", "GEN-004", "GEN-009", "REP-140"),
         {"objective": "pseudolikelihood", "epochs": 30, "batch_size": None, "learning_rate": 0.1},
         takes="table of 0 and 1",
     ),

@@ -42,11 +42,11 @@ def holding(cls, U, b, d, **kwargs):
     state = {"visible_bias": b[:d]}
     above = np.triu_indices(d, 1)
     if "visible_weight" in model.state():
-        state["visible_weight"] = U[:d, :d][above]
+        state["visible_weight"] = U[:d, :d][above][None]
     if len(b) > d:
         state |= {"weight": U[:d, d:], "hidden_bias": b[d:]}
         if "hidden_weight" in model.state():
-            state["hidden_weight"] = U[d:, d:][np.triu_indices(len(b) - d, 1)]
+            state["hidden_weight"] = U[d:, d:][np.triu_indices(len(b) - d, 1)][None]
     model.load({name: np.asarray(value) for name, value in state.items()})
     return system
 
@@ -91,10 +91,10 @@ def test_spins_of_the_same_numbers_are_another_machine():
 
     spins = LayeredMachine({"s": IsingUnits(3)}, [("s", "s")], dtype=torch.float64)
     pairs = U[np.triu_indices(3, 1)]
-    spins.load({"s_s_weight": pairs, "s_bias": B})
+    spins.load({"s_s_weight": pairs[None], "s_bias": B})
     assert spins.log_partition() == pytest.approx(np.log(sum(np.exp(s @ U @ s + s @ B) for s in 2 * all_states(3) - 1)))
     assert abs(spins.log_partition() - 2.306849) > 0.01
-    spins.load({"s_s_weight": pairs / 4, "s_bias": B / 2 + (U + U.T).sum(1) / 4})
+    spins.load({"s_s_weight": pairs[None] / 4, "s_bias": B / 2 + (U + U.T).sum(1) / 4})
     constant = B.sum() / 2 + pairs.sum() / 4
     assert spins.log_partition() + constant == pytest.approx(2.306849, abs=5e-7)
 

@@ -307,7 +307,7 @@ def test_cd_moves_by_the_enumerated_kernel(shape, order):
     v = table.state["visible"]
     expected = {"visible_bias": (far - data) @ v}
     pairs = list(itertools.combinations(range(sizes["visible"]), 2))
-    expected["visible_visible_weight"] = np.array([(far - data) @ (v[:, i] * v[:, j]) for i, j in pairs])
+    expected["visible_visible_weight"] = np.array([(far - data) @ (v[:, i] * v[:, j]) for i, j in pairs])[None]
     for name, value in expected.items():
         assert np.abs(loss.gradients[name] / n - value).max() < 4.5 * 0.5 / np.sqrt(n)
     assert np.abs(expected["visible_visible_weight"]).max() > 0.02  # what is looked for is no zero
@@ -328,8 +328,8 @@ def test_persistent_chains_reach_the_models_statistics(shape):
     model = {"visible_bias": table.p @ v}
     data = {"visible_bias": weight @ X}
     if "visible" in machine.coupled:
-        model["visible_visible_weight"] = np.array([table.p @ (v[:, i] * v[:, j]) for i, j in pairs])
-        data["visible_visible_weight"] = np.array([weight @ (X[:, i] * X[:, j]) for i, j in pairs])
+        model["visible_visible_weight"] = np.array([table.p @ (v[:, i] * v[:, j]) for i, j in pairs])[None]
+        data["visible_visible_weight"] = np.array([weight @ (X[:, i] * X[:, j]) for i, j in pairs])[None]
     for name in model:
         error = 5 * 0.5 / np.sqrt(n)
         assert np.abs((loss.gradients[name] + data[name]) / total - model[name]).max() < error
@@ -432,7 +432,7 @@ def test_what_needs_independent_hidden_units_says_so(shape, objective):
 def test_the_row_in_numbers():
     """U_12 = 0.5, U_13 = -0.3, U_23 = 0.2: U is the upper triangle, and each pair counts once."""
     machine = LayeredMachine({"x": BernoulliUnits(3)}, [LateralLink("x", name="")], dtype=torch.float64)
-    machine.load({"weight": np.array([0.5, -0.3, 0.2]), "x_bias": np.array([0.1, -0.2, 0.3])})
+    machine.load({"weight": np.array([[0.5, -0.3, 0.2]]), "x_bias": np.array([0.1, -0.2, 0.3])})
     assert machine.log_partition() == pytest.approx(2.306849, abs=5e-7)
     table = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
     p = np.exp(machine.log_prob(table))
@@ -446,23 +446,23 @@ def test_the_row_in_numbers():
     )
     logits = machine.conditional("x", {"x": table}).logits
     np.testing.assert_allclose(logits, np.array([0.1, -0.2, 0.3]) + table @ (U + U.T), atol=1e-14)
-    machine.load({"weight": np.zeros(3), "x_bias": np.array([0.1, -0.2, 0.3])})
+    machine.load({"weight": np.zeros((1, 3)), "x_bias": np.array([0.1, -0.2, 0.3])})
     assert machine.log_partition() == pytest.approx(np.log1p(np.exp([0.1, -0.2, 0.3])).sum(), abs=1e-12)
 
 
 def test_a_link_of_a_layer_is_its_matrix():
     link = LateralLink("v")
-    assert link.shapes({"v": 5}) == {"weight": (10,)} and link.names == {"weight": "v_v_weight"}
+    assert link.shapes({"v": 5}) == {"weight": (1, 10)} and link.names == {"weight": "v_v_weight"}
     assert repr(link) == "LateralLink('v')"
     random = np.random.default_rng(0)
-    own, x, weight = {"weight": random.normal(size=10)}, random.normal(size=(4, 5)), random.normal(size=4)
+    own, x, weight = {"weight": random.normal(size=(1, 10))}, random.normal(size=(4, 5)), random.normal(size=4)
     L = link.matrix(own)
     np.testing.assert_array_equal(L, L.T)
     assert not np.diag(L).any() and np.count_nonzero(L) == 20
     np.testing.assert_allclose(link.field("v", x, own), x @ L)
     slope = link.statistics(x, x, weight, own)["weight"]
     for k, (i, j) in enumerate(itertools.combinations(range(5), 2)):
-        assert slope[k] == pytest.approx(weight @ (x[:, i] * x[:, j]))
+        assert slope[0, k] == pytest.approx(weight @ (x[:, i] * x[:, j]))
     tensor = torch.from_numpy(own["weight"]).requires_grad_()
     np.testing.assert_array_equal(link.matrix({"weight": tensor}).detach().numpy(), L)
     M = torch.from_numpy(random.normal(size=(5, 5)))

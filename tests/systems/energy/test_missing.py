@@ -44,7 +44,7 @@ def by_hand(model, d):
         C[:d, d:] = p["weight"]
     for name, start, stop in (("visible_weight", 0, d), ("hidden_weight", d, len(bias))):
         if name in p:
-            for w, (i, j) in zip(p[name], itertools.combinations(range(start, stop), 2), strict=True):
+            for w, (i, j) in zip(p[name][0], itertools.combinations(range(start, stop), 2), strict=True):
                 C[i, j] = w
     x = all_states(len(bias))
     mass = np.exp((x @ C * x).sum(1) + x @ bias).reshape(2**d, -1).sum(1)

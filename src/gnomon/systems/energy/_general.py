@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.distributions.units import BernoulliUnits
+from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import log_likelihood_bound, pseudo_log_likelihood
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.moments import posterior_moments
 from gnomon.inference.mcmc.gibbs import gibbs, mean_field
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start
+from gnomon.systems.energy.connections import Connections
 from gnomon.systems.energy.layered import LayeredMachine
-from gnomon.systems.energy.links import DenseLink, LateralLink, Link
+from gnomon.systems.energy.links import DenseLink, LateralLink, Link, MaskedLink
 
 __all__ = ["GeneralHiddenMachine", "GeneralMachine", "GeneralModel"]
 
@@ -42,6 +47,13 @@ class GeneralModel(LayeredMachine):
     within : sequence of {"visible", "hidden"}
         The layers whose units are coupled to each other.
     dtype : torch.dtype
+    pattern : symmetric array of truth values of shape (units, units), optional
+        The pairs that have a weight, of those that there are; all where left out.
+
+    Raises
+    ------
+    UserValueError
+        A hidden unit that is coupled to nothing.
 
     Notes
     -----
@@ -49,12 +61,30 @@ class GeneralModel(LayeredMachine):
     """
 
     def __init__(
-        self, n_visible: int, n_hidden: int, within: tuple[str, ...], dtype: torch.dtype = torch.float32
+        self,
+        n_visible: int,
+        n_hidden: int,
+        within: Sequence[str],
+        dtype: torch.dtype = torch.float32,
+        *,
+        pattern: NDArray[np.bool_] | None = None,
     ) -> None:
+        n = n_visible + n_hidden
+        mask = np.ones((n, n), np.bool_) if pattern is None else pattern & ~np.eye(n, dtype=np.bool_)
+        cuts = {"visible": slice(0, n_visible), "hidden": slice(n_visible, n)}
+        for layer in {"visible", "hidden"} - set(within):
+            mask = mask.copy()
+            mask[cuts[layer], cuts[layer]] = False
+        alone = np.flatnonzero(~mask[n_visible:].any(1))
+        if len(alone):
+            what = f"hidden unit {alone[0]} must be coupled to something"
+            raise UserValueError(what, "connections", "give it a partner, or fewer hidden units")
+        links = [_lateral(layer, mask[cuts[layer], cuts[layer]]) for layer in within]
+        if n_hidden:
+            links.append(_between(mask[:n_visible, n_visible:]))
         sizes = {"visible": n_visible} | ({"hidden": n_hidden} if n_hidden else {})
-        between: list[Link] = [DenseLink("visible", "hidden", name="")] if n_hidden else []
-        lateral = [LateralLink(layer, name=layer) for layer in within if layer in sizes]
-        super().__init__({name: BernoulliUnits(n) for name, n in sizes.items()}, [*between, *lateral], dtype=dtype)
+        units = {name: BernoulliUnits(size) for name, size in sizes.items()}
+        super().__init__(units, [link for link in links if link is not None], dtype=dtype)
 
     @property
     def couplings(self) -> Array:
@@ -76,13 +106,32 @@ class GeneralModel(LayeredMachine):
         return convert(posterior_moments(self, given, limit=EXACT_HIDDEN)["hidden"][0], x)
 
 
+def _lateral(layer: str, mask: NDArray[np.bool_]) -> Link | None:
+    """The couplings within a layer; None where no two units are coupled."""
+    pairs = mask[np.triu_indices(len(mask), 1)]
+    if not pairs.any():
+        return None
+    return LateralLink(layer, None if pairs.all() else mask, name=layer)
+
+
+def _between(mask: NDArray[np.bool_]) -> Link | None:
+    """The couplings of the two layers; None where there are none."""
+    if not mask.any():
+        return None
+    return DenseLink("visible", "hidden", name="") if mask.all() else MaskedLink("visible", "hidden", mask, name="")
+
+
 class GeneralMachine(RowMachine):
     """Base: a system around a `GeneralModel` of binary rows; a subclass says what is coupled."""
 
     model_class: ClassVar[type] = GeneralModel
     domain = Binary()
     outcomes = Binary()
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective, "connections": Connections}
 
+    connections: Annotated[
+        str | Recipe, Doc("Which units are coupled: all, neighbors in an image, layers of hidden units.")
+    ] = "all"
     epochs: int = 100
     batch_size: int | None = 20
     learning_rate: float = 0.02
@@ -98,7 +147,10 @@ class GeneralMachine(RowMachine):
         return super().arguments(examples) | {"mean": mean.tolist()}
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
-        return GeneralModel(n_features, getattr(self, "n_hidden", 0), self._within, getattr(torch, dtype))
+        n_hidden = getattr(self, "n_hidden", 0)
+        pattern = self.recipe("connections").pattern(n_features, n_hidden)
+        within = self._within if n_hidden else ("visible",)
+        return GeneralModel(n_features, n_hidden, within, getattr(torch, dtype), pattern=pattern)
 
     def initialize(self, model: GeneralModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean())

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array
+from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["DenseLink", "LateralLink", "Link", "ScaledLink"]
+__all__ = ["DenseLink", "LateralLink", "Link", "MaskedLink", "ScaledLink"]
 
 Own = Mapping[str, Array]
 """A link's own parameters by their short names."""
@@ -133,28 +134,106 @@ class ScaledLink(DenseLink):
         return {"weight": self.scale * slope}
 
 
+class MaskedLink(Link):
+    """Chosen pairs of units of two layers, each with a weight of its own: M is 0 at all others, and stays so.
+
+    The parameter is a row of the chosen pairs' weights, (1, pairs): there is nothing outside the mask that an optimizer
+    could move. M has the zeros, and products with it cost what those of a `DenseLink` do.
+
+    Parameters
+    ----------
+    a, b, name
+        See `Link`.
+    mask : array of truth values of shape (size of a, size of b)
+
+    Raises
+    ------
+    UserValueError
+        No truth values (or 0 and 1) of two dimensions, none of them true.
+
+    Examples
+    --------
+    >>> link = MaskedLink("visible", "hidden", [[True, False], [True, True]])
+    >>> link.matrix({"weight": np.array([[1.0, 2.0, 3.0]])}).tolist()
+    [[1.0, 0.0], [2.0, 3.0]]
+    """
+
+    def __init__(self, a: str, b: str, mask: ArrayLike, *, name: str | None = None) -> None:
+        chosen = np.asarray(mask)
+        if chosen.ndim != 2 or not np.isin(chosen, (0, 1)).all() or not chosen.any():
+            what = f"mask must be a table of truth values, some of them true, got {chosen.dtype} of {chosen.shape}"
+            raise UserValueError(what, "mask")
+        self.mask = chosen.astype(np.bool_)
+        self._at = np.flatnonzero(self._counted())
+        super().__init__(a, b, name=name)
+
+    def _counted(self) -> NDArray[np.bool_]:
+        """The entries that have a weight of their own."""
+        return self.mask
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """One number for each chosen pair."""
+        size = tuple(sizes[end] for end in self.ends)
+        if any(size) and size != self.mask.shape:
+            raise UserValueError(f"mask must be of shape {size}, got {self.mask.shape}", "mask")
+        return {"weight": (1, len(self._at))}
+
+    def field(self, block: str, x: Array, own: Own) -> Array:
+        """x M, or x M^T."""
+        matrix = self.matrix(own)
+        return x @ (matrix if block == self.ends[1] else matrix.T)
+
+    def statistics(self, left: Array, right: Array, weight: Array, own: Own) -> dict[str, Array]:
+        """The weighted sums of products of each chosen pair."""
+        return {"weight": self.of_pairs((left * weight[:, None]).T @ right)}
+
+    def matrix(self, own: Own) -> Array:
+        """The weights in their places, 0 elsewhere."""
+        return _placed(own["weight"], self._at, self.mask.shape)
+
+    def pull(self, slope: Array, own: Own) -> dict[str, Array]:
+        """The entries of the chosen pairs."""
+        return {"weight": self.of_pairs(slope)}
+
+    def of_pairs(self, matrix: Array) -> Array:
+        """The entries that have a weight, in the order of the weights."""
+        return matrix.reshape(1, -1)[:, self._at]
+
+
 class LateralLink(Link):
     """The units of one layer with each other, each pair with a weight of its own: ``sum over i < j of w_ij x_i x_j``.
 
-    The parameter is the vector of the pairs' weights, (0, 1), (0, 2), ..., (1, 2), ...: nothing is stored twice, no
-    weight has to be kept at 0, and a weight's gradient is that of its pair. `matrix` is L, with ``L_ij = L_ji = w_ij``
-    and 0 on the diagonal: in the form ``-x^T U x`` U is the upper triangle of L, in ``-x^T L x / 2`` L itself.
+    The parameter is a row of the pairs' weights, (1, pairs), in the order (0, 1), (0, 2), ..., (1, 2), ...: nothing is
+    stored twice, no weight has to be kept at 0, and a weight's gradient is that of its pair. `matrix` is L, with
+    ``L_ij = L_ji = w_ij`` and 0 on the diagonal: in the form ``-x^T U x`` U is the upper triangle of L, in
+    ``-x^T L x / 2`` L itself.
 
     Parameters
     ----------
     layer : str
         Its units have two values.
+    mask : symmetric array of truth values of shape (size, size), optional
+        Which pairs have a weight, the others being 0; all where left out. Its diagonal is not looked at.
     name : str, optional
         As of `Link`.
+
+    Raises
+    ------
+    UserValueError
+        A mask that is not symmetric.
 
     Examples
     --------
     >>> link = LateralLink("visible")
-    >>> link.matrix({"weight": np.array([1.0, 2.0, 3.0])}).tolist()
+    >>> link.matrix({"weight": np.array([[1.0, 2.0, 3.0]])}).tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]
     """
 
-    def __init__(self, layer: str, *, name: str | None = None) -> None:
+    def __init__(self, layer: str, mask: ArrayLike | None = None, *, name: str | None = None) -> None:
+        self.mask = None if mask is None else np.asarray(mask) != 0
+        if self.mask is not None and not np.array_equal(self.mask, self.mask.T):
+            raise UserValueError(f"mask must be symmetric, got {self.mask.shape}", "mask", "use mask | mask.T")
+        self._chosen = None if self.mask is None else np.flatnonzero(np.triu(self.mask, 1))
         super().__init__(layer, layer, name=name)
 
     def __repr__(self) -> str:
@@ -163,7 +242,11 @@ class LateralLink(Link):
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """One number for each pair."""
         d = sizes[self.ends[0]]
-        return {"weight": (d * (d - 1) // 2,)}
+        if self.mask is None or self._chosen is None:
+            return {"weight": (1, d * (d - 1) // 2)}
+        if d and len(self.mask) != d:
+            raise UserValueError(f"mask must be of shape {(d, d)}, got {self.mask.shape}", "mask")
+        return {"weight": (1, len(self._chosen))}
 
     def field(self, block: str, x: Array, own: Own) -> Array:
         """x L."""
@@ -176,24 +259,31 @@ class LateralLink(Link):
     def matrix(self, own: Own) -> Array:
         """L."""
         weight = own["weight"]
-        d = (1 + math.isqrt(1 + 8 * len(weight))) // 2
-        at = _pairs(d)
-        half = weight.new_zeros(d * d) if is_tensor(weight) else np.zeros(d * d, weight.dtype)
-        half[at] = weight
-        half = half.reshape(d, d)
+        d = (1 + math.isqrt(1 + 8 * weight.shape[1])) // 2 if self.mask is None else len(self.mask)
+        half = _placed(weight, self._at(d), (d, d))
         return half + half.T
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """Of a pair both entries."""
         return {"weight": self.of_pairs(slope + slope.T)}
 
-    @staticmethod
-    def of_pairs(matrix: Array) -> Array:
-        """The entries above the diagonal, in the order of the weights."""
-        return matrix.reshape(-1)[_pairs(len(matrix))]
+    def of_pairs(self, matrix: Array) -> Array:
+        """The pairs' entries above the diagonal, in the order of the weights."""
+        return matrix.reshape(1, -1)[:, self._at(len(matrix))]
+
+    def _at(self, d: int) -> NDArray[np.int64]:
+        return _pairs(d) if self._chosen is None else self._chosen
 
 
 @lru_cache(maxsize=32)
 def _pairs(d: int) -> NDArray[np.int64]:
     """Where the entries above the diagonal are in a matrix laid out row by row."""
     return np.flatnonzero(np.triu(np.ones((d, d), np.bool_), 1))
+
+
+def _placed(weight: Array, at: NDArray[np.int64], shape: tuple[int, ...]) -> Array:
+    """A matrix that has the weights at these places, laid out row by row, and 0 elsewhere."""
+    size = math.prod(shape)
+    flat = weight.new_zeros(size) if is_tensor(weight) else np.zeros(size, weight.dtype)
+    flat[at] = weight[0]
+    return flat.reshape(shape)
