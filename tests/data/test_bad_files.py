@@ -16,6 +16,7 @@ import pytest
 
 from gnomon.cli.main import run
 from gnomon.data import load, sources
+from gnomon.data.images import image_names
 from gnomon.errors import UserError
 
 
@@ -175,7 +176,9 @@ BAD = [
     Bad("pets", {"cat/1.png": SMALL, "dog/1.png": b"no picture"}, ("dog/1.png", "cannot be read")),
     Bad("pets", {"cat/1.png": png(1 << 15, 1 << 14)}, ("cat/1.png", "pixels", "smaller")),
     Bad("pets", {"cat/1.png": png(9000, 9000)}, ("cat/1.png", "9000 x 9000", "smaller")),
-    Bad("pets", {"cat/1.png": SMALL, "cat/notes.txt": b"x"}, ("notes.txt", "not images")),
+    Bad("pets", {"cat/1.png": SMALL, "dog/notes.txt": b"x"}, ("dog", "no image")),
+    Bad("pets", {"notes.txt": b"x"}, ("pets", "no image", ".png")),
+    Bad("pets", {"cat/1.png": SMALL, "cat/more/1.png": SMALL}, ("cat/more", "this is a folder")),
     Bad("pets", {"cat/1.png": SMALL, "dog/": b""}, ("dog", "no image")),
     Bad("pets", {"cat/1.png": SMALL, "1.png": SMALL}, ("1.png", "beside the folders")),
     Bad("pets", {"cat/1.png": png(2, 2, [b"\1\2\3\4" * 2] * 2, mode=6)}, ("cat/1.png", "transparent")),
@@ -244,3 +247,18 @@ def test_what_unpacks_to_more_than_the_limit_is_refused(name, content, tmp_path,
     monkeypatch.setattr(sources, "MAX_BYTES", 500_000)
     with pytest.raises(UserError, match="limit"):
         load(path)
+
+
+def test_files_that_are_not_images_are_left_out_with_a_notice(tmp_path):
+    for name, content in {
+        "cat/1.png": SMALL, "cat/notes.txt": b"x", "cat/Thumbs.db": b"x", "dog/2.png": SMALL, "README.md": b"x",
+    }.items():  # fmt: skip
+        (tmp_path / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pets" / name).write_bytes(content)
+    with pytest.warns(UserWarning, match=r"3 files that are not images are left out \(first pets/README.md\)"):
+        found = load(tmp_path / "pets")
+    assert found.y.tolist() == ["cat", "dog"] and image_names(tmp_path / "pets") == ["cat/1.png", "dog/2.png"]
+    for name in ("README.md", "cat/Thumbs.db"):
+        (tmp_path / "pets" / name).unlink()
+    with pytest.warns(UserWarning, match=r"1 file that is not an image is left out \(pets/cat/notes.txt\)"):
+        load(tmp_path / "pets")

@@ -240,7 +240,12 @@ def test_scores_of_a_task_hold_its_primary_score() -> None:
         (["compare", "dcgan", "square.csv"], "(rows, columns, channels)", "generate", False),  # 25 columns are no 5 x 5
         (["fit", "dcgan", "square.csv", "--holdout", "0"], "(rows, columns, channels)", "generate", False),
         (["fit", "lenet", "iris"], "or image_shape=(2, 2)", "classify", True),
-        (["fit", "metric-network", "numbers.csv"], "name their column with target", "represent", False),
+        (
+            ["fit", "metric-network", "numbers.csv"],
+            "name their column with --target, in Python with target",
+            "represent",
+            False,
+        ),
         (["compare", "lenet", "iris"], "or image_shape=(2, 2)", "classify", True),
     ],
 )
@@ -269,7 +274,7 @@ def test_data_of_another_form_names_systems_of_the_same_task_that_take_it(
     [
         (["fit", "ngram", "iris"], "choose a text"),  # nothing of its task takes a table
         (["fit", "dcgan", "iris", "--image-shape", "2x2"], "give fewer layers"),  # the rows have been said to be images
-        (["fit", "rbm", "python-reference"], "choose a table"),
+        (["fit", "rbm", "python-reference"], "choose a table, or fit ngram, rnn-lm or gru-lm"),  # of another task
     ],
 )
 def test_no_other_system_is_named_where_the_form_is_right_or_none_takes_it(words, said, tmp_path, monkeypatch, capsys):

@@ -34,9 +34,8 @@ def command(
 
     system = load(run)
     if not hasattr(system, "recommend"):
-        raise UserValueError(
-            f"{system.name} must recommend items, and cannot", run, f"gnomon info {system.name} shows what it can do"
-        )
+        remedy = "gnomon list --task recommend shows the systems that have them"
+        raise UserValueError(f"{system.name} has no recommendations", run, remedy)
     if users:
         found = system.recommend(list(users), k, exclude_seen=not seen)
     else:

@@ -226,7 +226,10 @@ def _parsed(part: Chunk, cells: pl.Series, column: str) -> pl.Series:
     bad = values.is_null() & ~cells.is_in(list(MISSING)) & cells.is_not_null()
     if bad.any():
         row = int(bad.arg_max() or 0)
-        remedy = "correct it, leave the column out, count it as missing (numeric), or take categories (categorical)"
+        remedy = (
+            "correct it, leave the column out (--drop), count the cell as missing (--numeric), or take categories "
+            "(--categorical); in Python by drop, numeric and categorical of gnomon.data.Preparation"
+        )
         raise UserValueError(f"value {_short(cells[row])} is not a number", part.where(row, column), remedy)
     large = (values.abs() >= EXACT) & values.is_finite()
     if large.any():

@@ -157,7 +157,8 @@ class Dataset:
             raise self._not_prepared()
         words = WORDS.get(part)
         if words is None:
-            raise UserValueError("this data has no labels and no target", self.name, "name their column with target")
+            remedy = "name their column with --target, in Python with target"
+            raise UserValueError("this data has no labels and no target", self.name, remedy)
         raise UserValueError(f"this is {self._form}, not {words}", self.name, f"choose {words}")
 
     def _not_prepared(self) -> UserValueError:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from gnomon.data.boundary import is_ours
 from gnomon.data.dataset import Dataset
-from gnomon.data.sources import IMAGES, check_size
+from gnomon.data.image_files import ImageFiles, image_files
+from gnomon.data.sources import check_size
 from gnomon.errors import UserError, UserValueError
 
 __all__ = ["MAX_PIXELS", "are_pixels", "array_of_images", "brought_to", "image_names", "read_images", "shape_of"]
@@ -41,7 +42,7 @@ def read_images(
     Sub-folders are the classes, in order of name, and their names are the labels; their images come in order of name. A
     folder with images and no sub-folder gives images without labels, as a single file does. Grey images have 256 levels
     (65536 with 16 bits) and the shape (height, width). As soon as one image has colors, all have the shape
-    (height, width, 3). Names that start with a dot are left out.
+    (height, width, 3). Names that start with a dot are left out; so are files with other endings, with a notice.
 
     Parameters
     ----------
@@ -57,15 +58,17 @@ def read_images(
     Raises
     ------
     UserValueError
-        No image; another file; images of several sizes without `resize`; a damaged, transparent or animated image; one
-        with more than `MAX_PIXELS`, which is said before it is decoded; Pillow is absent.
+        No image; a folder in the folder of a class; images of several sizes without `resize`; a damaged, transparent or
+        animated image; one with more than `MAX_PIXELS`, which is said before it is decoded; Pillow is absent.
 
     Notes
     -----
     Sizes are read from the headers first, so that memory is known before a pixel is decoded.
     """
-    files, y, classes = _files(path) if path.is_dir() else ([path], None, None)
+    listed = image_files(path) if path.is_dir() else ImageFiles([path], None, None, [])
+    files, y, classes = listed[:3]
     folder = path if path.is_dir() else path.parent
+    listed.tell_of_others(folder)
     headers = [_header(file, folder) for file in files]
     if resize is None:
         _refuse_sizes(files, headers, folder)
@@ -93,7 +96,7 @@ def read_images(
 
 def image_names(path: Path) -> list[str]:
     """The files of images in the order in which `read_images` has them, as paths from the folder."""
-    return [str(file.relative_to(path)) for file in _files(path)[0]] if path.is_dir() else [path.name]
+    return [str(file.relative_to(path)) for file in image_files(path).images] if path.is_dir() else [path.name]
 
 
 def _refuse_sizes(files: Sequence[Path], headers: Sequence[tuple[int, int, str]], folder: Path) -> None:
@@ -187,43 +190,6 @@ def are_pixels(columns: Sequence[str] | None) -> bool:
 def _columns(shape: tuple[int, ...]) -> tuple[str, ...]:
     pixels = [f"pixel_{row}_{column}" for row in range(shape[0]) for column in range(shape[1])]
     return tuple(pixels) if len(shape) == 2 else tuple(f"{pixel}_{c}" for pixel in pixels for c in "rgb")
-
-
-def _files(folder: Path) -> tuple[list[Path], NDArray[np.str_] | None, tuple[str, ...] | None]:
-    """Files, labels and names of the classes."""
-    inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    folders = [path for path in inside if path.is_dir()]
-    if not inside:
-        remedy = "name a file, or put one folder of images for each class into it"
-        raise UserValueError("the folder is empty", str(folder), remedy)
-    if not folders:
-        return _images(folder, folder), None, None
-    other = next((path for path in inside if not path.is_dir()), None)
-    if other is not None:
-        what = "there is a file beside the folders of the classes"
-        raise UserValueError(what, f"{folder.name}/{other.name}", "move it into one of them or out of the folder")
-    files, labels = [], []
-    for each in folders:
-        found = _images(each, folder)
-        files += found
-        labels += [each.name] * len(found)
-    return files, np.array(labels), tuple(path.name for path in folders)
-
-
-def _images(folder: Path, top: Path) -> list[Path]:
-    files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    where = top.name if folder == top else f"{top.name}/{folder.name}"
-    if not any(file.suffix.lower() in IMAGES for file in files):
-        raise UserValueError("the folder holds no image", where, "put images into it or remove it")
-    for file in files:
-        if file.suffix.lower() not in IMAGES or not file.is_file():
-            what = (
-                "this is a folder"
-                if file.is_dir()
-                else f"files of kind {file.suffix or 'without an ending'} are not images"
-            )
-            raise UserValueError(what, f"{where}/{file.name}", f"remove it; images end in {', '.join(IMAGES)}")
-    return files
 
 
 @contextmanager

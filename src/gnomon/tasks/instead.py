@@ -48,18 +48,25 @@ def others_named(system: Any, data: Dataset) -> Iterator[None]:
 def others_for(system: Any, data: Dataset) -> list[str]:
     """Up to three systems of a system's first task that take the data; none where its form suits the system itself.
 
+    Of a text, ratings and the like, which no system of that task takes, those of any task.
+
     Examples
     --------
     >>> import gnomon
     >>> iris = gnomon.data.load("iris")
     >>> "gan" in others_for(gnomon.DCGAN(), iris), others_for(gnomon.GAN(), iris)
     (True, [])
+    >>> others_for(gnomon.RBM(), gnomon.data.load("python-reference"))[0]
+    'ngram'
     """
     own = next((one for one in entries() if one.name == system.name), None)
     shaped = getattr(system, "image_shape", None) is not None  # flat rows have been said to be images
+    table = data.X is not None or data.frame is not None
     if own is None or shaped or _takes(own, data):
         return []
-    return [one.name for one in entries() if own.tasks[0] in one.tasks and _takes(one, data)][:MOST]
+    takers = [one for one in entries() if _takes(one, data)]
+    same = [one.name for one in takers if own.tasks[0] in one.tasks]
+    return (same or ([] if table else [one.name for one in takers]))[:MOST]
 
 
 def _takes(one: Entry, data: Dataset) -> bool:

@@ -130,6 +130,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
         if recipe != Preparation():
             option = next(iter(recipe.to_json()))
             what = f"{system.name} takes {system.domain.noun}, whose columns are not prepared"
+            what = what if train.images is None else "pixels of images are not prepared as columns of a table are"
             raise UserValueError(what if table else "this data has no columns to prepare", option, "leave it out")
         return None
     if train.preparation is not None:
