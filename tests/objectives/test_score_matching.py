@@ -23,6 +23,7 @@ from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM, GaussianRBMModel
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.rbm import RBM
+from gnomon.systems.energy.spike_and_slab_rbm import SpikeAndSlabRBM, SpikeAndSlabRBMModel
 from gnomon.training.group import Group
 from oracles.binary import numerical_gradient
 from oracles.layered import assert_same, by_differences, filled, machine_of
@@ -177,6 +178,25 @@ def test_closed_forms_are_what_torch_differentiates(kind, tensors):
 def test_units_of_other_kinds_are_differentiated_by_torch():
     assert type(scores_of(machine(GaussianUnits, CategoricalUnits, (3,)), ROWS)) is AutomaticScores
     assert type(scores_of(machine(GaussianUnits, GaussianUnits), ROWS)) is AutomaticScores
+
+
+@pytest.mark.spec("INF-47", "INF-48", "INF-52")
+def test_machines_of_spikes_and_slabs_are_differentiated_by_torch():
+    """Covariances by gated slabs: values by differences of the energy, slopes of the loss by differences of it."""
+    random = np.random.default_rng(1)
+    one = SpikeAndSlabRBMModel.of(
+        0.4 * random.normal(size=(3, 2)), random.uniform(0.2, 1, (3, 2)), [1.5, 2.0, 1.2], [1.0, 2.0],
+        random.normal(size=2), random.normal(size=2), random.normal(size=3),
+    )  # fmt: skip
+    assert type(scores_of(one, ROWS)) is AutomaticScores
+    loss = loss_of(one, ROWS)
+    assert loss.terms["score_matching"].sum == pytest.approx(by_definition(one.energy, ROWS).sum(), rel=1e-5)
+    assert_same(loss.gradients, by_differences(one, lambda m: value_of(m, ROWS)), 1e-6)
+    X = groups(300)
+    columns = -0.5 * np.log(2 * np.pi * np.e * X.var(0)).sum()
+    for objective in ("score-matching", "denoising-score-matching", "langevin-cd"):
+        fitted = SpikeAndSlabRBM(n_hidden=3, objective=objective, epochs=60, random_state=0).fit(X)
+        assert fitted.score(X) > columns + 0.1
 
 
 class Network(torch.nn.Module):

@@ -32,9 +32,8 @@ class ByScores(InClosedForm):
         units = model.units[data]
         if not isinstance(units, GaussianUnits):
             what = f"{self.principle} needs observed units that are real numbers, got {type(units).__name__}"
-            raise UserTypeError(
-                what, "objective", "their density has no gradient by the row: use ratio_matching or pseudolikelihood"
-            )
+            remedy = "other rows have no gradient: use ratio_matching for bits, cd or pcd for any units"
+            raise UserTypeError(what, "objective", remedy)
         if smallest_keep(model, (data,)) != (data,):
             what = f"{self.principle} needs hidden layers that are independent given the observed one"
             raise UserTypeError(what, "objective", "they are summed out exactly: use the objective cd, pcd or exact")
