@@ -52,7 +52,7 @@ def test_a_bound_that_passes_an_exact_value_decides():
     bound, exact = (log_likelihood_bound(better, x, exact_log_z(better)), log_likelihood(worse, x, exact_log_z(worse)))
     assert bound.value > exact.value
     assert bound.against(exact) == "better" and exact.against(bound) == "worse"
-    estimated = Score(exact.value - 0.2, kind="estimate", error=0.1, unit=exact.unit, name=exact.name)
+    estimated = Score(exact.value - 1.0, kind="estimate", error=0.1, unit=exact.unit, name=exact.name)
     assert bound.against(estimated) == "better"
     vague = Score(exact.value, kind="estimate", error=1.0, unit=exact.unit, name=exact.name)
     assert bound.against(vague) == vague.against(bound) == "undecided"
