@@ -25,6 +25,7 @@ from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
 from gnomon.objectives.variational import ELBO
+from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
 from gnomon.testing import Case, Mapped
@@ -166,6 +167,9 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "rbm, centered": ("rbm", {"objective": Centered("pcd"), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
     "gaussian-rbm, enhanced gradient": ("gaussian-rbm", {"objective": Enhanced("exact"), "optimizer": "sgd"}),
     "label-rbm, centered": ("label-rbm", {"objective": Centered("cd", "average"), "batch_size": 7}),
+    "rbm, warm start": (
+        "rbm",
+        {"objective": WarmStart("cd", TemperedSML(2), 2), "epochs": 60, "batch_size": 7, "learning_rate": 0.3},
     "dbn, chains, wake and sleep": (
         "dbn",
         {"objective": "pcd", "lift": "draws", "hidden": (8, 4), "epochs": 40, "tune_epochs": 2, "batch_size": 7},

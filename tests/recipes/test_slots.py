@@ -115,6 +115,17 @@ def test_python_takes_what_the_command_line_takes_and_says_the_same_of_a_typo():
     assert "unknown optimizer 'cd'" in outputs[0][3]
 
 
+def test_words_of_a_short_name_are_joined_either_way():
+    from gnomon.cli.options import parse_system
+
+    for spelling in ("ratio-matching", "ratio_matching"):
+        assert type(gnomon.RBM(objective=spelling).recipe("objective")).__name__ == "RatioMatching"
+        assert parse_system(f"rbm:objective={spelling}")[1] == {"objective": "ratio_matching"}
+        with pytest.raises(UserValueError, match="unknown objective"):
+            gnomon.RBM(objective=spelling + "-x").check_parameters()
+    assert parse_system("gaussian-rbm:objective=score_matching")[1] == {"objective": "score-matching"}
+
+
 def test_recipes_of_a_plugin_fit_too_and_nothing_of_it_is_imported_before(tmp_path):
     (tmp_path / "slotplug").mkdir()
     (tmp_path / "slotplug" / "__init__.py").write_text("")

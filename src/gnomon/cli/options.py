@@ -10,6 +10,7 @@ from gnomon.catalog import card
 from gnomon.catalog.cards import REQUIRED, Card, Kind, Parameter, RecipeCard
 from gnomon.errors import UserValueError, nearest
 from gnomon.recipes.parameters import in_interval
+from gnomon.recipes.slots import spellings
 from gnomon.recipes.synonyms import advice, suggestions
 
 __all__ = ["convert", "default", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
@@ -204,8 +205,9 @@ def _value(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
 
 def _recipe(owner: Card | RecipeCard, slot: str, text: str, address: str) -> RecipeCard:
     known = owner.recipes[slot]
-    if text in known:
-        return known[text]
+    for spelling in spellings(text):
+        if spelling in known:
+            return known[spelling]
     close = nearest(text, list(known))
     remedy = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
     raise UserValueError(f"unknown {slot} {text!r}", flag(address), remedy)

@@ -45,6 +45,10 @@ class Around(Objective):
         """As of the inner one."""
         return self.inner.largest
 
+    def settle(self, model: Any, noise: Noise, steps: int) -> None:
+        """As of the inner one."""
+        self.inner.settle(model, noise, steps)
+
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Begin the inner one."""
         self.inner.begin(model, batches, noise, group)

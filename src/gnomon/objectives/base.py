@@ -175,6 +175,9 @@ class Objective(Module):
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Make what needs the model's or the batch's size (chains); called once before the first update."""
 
+    def settle(self, model: Any, noise: Noise, steps: int) -> None:
+        """Walk persistent chains by so many sweeps under the model as it is, where there are some."""
+
     def in_training(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """`forward` with the layers of model and objective in training.
 

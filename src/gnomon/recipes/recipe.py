@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 from gnomon.recipes.imports import load
 from gnomon.recipes.parameters import check_parameters
-from gnomon.recipes.slots import choices, where
+from gnomon.recipes.slots import choices, spellings, where
 from gnomon.recipes.synonyms import suggestions
 
 __all__ = ["Factory", "Recipe", "Unsaved", "check_recipe", "inherited_slots", "named", "replace", "resolve", "shorts"]
@@ -127,18 +127,19 @@ def shorts(base: type[Recipe]) -> list[str]:
 
 
 def named(base: type[R], short: str, slot: str = "") -> type[R]:
-    """The recipe with this short name; its module is imported only now.
+    """The recipe with this short name, be its words joined by ``-`` or ``_``; its module is imported only now.
 
     Raises
     ------
     UserValueError
         A short name that no recipe below the base has.
     """
-    found = _defined(base).get(short)
-    if found is None and short in choices(where(base)):
-        found = load(choices(where(base))[short])
-    if found is not None:
-        return cast("type[R]", found)
+    for spelling in spellings(short):
+        found = _defined(base).get(spelling)
+        if found is None and spelling in choices(where(base)):
+            found = load(choices(where(base))[spelling])
+        if found is not None:
+            return cast("type[R]", found)
     known = shorts(base)
     close = nearest(short, known)
     remedy = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gnomon.recipes.source import SourceModule, assigned, locate
 
-__all__ = ["GROUP", "choices", "where"]
+__all__ = ["GROUP", "choices", "spellings", "where"]
 
 GROUP = "gnomon.recipes"
 """Entry points of this group name a module or package with recipes."""
@@ -29,6 +29,17 @@ def where(cls: type) -> str:
     'gnomon.training.optimizers:SGD'
     """
     return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def spellings(short: str) -> tuple[str, ...]:
+    """A short name as it was given, and with its words joined by ``_`` and by ``-``: all mean one recipe.
+
+    Examples
+    --------
+    >>> spellings("score-matching")
+    ('score-matching', 'score_matching', 'score-matching')
+    """
+    return short, short.replace("-", "_"), short.replace("_", "-")
 
 
 @cache

@@ -16,6 +16,7 @@ from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.tempered import TemperedSML
+from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.energy.rbm import RBM, RBMModel
 from oracles.binary import all_states
 
@@ -196,6 +197,7 @@ def test_log_partition_is_remembered_by_its_options():
         Pseudolikelihood(n_conditionals=2), RatioMatching(), RatioMatching(n_zeros=2), NCE(nu=2), FPCD(),
         FPCD(applies="model"), MCMC(k=3), MCMC(k=3, start="means"), TemperedSML(3), CD(growth=RisingSteps(every=1)),
         Centered(), Centered("ratio_matching"), Centered(NCE(nu=2), rate=0.0), Enhanced("cd"),
+        WarmStart("cd", "pcd", after=1),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
