@@ -69,10 +69,10 @@ class WarmStart(EnergyObjective):
     def build(self) -> Objective:
         """The objective."""
         first, then = (self.recipe(name).build() for name in ("first", "then"))
-        return InTurn(first, then, self.after, self.per, self.settle)
+        return FirstThen(first, then, self.after, self.per, self.settle)
 
 
-class InTurn(Objective):
+class FirstThen(Objective):
     """One objective up to a time, another from then on."""
 
     descends: ClassVar[bool] = False
