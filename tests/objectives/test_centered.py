@@ -307,6 +307,9 @@ def test_validation_moves_no_offsets():
 
 
 def test_what_cannot_be_is_refused():
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(UserError, match="has no bias that could make up for an offset"):
+        gnomon.make("spike-and-slab-rbm", objective=Centered("cd"), epochs=1, random_state=0).fit(rows)
     with pytest.raises(UserError, match="means under the model"):
         Enhanced("pseudolikelihood").build()
     with pytest.raises(UserError, match="means under the model"):

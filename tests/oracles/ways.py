@@ -170,6 +170,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "rbm, warm start": (
         "rbm",
         {"objective": WarmStart("cd", TemperedSML(2), 2), "epochs": 60, "batch_size": 7, "learning_rate": 0.3},
+    ),
     "dbn, chains, wake and sleep": (
         "dbn",
         {"objective": "pcd", "lift": "draws", "hidden": (8, 4), "epochs": 40, "tune_epochs": 2, "batch_size": 7},

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array
+from gnomon.distributions.units import Units
 from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
 
@@ -89,12 +90,12 @@ def _bias_names(machine: Any) -> dict[str, str]:
     Raises
     ------
     UserTypeError
-        A layer that has none.
+        A layer that has none, or whose links couple something else than its states.
     """
-    without = [block for block, names in machine._own_names.items() if "bias" not in names]
-    if without:
-        what = f"the layer {without[0]!r} has no bias that could make up for an offset"
-        raise UserTypeError(what, "objective", "train it by the inner objective alone")
+    for block, kind in machine.units.items():
+        if "bias" not in kind.parameters or type(kind).features is not Units.features:
+            what = f"the layer {block!r} ({type(kind).__name__}) has no bias that could make up for an offset"
+            raise UserTypeError(what, "objective", "train it by the inner objective alone")
     return {block: names["bias"] for block, names in machine._own_names.items()}
 
 
