@@ -160,3 +160,21 @@ def test_many_labels_are_counted_instead_of_listed(capsys, tmp_path):
     assert run(["data", str(path), "--target", "price"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("labels"))
     assert line.startswith("labels       57 different; the most frequent 1003: 4, ") and line.count(":") == 5
+
+
+def test_of_numbers_with_commas_the_remedy_comes_first(tmp_path, capsys):
+    """The option stands above a table of 130 columns, which are not called texts; with it they are numbers."""
+    rows = [";".join(f"{i},{j}5" for j in range(130)) for i in range(12)]
+    file = tmp_path / "commas.csv"
+    file.write_text("\n".join([";".join(f"c{j}" for j in range(130)), *rows]))
+    assert run(["data", str(file)]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert (
+        first.startswith("as chosen it suits no system: value '0,05' is a number with a comma")
+        and "--decimal ," in first
+    )
+    listed = [line for line in lines if line.startswith("c") and line[1:2].isdigit() and "0,05" not in line]
+    assert sum("numbers with commas" in line for line in listed) >= 10 and not any(" text " in line for line in listed)
+    assert run(["data", str(file), "--decimal", ","]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("name ") and "numbers with commas" not in out

@@ -43,12 +43,15 @@ def command(data: str | None, target: str | None, columns: str | None, resize: s
     if as_json:
         output.dump(found)
         return
+    if found["problem"] is not None and not found["systems"]:  # first: a table of many columns hides what comes last
+        output.write(f"as chosen it suits no system: {found['problem']}\n")
     output.write(_whole(found))
     if found["columns"]:
         output.write("\n" + _columns(found["columns"], found["images"]))
     if found["first"]:
         output.write("\nfirst rows\n" + _first(found))
-    output.write("\n" + _systems(found))
+    if found["problem"] is None or found["systems"]:
+        output.write("\n" + _systems(found))
     if target is None and found["columns"] and not found["labels"] and not found["images"]:
         output.write(f"\nto predict a column, name it: gnomon data {data} --target COLUMN")
 
@@ -109,8 +112,6 @@ def _cut(text: str, width: int = _CELL) -> str:
 
 def _systems(found: dict[str, Any]) -> str:
     """Systems by task, and what is in the way of the other tasks."""
-    if found["problem"] is not None and not found["systems"]:
-        return f"as chosen it suits no system: {found['problem']}"
     rows = [[task, ", ".join(systems)] for task, systems in sorted(found["systems"].items())]
     rows += [[task, f"none: {reason}"] for task, reason in sorted(found["not_for"].items())]
     table = output.table(["task", "systems that suit it"], rows)

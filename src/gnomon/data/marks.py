@@ -12,7 +12,7 @@ from gnomon.data.columns import MISSING, Chunk
 from gnomon.data.form import SPACE, Form
 from gnomon.errors import UserValueError
 
-__all__ = ["UNIT", "canonical", "refuse_marks", "separated", "separated_blocks", "separator_of"]
+__all__ = ["UNIT", "canonical", "has_marks", "refuse_marks", "separated", "separated_blocks", "separator_of"]
 
 UNIT = "\x1f"
 """The character of Unicode that separates units; a separator of several characters becomes it."""
@@ -112,23 +112,37 @@ def refuse_marks(part: Chunk) -> None:
         With the option that reads it.
     """
     for cells in part.frame.get_columns():
-        if cells.dtype != pl.String:
+        marks = _marks_of(cells)
+        if not marks:
             continue
-        marked = cells.str.contains(",", literal=True).fill_null(False)
-        if not marked.any():
-            continue
-        seen = cells.filter(~cells.is_in(list(MISSING)) & cells.is_not_null())
-        plain = seen.str.contains(_NUMBER)
-        if (plain | seen.str.contains(_GROUPS)).all():
-            marks = {"thousands": ","}
-        elif (plain | seen.str.contains(_COMMA)).all():
-            marks = {"decimal": ","}
-        elif (plain | seen.str.contains(_COMMA) | seen.str.contains(_POINT_GROUPS)).all():
-            marks = {"decimal": ",", "thousands": "."}
-        else:
-            continue
-        row = int(marked.arg_max() or 0)
+        row = int(cells.str.contains(",", literal=True).fill_null(False).arg_max() or 0)
         options = " ".join(f"--{name} {mark}" for name, mark in marks.items())
         keywords = ", ".join(f'{name}="{mark}"' for name, mark in marks.items())
         remedy = f"{options} reads it (gnomon.data.File(path, {keywords})), or leave the column out"
         raise UserValueError(f"value {cells[row]!r} is a number with a comma", part.where(row, cells.name), remedy)
+
+
+def has_marks(cells: pl.Series) -> bool:
+    """Whether every value of a column is a number, some with commas.
+
+    Examples
+    --------
+    >>> has_marks(pl.Series(["3,25", "4"])), has_marks(pl.Series(["3,25", "red"])), has_marks(pl.Series(["3", "4"]))
+    (True, False, False)
+    """
+    return bool(_marks_of(cells))
+
+
+def _marks_of(cells: pl.Series) -> dict[str, str]:
+    """The marks by which a column with commas is one of numbers; none where it is not."""
+    if cells.dtype != pl.String or not cells.str.contains(",", literal=True).fill_null(False).any():
+        return {}
+    seen = cells.filter(~cells.is_in(list(MISSING)) & cells.is_not_null())
+    plain = seen.str.contains(_NUMBER)
+    if (plain | seen.str.contains(_GROUPS)).all():
+        return {"thousands": ","}
+    if (plain | seen.str.contains(_COMMA)).all():
+        return {"decimal": ","}
+    if (plain | seen.str.contains(_COMMA) | seen.str.contains(_POINT_GROUPS)).all():
+        return {"decimal": ",", "thousands": "."}
+    return {}

@@ -19,6 +19,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.form import Form, form_of
 from gnomon.data.frames import joined as join
 from gnomon.data.loading import load
+from gnomon.data.marks import has_marks
 from gnomon.data.names import BUILTIN
 from gnomon.data.preparation import Preparation
 from gnomon.errors import UserError
@@ -187,6 +188,8 @@ def _column(part: Chunk, name: str) -> dict[str, Any]:
     if cells.dtype == pl.String and not part.typed:
         missing = missing | (cells == "" if kind == "text" else unmarked(cells).is_in(list(MISSING)))
     found: dict[str, Any] = {"name": name, "kind": kind, **dict.fromkeys(("min", "mean", "max"))}
+    if kind == "text" and not part.typed and has_marks(cells):
+        found["kind"] = "numbers with commas"
     found["role"] = None
     found["missing"] = int(missing.sum())
     seen = cells.filter(~missing.fill_null(True))
