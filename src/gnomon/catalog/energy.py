@@ -80,4 +80,13 @@ ENTRIES = (
         },
         takes="table from 0 to 1",
     ),
+    Entry(
+        "mcrbm", "Mean and covariance restricted Boltzmann machine", "均值-协方差受限玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.mcrbm:MCRBM", "Ranzato and Hinton 2010",
+        ("GEN-039", "GEN-040"),
+        {
+            "n_mean": 2, "n_covariance": 2, "objective": "exact", "epochs": 20, "batch_size": None,
+            "learning_rate": 0.05,
+        },
+    ),
 )  # fmt: skip
