@@ -205,9 +205,7 @@ class LayeredMachine(Module):
 
     def _field(self, block: str, state: State, arrays: Mapping[str, Any]) -> Array:
         """What the neighbors add to the natural parameters of a layer: a fresh array (rows, size)."""
-        if block in self.coupled and block not in state:
-            what = f"the units of {block!r} are coupled to each other: one is drawn given all the others"
-            raise UserValueError(what, "state", f"give a state of {block!r} too")
+        self._check_given(block, state)
         field: Any = None
         for link, other in self._neighbors[block]:
             more = link.field(block, self.units[other].features(state[other]), _of(link.names, arrays))
@@ -216,6 +214,11 @@ class LayeredMachine(Module):
             return field
         like = mean_of(next(iter(state.values())))
         return convert(np.zeros((len(like), self.units[block].n_features)), like)
+
+    def _check_given(self, block: str, state: State) -> None:
+        if block in self.coupled and block not in state:
+            what = f"the units of {block!r} are coupled to each other: one is drawn given all the others"
+            raise UserValueError(what, "state", f"give a state of {block!r} too")
 
     def conditional(self, block: str, state: State) -> Distribution:
         """Distribution of a layer given those that it is linked to; of a coupled one each unit given all others."""
@@ -238,10 +241,18 @@ class LayeredMachine(Module):
 
     def _within(self, block: str, state: State) -> tuple[Array, Array]:
         """The field of each unit of a coupled layer, its own preference included, and the couplings between them."""
+        self._check_given(block, state)
         arrays = self._arrays(state)
-        field = self._field(block, state, arrays) + self._own(block, arrays)["bias"]
-        link = next(link for link, other in self._neighbors[block] if other == block)
-        return _detached(field), _detached(link.matrix(_of(link.names, arrays)))
+        field: Any = self._own(block, arrays)["bias"]
+        coupling: Any = None
+        for link, other in self._neighbors[block]:
+            own, x = _of(link.names, arrays), self.units[other].features(state[other])
+            if other == block:
+                coupling = link.matrix(own)  # made once: it costs more than the product
+                field = field + x @ coupling
+            else:
+                field = field + link.field(block, x, own)
+        return _detached(field), _detached(coupling)
 
     def _values(self, block: str) -> tuple[float, float]:
         values: tuple[float, float] = self.units[block].values  # type: ignore[attr-defined]
