@@ -199,6 +199,11 @@ def test_all_layers_at_once_may_oscillate_which_turns_and_damping_do_not():
         h1, h2 = expit(6.5 + h2 @ W.T), expit(6.5 + h1 @ W)
         seen.append(float(h1[0, 0]))
     assert abs(seen[-1] - seen[-2]) > 0.5
+    first = expit(0.5)  # one round in turn: the second layer has seen the first
+    second = expit(6.5 - 12 * first)
+    biases, means = [np.zeros(1), *2 * [np.array([6.5])]], [np.full((1, 1), first), np.full((1, 1), second)]
+    bound = bound_by_hand([np.zeros((1, 1)), W], biases, x, means)
+    np.testing.assert_allclose(mean_field_evidence(model, {"visible": x}, steps=0), bound, atol=1e-12)
     turns = mean_field_solution(model, {"visible": x}, steps=500, tol=1e-10)
     damped = mean_field_solution(model, {"visible": x}, steps=500, tol=1e-10, damping=0.5)
     assert turns.converged.all() and damped.converged.all()

@@ -30,7 +30,6 @@ from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full
 from gnomon.objectives.contrastive import CD, PCD
-from gnomon.objectives.positive import MeanField
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -175,7 +174,7 @@ class DBM(BinaryRows, DensityMachine):
     ] = 20
     objective: Annotated[
         str | Recipe, Doc("How all layers are learned together: ``pcd``, or ``exact`` of a small machine.")
-    ] = PCD(k=5, positive=MeanField())
+    ] = PCD(k=5, positive="mean_field")
     epochs: int = 50
     batch_size: int | None = 20
     learning_rate: float = 0.02

@@ -117,6 +117,7 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
     def initialize(self, model: DBNModel, examples: Examples, noise: contracts.Noise) -> None:
         for k in range(1, model.depth + 1):
             model.pair(k).initialize(noise, self._start_mean() if k == 1 else None)
+        model.adopt(model.depth)
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
@@ -162,12 +163,7 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
 
     def _whole(self, whole: Problem) -> Problem:
         """The problem of wake and sleep."""
-        whole.model.adopt(whole.model.depth)
         return replace(whole, noise=whole.noise.child("tune"), objective=UpDown(k=1))
-
-    def finish(self, model: DBNModel) -> None:
-        if not self.tune_epochs:
-            model.adopt(model.depth)
 
     # --- the hidden layers --------------------------------------------------------------------------------------------
 
