@@ -174,6 +174,8 @@ class Dataset:
         """What the set is, in words."""
         if self.frame is not None:
             return WORDS["X"]
+        if self.images is not None:
+            return "a set of images"
         return next((words for part, words in WORDS.items() if getattr(self, part) is not None), WORDS["triples"])
 
     def take(self, rows: NDArray[np.int64], part: str, **facts: Any) -> Dataset:

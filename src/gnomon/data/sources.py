@@ -57,7 +57,7 @@ def check_file(file: Path, *, limit: int | None = None) -> None:
     """
     kinds = f"gnomon reads {', '.join(READABLE)}, and folders of images"
     if file.is_dir():
-        raise UserValueError("this is a folder, not a file", str(file), kinds)
+        raise UserValueError("this is a folder, not a file", str(file), f"name a file: {', '.join(READABLE)}")
     if not file.exists():
         beside = [p.name for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
         close = nearest(file.name, beside)
