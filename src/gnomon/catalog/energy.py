@@ -11,8 +11,8 @@ ENTRIES = (
         "rbm", "Restricted Boltzmann machine (harmonium)", "受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.rbm:RBM", "Smolensky 1986; Hinton 2002",
         (
-            "GEN-005", "GEN-006", "GEN-007", "GEN-028", "GEN-030", "GEN-031", "INF-04", "INF-06", "INF-07", "INF-12",
-            "INF-19", "INF-30", "INF-31",
+            "GEN-005", "GEN-006", "GEN-007", "GEN-008", "GEN-028", "GEN-030", "GEN-031", "INF-04", "INF-06", "INF-07",
+            "INF-12", "INF-19", "INF-30", "INF-31",
             "INF-32", "INF-33", "INF-34", "INF-35", "INF-39", "INF-40", "INF-43", "INF-44", "INF-45", "INF-50",
             "INF-51", "INF-55", "INF-63", "INF-64", "INF-65", "BAY-101", "DLN-81", "DLN-82", "DLN-84", "DLN-86",
             "DLN-87", "GEN-034", "INF-46", "INF-49", "INF-57",
