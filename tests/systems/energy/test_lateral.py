@@ -155,6 +155,7 @@ def test_tensors_walk_where_arrays_do_on_the_way_of_other_devices_too(monkeypatc
             np.testing.assert_array_equal(loop(x).numpy(), plain)
 
 
+@pytest.mark.spec("INF-73")
 def test_without_couplings_a_sweep_draws_the_numbers_of_the_whole_layer():
     random = np.random.default_rng(0)
     rbm = RBMModel.of(random.normal(size=(6, 4)), random.normal(size=6), random.normal(size=4))
@@ -179,6 +180,7 @@ def test_without_couplings_a_sweep_draws_the_numbers_of_the_whole_layer():
 # --- what would be wrong is refused -----------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("INF-73")
 def test_a_coupled_layer_is_never_drawn_at_once():
     machine = machine_of("semi")
     h = np.zeros((2, 3))
@@ -269,6 +271,7 @@ def log_likelihood(machine, X, weight, values=(0.0, 1.0)):
     return float(weight @ np.log([mass[tuple(x)] for x in X]) - weight.sum() * np.log(sum(mass.values())))
 
 
+@pytest.mark.spec("GEN-004", "INF-73")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", COUPLED)
 def test_the_exact_gradient_is_data_minus_model_statistics(shape, kind):
@@ -335,6 +338,7 @@ def test_persistent_chains_reach_the_models_statistics(shape):
         assert np.abs((loss.gradients[name] + data[name]) / total - model[name]).max() < error
 
 
+@pytest.mark.spec("GEN-002")
 def test_the_positive_phase_of_coupled_hidden_units_is_sampled_or_mean_field():
     """The clamped phase's hidden statistics over 20,000 rows against the table; mean field's against its equations."""
     machine, n = machine_of("hidden"), 20_000
@@ -429,6 +433,7 @@ def test_what_needs_independent_hidden_units_says_so(shape, objective):
 # --- the link itself --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("GEN-001", "REP-140")
 def test_the_row_in_numbers():
     """U_12 = 0.5, U_13 = -0.3, U_23 = 0.2: U is the upper triangle, and each pair counts once."""
     machine = LayeredMachine({"x": BernoulliUnits(3)}, [LateralLink("x", name="")], dtype=torch.float64)
