@@ -10,6 +10,7 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 
 from gnomon.data.batches import Batch
+from gnomon.errors import UserTypeError
 from gnomon.evaluation.partition import log_partition
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, Exact
@@ -184,3 +185,11 @@ def test_filters_have_a_greatest_length():
     found.confine()
     length = np.linalg.norm(R, axis=0)
     np.testing.assert_allclose(np.linalg.norm(found.state()["filters"], axis=0), [4.0, 0.1 * length[1]], rtol=1e-12)
+
+
+def test_missing_cells_are_refused():
+    system, gaps = MCRBM(n_mean=2, n_covariance=2, epochs=1, random_state=0).fit(ROWS), ROWS.copy()
+    gaps[0, 1] = np.nan
+    for verb in (system.impute, system.conditional_sample, system.log_prob_observed):
+        with pytest.raises(UserTypeError, match="cannot fill in cells: its couplings see more of a column"):
+            verb(gaps)

@@ -149,6 +149,10 @@ class FillsGaps:
 
     def _visible_cells(self, rows: Array, missing: Any) -> tuple[Any, Any]:
         """States of the visible layer, in the model's units, and which of its columns are not known."""
+        kind = self.model_.units["visible"]  # type: ignore[attr-defined]
+        if kind.n_features != kind.size:
+            what = f"{type(self).__name__} cannot fill in cells: its couplings see more of a column than its value"
+            raise UserTypeError(what, "X", "fill them with gaussian-rbm or ppca")
         return self._scaled(rows), missing  # type: ignore[attr-defined]
 
     @staticmethod
