@@ -115,7 +115,7 @@ def test_fit_help_has_an_option_for_every_parameter(system: str, capsys: pytest.
 def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(call(capsys, "fit", "rbm", "--help")[1].split())
     assert "[a whole number in [1, inf); default 64]" in text
-    assert "[cd | exact | " in text and "default pcd]" in text
+    assert "[cd | centered | " in text and "default pcd]" in text
     assert "--objective.n-chains" in text
 
 
@@ -284,3 +284,16 @@ class TestOutput:
     def test_json_is_ascii(self) -> None:
         done = gnomon("list", "--json")
         assert json.loads(done.stdout.decode("ascii"))["systems"]
+
+
+@pytest.mark.parametrize("system", ["rbm", "gaussian-rbm", "label-rbm", "dbm", "boltzmann-machine"])
+def test_a_slot_that_takes_its_like_is_shown_once(capsys: pytest.CaptureFixture[str], system: str) -> None:
+    """The centered gradient takes any objective, itself too: the list of what fits must end."""
+    code, text = call(capsys, "info", system)[:2]
+    assert code == 0 and "--objective.inner" in text and "--objective.inner.inner" not in text
+    code, text = call(capsys, "info", system, "--json")[:2]
+    recipes = {one["name"]: one for one in json.loads(text)["recipes"]["objective"]}
+    assert code == 0 and "recipes" not in recipes["centered"] and "growth" in recipes["pcd"]["recipes"]
+    steps = {one["name"]: one for one in recipes["pcd"]["recipes"]["growth"]}
+    assert not steps["fixed"]["parameters"]
+    assert {p["name"]: p["values"] for p in steps["rising"]["parameters"]}["per"] == "epoch | update"

@@ -102,9 +102,10 @@ def _no_system(name: str, known: list[str]) -> UserValueError:
     from gnomon.catalog.parts import named
 
     called = [one.name for one in find(name)][:3] if len(name) > 2 or not name.isascii() else []
-    close = called or nearest(name, known, n=1)
+    part = named(name)
+    close = called or ([] if part else nearest(name, known, n=1))
     remedy = f"did you mean {' or '.join(close)}?" if close else "gnomon list shows the systems"
-    if not close and named(name):
+    if not close and part:
         remedy = f"it is a part: gnomon info {name}"
     return UserValueError(f"unknown system {name!r}", "", remedy)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -132,6 +132,16 @@ class _HasSlots:
             slot: {short: read_recipe(place, slot, short) for short, place in choices(base).items()}
             for slot, base in self.slots.items()
         }
+
+    def fitting(self, inside: Sequence[str] = ()) -> dict[str, list[RecipeCard]]:
+        """The recipes by slot; no slot in its like, which would have no end.
+
+        Parameters
+        ----------
+        inside : sequence of str
+            Bases of the slots around.
+        """
+        return {slot: list(self.recipes[slot].values()) for slot, base in self.slots.items() if base not in inside}
 
     def fields(self, inside: tuple[str, ...] = ()) -> Iterator[tuple[str, RecipeCard, Parameter]]:
         """Parameters of the recipes, and of the recipes in them, by address; no slot in its like.

@@ -69,15 +69,20 @@ def _columns() -> int:
 
 def as_facts(line: Entry, about: Card) -> dict[str, Any]:
     """Entry and card as JSON values."""
-    recipes = {slot: [_recipe_facts(recipe) for recipe in found.values()] for slot, found in about.recipes.items()}
+    recipes = {
+        slot: [_recipe_facts(one, (about.slots[slot],)) for one in found] for slot, found in about.fitting().items()
+    }
     parameters = [_parameter(p) for p in about.parameters]
     words = {"summary": plain(about.summary), "text": plain(about.text)}
     return {**facts(line), **words, "verbs": about.verbs, "parameters": parameters, "recipes": recipes}
 
 
-def _recipe_facts(recipe: RecipeCard) -> dict[str, Any]:
+def _recipe_facts(recipe: RecipeCard, inside: tuple[str, ...]) -> dict[str, Any]:
     parameters = [_parameter(p) for p in recipe.parameters]
-    inner = {slot: [_recipe_facts(one) for one in found.values()] for slot, found in recipe.recipes.items()}
+    inner = {
+        slot: [_recipe_facts(one, (*inside, recipe.slots[slot])) for one in found]
+        for slot, found in recipe.fitting(inside).items()
+    }
     facts = {"name": recipe.short, "summary": plain(recipe.summary), "parameters": parameters}
     return facts | ({"recipes": inner} if inner else {})
 
@@ -110,17 +115,17 @@ def as_text(line: Entry, about: Card) -> str:
     parts += ["", "Parameters"]
     for p in about.parameters:
         parts += _lines(flag(p.name), p, columns, "  ")
-        for recipe in about.recipes.get(p.name, {}).values():
-            parts += _recipe(p.name, recipe, columns, "    ")
+        for recipe in about.fitting().get(p.name, ()):
+            parts += _recipe(p.name, recipe, columns, "    ", (about.slots[p.name],))
     return "\n".join(parts)
 
 
-def _recipe(slot: str, recipe: RecipeCard, columns: int, indent: str) -> list[str]:
+def _recipe(slot: str, recipe: RecipeCard, columns: int, indent: str, inside: tuple[str, ...]) -> list[str]:
     lines = [_wrap(f"{indent}{recipe.short}: {plain(recipe.summary)}", columns, f"{indent}  ")]
     for p in recipe.parameters:
         lines += _lines(flag(f"{slot}.{p.name}"), p, columns, f"{indent}  ")
-        for inner in recipe.recipes.get(p.name, {}).values():
-            lines += _recipe(f"{slot}.{p.name}", inner, columns, f"{indent}    ")
+        for inner in recipe.fitting(inside).get(p.name, ()):
+            lines += _recipe(f"{slot}.{p.name}", inner, columns, f"{indent}    ", (*inside, recipe.slots[p.name]))
     return lines
 
 

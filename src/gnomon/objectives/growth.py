@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
 
@@ -21,7 +21,8 @@ class Growth(Recipe):
     """Base: a whole number of steps at each time, never less than before."""
 
     grows: ClassVar[bool] = True
-    per: Unit
+    if TYPE_CHECKING:  # without a value it would read as a field
+        per: Unit
 
     def check(self, k: int) -> None:
         """Refuse what does not go with the objective's own k."""
@@ -68,7 +69,7 @@ class RisingSteps(Growth):
     every: Annotated[int, "[1, inf)"] = 5
     by: Annotated[int, "[1, inf)"] = 1
     largest: Annotated[int, "[1, inf)"] = 20
-    per: Unit = "epoch"
+    per: Literal["epoch", "update"] = "epoch"
 
     def at(self, k: int, t: int) -> int:
         """k + by * floor(t / every), at most `largest`."""
@@ -97,7 +98,7 @@ class StepTable(Growth):
     short: ClassVar[str] = "table"
     start: tuple[Annotated[int, "[1, inf)"], ...] = (10, 20)
     steps: tuple[Annotated[int, "[1, inf)"], ...] = (5, 20)
-    per: Unit = "epoch"
+    per: Literal["epoch", "update"] = "epoch"
 
     def check(self, k: int) -> None:
         """Refuse tables of two lengths, times that do not rise and steps that fall.

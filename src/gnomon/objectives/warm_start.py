@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 
@@ -58,7 +58,7 @@ class WarmStart(EnergyObjective):
     first: str | Recipe = "cd"
     then: str | Recipe = "pcd"
     after: Annotated[int, "[1, inf)"] = 10
-    per: Unit = "epoch"
+    per: Literal["epoch", "update"] = "epoch"
     settle: Annotated[int, "[0, inf)"] = 100
 
     @property
