@@ -18,7 +18,8 @@ from gnomon.cli.main import run
 from oracles.tables import mixed, shuffled_and_strange, write
 
 NO_TABLES = ("language", "translate", "recommend", "rank")
-SYSTEMS = [one for one in entries() if one.tasks[0] not in NO_TABLES and one.name != "lenet"]
+IMAGES = {"lenet", "dcgan"}
+SYSTEMS = [one for one in entries() if one.tasks[0] not in NO_TABLES and one.name not in IMAGES]
 FAST = ("svm", "decision-tree", "linear-regression", "ppca", "rbm", "bernoulli-mixture", "kmeans")
 
 

@@ -16,7 +16,6 @@ from gnomon.evaluation.two_sample import (
     maximum_mean_discrepancy,
     median_distance,
     mmd_test,
-    nearest_training_rows,
     sample_scores,
 )  # fmt: skip
 from gnomon.numeric.noise import Noise
@@ -90,19 +89,6 @@ def test_density_and_coverage_of_the_same_and_of_narrow_samples():
     assert half["coverage"].value < 0.52  # a mode is left out
     narrow = density_coverage(real, 0.2 * same)
     assert narrow["density"].value > 1.02 and narrow["coverage"].value < 0.3
-
-
-def test_copies_are_found():
-    train, fresh = normal(300), normal(300, seed=1)
-    random = np.random.default_rng(2)
-    places = random.integers(0, 300, 200)
-    copies, _ = nearest_training_rows(train[places] + 1e-3 * random.normal(size=(200, 2)), train, fresh)
-    assert copies.value > 0.95
-    score, index = nearest_training_rows(train[places], train, fresh)
-    assert score.value == 1 and np.array_equal(index, places)
-    honest, _ = nearest_training_rows(normal(300, seed=3), train, fresh)
-    assert abs(honest.value - 0.5) < 5 * honest.stderr
-    assert not honest.higher_is_better
 
 
 def test_scores_of_samples_are_the_tests_with_the_errors_of_new_rows():

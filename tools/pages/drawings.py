@@ -279,6 +279,8 @@ def drawing(system: Any) -> Callable[[Any], Figure] | None:
         return seen_digits if task == "classify" else None
     if task == "density" and view == "density":
         return samples_of_digits if "generate" in system.tasks else density
+    if task == "density" and not any(hasattr(type(system), name) for name in ("means_", "visible_bias_", "biases_")):
+        return samples_of_digits
     return {
         "classify": regions, "regress": curve, "cluster": clusters, "density": parts_of_digits,
         "generate": samples_of_digits, "represent": embedded, "recommend": ratings, "rank": ratings,

@@ -19,10 +19,10 @@ def command(runs: tuple[str, ...], out: str | None, as_json: bool) -> None:
 
     One file that needs no network and no script; several runs are ranked first.
     """
-    with uncollected():
+    with uncollected():  # the process ends with the page: what pictures leave behind need not be looked for either
         from gnomon.report.verb import report
 
-    file = report(list(runs), out)
+        file = report(list(runs), out)
     if as_json:
         output.dump({"report": str(file), "runs": list(runs)})
         return

@@ -28,8 +28,10 @@ _WHERE = {
     "decisions": (
         "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
     ),
+    "copies": ("Memorization", "memorization", "nearest_training"),
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
+    "efficiency": ("Asymptotics", "asymptotic_covariance", "relative_efficiency"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),
     "importance": ("permutation",),
@@ -41,6 +43,7 @@ _WHERE = {
     "latent_likelihood": ("latent_log_prob", "latent_score"),
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "model_comparison": ("ModelComparison", "compare_models"),
+    "modes": ("ModeCoverage", "mode_coverage"),
     "overlays": ("overlay_boxes",),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
@@ -60,7 +63,7 @@ _WHERE = {
     "translation": ("bleu", "translation_scores"),
     "two_sample": (
         "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance",
-        "mmd_test", "nearest_training_rows",
+        "mmd_test",
     ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _WHERE.items() for name in names}

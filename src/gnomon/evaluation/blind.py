@@ -1,7 +1,7 @@
 """The blind test of samples: people who do not know which are real say so of each, and are counted.
 
 Good samples do not show a good model of the data: a copy of a training row fools everyone, and nobody sees what the
-model never makes. See `gnomon.evaluation.nearest_training_rows` and `density_coverage` for these.
+model never makes. See `gnomon.evaluation.memorization` and `density_coverage` for these.
 """
 
 from __future__ import annotations

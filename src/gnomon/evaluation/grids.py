@@ -30,7 +30,7 @@ def sample_grid(
     """Images side by side, in the order in which they come, with a white border of one pixel.
 
     Good samples do not show a good model of the data: copies of training rows look best, and nobody sees what is
-    missing. `gnomon.evaluation.nearest_training_rows` and `density_coverage` look for both.
+    missing. `gnomon.evaluation.memorization` and `density_coverage` look for both.
 
     Parameters
     ----------

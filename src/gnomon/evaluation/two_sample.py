@@ -1,4 +1,4 @@
-"""Whether two samples come from one distribution, and what a generator leaves out or copies.
+"""Whether two samples come from one distribution, and what a generator leaves out.
 
 All distances are Euclidean, in the units of the columns: scale them first. Random splits and orders come from `Noise`.
 """
@@ -19,7 +19,7 @@ from gnomon.recipes.imports import random_kept
 
 __all__ = [
     "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance", "mmd_test",
-    "nearest_training_rows",
+    "nearest", "pair",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -45,9 +45,10 @@ class TwoSampleTest(NamedTuple):
     p_value: float
 
 
-def _pair(X: ArrayLike, Y: ArrayLike, least: int = 2) -> tuple[Floats, Floats]:
+def pair(X: ArrayLike, Y: ArrayLike, least: int = 2) -> tuple[Floats, Floats]:
+    """Two samples as finite rows of the same columns, at least so many of each."""
     x, y = (np.asarray(one, np.float64) for one in (X, Y))
-    x, y = (one.reshape(len(one), -1) for one in (x, y))
+    x, y = (one.reshape(len(one), math.prod(one.shape[1:])) for one in (x, y))
     if x.shape[1] != y.shape[1]:
         raise UserValueError(f"Y must have {x.shape[1]} columns, got {y.shape[1]}", "Y", "give samples of one kind")
     for rows, name in ((x, "X"), (y, "Y")):
@@ -69,7 +70,7 @@ def median_distance(X: ArrayLike, Y: ArrayLike) -> float:
 
     Of the first 2,000 rows of each at most; 1 where all rows are alike.
     """
-    x, y = _pair(X, Y)
+    x, y = pair(X, Y)
     rows = np.concatenate([x[:2000], y[:2000]])
     squares = _squares(rows, rows)[np.triu_indices(len(rows), 1)]
     middle = float(np.median(squares))
@@ -109,7 +110,7 @@ def maximum_mean_discrepancy(
     ----------
     Gretton, Borgwardt, Rasch, Schölkopf and Smola (2012), "A kernel two-sample test".
     """
-    x, y = _pair(X, Y)
+    x, y = pair(X, Y)
     h = _bandwidths(x, y, bandwidth)
     n, m = len(x), len(y)
     xx, yy, xy = _kernel(x, x, h), _kernel(y, y, h), _kernel(x, y, h)
@@ -137,7 +138,7 @@ def mmd_test(
     -----
     Cost O((n + m)^2 (d + permutations)), memory (n + m)^2 numbers. Source: Gretton et al. (2012), section 5.
     """
-    x, y = _pair(X, Y)
+    x, y = pair(X, Y)
     if permutations < 1:
         raise UserValueError(f"permutations must be at least 1, got {permutations}", "permutations")
     rows, n = np.concatenate([x, y]), len(x)
@@ -186,7 +187,7 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     with random_kept():
         from sklearn.ensemble import RandomForestClassifier
 
-    x, y = _pair(X, Y, least=4)
+    x, y = pair(X, Y, least=4)
     n = min(len(x), len(y))
     half = n // 2
     halves = [one[noise.child(name).order(len(one))[: 2 * half]] for one, name in ((x, "x"), (y, "y"))]
@@ -201,7 +202,7 @@ def classifier_test(X: ArrayLike, Y: ArrayLike, noise: Noise, *, judge: Any = No
     return TwoSampleTest(right / len(test), float(binom.sf(right - 1, len(test), 0.5)))
 
 
-def _nearest(rows: Floats, to: Floats, k: int, *, itself: bool = False) -> tuple[Floats, NDArray[np.int64]]:
+def nearest(rows: Floats, to: Floats, k: int, *, itself: bool = False) -> tuple[Floats, NDArray[np.int64]]:
     """Distance to the k-th nearest of `to`, and which the nearest is; `itself` leaves a row's own place out."""
     distance, index = np.empty(len(rows)), np.empty(len(rows), np.int64)
     step = max(1, BLOCK // len(to))
@@ -236,10 +237,10 @@ def density_coverage(real: ArrayLike, made: ArrayLike, *, neighbors: int = 5) ->
     For samples of one distribution density is 1 on average, and coverage about 1 - 2^-k for equal sizes.
     Source: Naeem, Oh, Uh, Choi and Yoo (2020).
     """
-    x, y = _pair(real, made)
+    x, y = pair(real, made)
     if not 1 <= neighbors < len(x):
         raise UserValueError(f"neighbors must be in [1, {len(x)}), got {neighbors}", "neighbors", "give more real rows")
-    radius, _ = _nearest(x, x, neighbors, itself=True)
+    radius, _ = nearest(x, x, neighbors, itself=True)
     balls, hit = np.zeros(len(y)), np.zeros(len(x), bool)
     step = max(1, BLOCK // len(x))
     for start in range(0, len(y), step):
@@ -250,29 +251,6 @@ def density_coverage(real: ArrayLike, made: ArrayLike, *, neighbors: int = 5) ->
         "density": Score.from_pointwise(balls / neighbors, name="density", unit="balls per row"),
         "coverage": Score.from_pointwise(hit.astype(float), name="coverage", unit="fraction"),
     }
-
-
-def nearest_training_rows(made: ArrayLike, train: ArrayLike, held_out: ArrayLike) -> tuple[Score, Any]:
-    """Whether a generator copies: fraction of made rows nearer to a training row than held-out rows are by the median.
-
-    Parameters
-    ----------
-    made, train, held_out : arrays of shape (n, d), (m, d), (l, d)
-
-    Returns
-    -------
-    Score
-        ``memorized``: 1/2 for rows that are as far from the training rows as new data are; near 1 for copies.
-    array of shape (n,)
-        Which training row is the nearest to each made one, to look at.
-    """
-    rows, known = _pair(made, train, least=1)
-    fresh, _ = _pair(held_out, train, least=1)
-    distance, index = _nearest(rows, known, 1)
-    usual = float(np.median(_nearest(fresh, known, 1)[0]))
-    nearer = np.where(distance == usual, 0.5, distance < usual)
-    score = Score.from_pointwise(nearer, name="memorized", unit="fraction", higher_is_better=False)
-    return score, index
 
 
 def sample_scores(
@@ -295,7 +273,7 @@ def sample_scores(
         ``told_apart``: accuracy of `classifier_test`, lower is better, 1/2 for equal distributions; ``told_p_value``;
         ``density`` and ``coverage``. A p-value below 0.05 says that the test saw a difference.
     """
-    x, y = _pair(real, made, least=4)
+    x, y = pair(real, made, least=4)
     h = _bandwidths(x, y, None)
     xx, yy, xy = _kernel(x, x, h), _kernel(y, y, h), _kernel(x, y, h)
     n, m = len(x), len(y)

@@ -124,10 +124,14 @@ def _centers(system: Any) -> Found | None:
 
 def _hidden_units(system: Any) -> Found | None:
     """Weights of the hidden units of an energy machine, with the biases of both sides."""
-    if not hasattr(system, "visible_bias_"):
+    if hasattr(system, "visible_bias_"):
+        weights, visible, hidden = system.weights_, system.visible_bias_, system.hidden_bias_
+    elif hasattr(system, "biases_"):  # of several layers the lowest: those above do not look at columns
+        weights, (visible, hidden) = system.weights_[0], system.biases_[:2]
+    else:
         return None
-    values, visible = np.asarray(system.weights_).T, np.asarray(system.visible_bias_)
-    bias = np.append(np.asarray(system.hidden_bias_), np.nan)
+    values, visible = np.asarray(weights).T, np.asarray(visible)
+    bias = np.append(np.asarray(hidden), np.nan)
     names = [*_numbered("hidden unit", len(values)), BIAS]
     return "unit", names, np.concatenate([values, visible[None]]), {"bias": bias}
 

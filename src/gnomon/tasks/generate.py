@@ -10,8 +10,9 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError
+from gnomon.evaluation.copies import memorization
 from gnomon.evaluation.score import Score
-from gnomon.evaluation.two_sample import nearest_training_rows, sample_scores
+from gnomon.evaluation.two_sample import sample_scores
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
@@ -57,7 +58,7 @@ class Generate(Task):
         return EstimateDensity().baseline(system, X, y)
 
     def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
-        """`sample_scores`, and `nearest_training_rows` where the training rows are given.
+        """`sample_scores`, and `memorization` where the training rows are given.
 
         Raises
         ------
@@ -76,7 +77,7 @@ class Generate(Task):
         parts = [(rows - shift) / scale for rows in (real, made, known)]
         scores = sample_scores(parts[0], parts[1], Noise(0, "task/generate"), data_space=space)
         if train is not None:
-            scores["memorized"], _ = nearest_training_rows(parts[1], parts[2], parts[0])
+            scores["memorized"] = memorization(parts[1], parts[2], parts[0]).score
         return scores
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:

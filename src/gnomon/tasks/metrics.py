@@ -58,7 +58,8 @@ def named(name: str, known: Sequence[str], where: str) -> str:
     >>> named("AUC", ["accuracy", "roc_auc"], "the task classify")
     'roc_auc'
     """
-    for one in (name, name.lower(), ALIASES.get(name.lower(), "")):
+    plain = str(name).lower()
+    for one in (name, plain, ALIASES.get(plain, "")):
         if one in known:
             return one
     raise unknown("metric", name, sorted(known), where)
