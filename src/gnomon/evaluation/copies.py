@@ -95,7 +95,7 @@ def nearest_training(
     >>> index.tolist(), distance.tolist()
     ([1], [2.0])
     """
-    rows, known = pair(*(_of(one, features) for one in (made, train)), least=1)
+    rows, known = pair(_of(made, features), _of(train, features), least=1)
     middle = known.mean(0)  # far from 0 a difference of squares says nothing
     index = nearest(rows - middle, known - middle, 1)[1]
     return index, np.sqrt(np.square(rows - known[index]).sum(1))
