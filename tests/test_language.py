@@ -260,3 +260,15 @@ def is_recipe(node: ast.ClassDef) -> bool:
     """Whether a class has a short name for a slot."""
     targets = [line.target for line in node.body if isinstance(line, ast.AnnAssign)]
     return any(isinstance(target, ast.Name) and target.id == "short" for target in targets)
+
+
+HEADING = re.compile(r"^ *(Parameters|Attributes|Returns|Raises|Notes|References|Examples) -{3,}", re.MULTILINE)
+
+
+def test_headings_of_docstrings_have_a_line_of_their_own():
+    """What rewraps a docstring may join a heading with the text under it: the section is gone for every reader."""
+    assert HEADING.search("    Notes ----- Of one layer") and not HEADING.search(
+        "    Notes\n    -----\n    Of one layer"
+    )
+    broken = [str(path) for path in SOURCE.rglob("*.py") if HEADING.search(path.read_text(encoding="utf-8"))]
+    assert not broken

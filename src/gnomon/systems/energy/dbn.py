@@ -63,19 +63,22 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
         By epoch of the layers' machines: ``stage`` (the layer), what their objective watches, ``gradient_norm``; of the
         last stage ``wake`` and ``sleep``, minus the log-probabilities of what was drawn, in nats.
 
-    Notes ----- Of one hidden layer it is the restricted machine. A machine whose upper layer is as large as the lower
-    one of the machine below begins as that machine upside down: p(v) is then unchanged, and what the machine gains the
-    bound gains. Other sizes begin by chance and have no such guarantee. The way up is not fitted to each row: its bound
-    may be loose.
+    Notes
+    -----
+    Of one hidden layer it is the restricted machine. A machine whose upper layer is as large as the lower one of the
+    machine below begins as that machine upside down: p(v) is then unchanged, and what the machine gains the bound
+    gains. Other sizes begin by chance and have no such guarantee. The way up is not fitted to each row: its bound may
+    be loose.
 
     `evaluate`: ``exact`` up to 12 inner and 20 topmost units; else an importance-weighted ``lower bound`` of 64 draws
     of the way up where log Z of the machine at the top is exact, and an ``estimate`` where it is annealed: less an
     estimate of log Z a bound is none in the strict sense. `max_updates` is dealt evenly among the stages. Cost per
     update of a layer O(batch n_l n_{l+1} k).
 
-    References ---------- Hinton, Osindero and Teh (2006), "A fast learning algorithm for deep belief nets";
-    Salakhutdinov and Murray (2008), "On the quantitative analysis of deep belief networks"; Goodfellow, Bengio and
-    Courville (2016), section 20.3.
+    References
+    ----------
+    Hinton, Osindero and Teh (2006), "A fast learning algorithm for deep belief nets"; Salakhutdinov and Murray (2008),
+    "On the quantitative analysis of deep belief networks"; Goodfellow, Bengio and Courville (2016), section 20.3.
 
     Examples
     --------
