@@ -10,6 +10,7 @@ from gnomon.contracts import Array, Distribution
 from gnomon.distributions.layers import LOG_2_PI
 from gnomon.distributions.units import GaussianUnits, Own, mean_of
 from gnomon.numeric import ops
+from gnomon.numeric.tensors import detached
 
 __all__ = ["CorrelatedGaussianUnits", "CorrelatedGaussians"]
 
@@ -119,7 +120,7 @@ class CorrelatedGaussians:
         z = noise.normal(tuple(self.mean.shape), draw, like=self.mean)
         lower = self._linalg.cholesky(self.precision)
         drawn = self.mean + self._linalg.solve(lower.swapaxes(1, 2), z[:, :, None])[:, :, 0]
-        return drawn.detach() if hasattr(drawn, "detach") else drawn
+        return detached(drawn)
 
     def log_prob(self, x: Any) -> Any:
         """Log density of each row in nats."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.numeric import ops
+from gnomon.numeric.tensors import detached
 
 __all__ = ["Gaussians", "OneHot", "Spins"]
 
@@ -133,7 +134,7 @@ class Gaussians:
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every unit; carries no gradient."""
         drawn = self.mean + exp(-0.5 * self.log_precision) * noise.normal(tuple(self.mean.shape), draw, like=self.mean)
-        return drawn.detach() if hasattr(drawn, "detach") else drawn
+        return detached(drawn)
 
     def log_prob(self, x: Any) -> Any:
         """Log density of each row in nats."""

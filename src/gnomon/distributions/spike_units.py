@@ -12,6 +12,7 @@ from gnomon.contracts import Array, Distribution
 from gnomon.distributions.layers import LOG_2_PI, Gaussians, exp
 from gnomon.distributions.units import Own, ScaledGaussianUnits, Units, mean_of
 from gnomon.numeric import ops
+from gnomon.numeric.tensors import detached
 
 __all__ = ["PrecisionGaussianUnits", "SpikeAndSlabUnits", "SpikesAndSlabs"]
 
@@ -220,7 +221,7 @@ class SpikesAndSlabs:
             tuple(self.loc.shape), draw, like=self.loc
         )  # fmt: skip
         drawn = ops.concatenate([_spread(spike, self.slabs) * (self.loc + step), spike], axis=1)
-        return drawn.detach() if hasattr(drawn, "detach") else drawn
+        return detached(drawn)
 
     def log_prob(self, x: Any) -> Any:
         """Log density of each row in nats."""

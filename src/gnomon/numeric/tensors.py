@@ -1,11 +1,11 @@
-"""Whether a value is a tensor, for functions that take arrays and tensors alike."""
+"""Whether a value is a tensor, and the same without its gradient, for functions of arrays and tensors alike."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-__all__ = ["is_tensor"]
+__all__ = ["detached", "is_tensor"]
 
 
 def is_tensor(x: Any) -> bool:
@@ -18,3 +18,14 @@ def is_tensor(x: Any) -> bool:
     """
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
+
+
+def detached(x: Any) -> Any:
+    """A tensor apart from what it was computed of; everything else as it is.
+
+    Examples
+    --------
+    >>> detached([1.0])
+    [1.0]
+    """
+    return x.detach() if is_tensor(x) else x

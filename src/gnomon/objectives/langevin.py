@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.scores import scores_of
 from gnomon.numeric.ops import concatenate
+from gnomon.numeric.tensors import detached
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.positive import observed_block
@@ -91,5 +92,5 @@ class _LangevinDivergence(ByScores):
         for step in range(self.k):
             z = sign * noise.normal(tuple(x.shape), step, like=x)
             x = x + 0.5 * self.step_size**2 * scores_of(model, x).value + self.step_size * z
-            x = x.detach() if hasattr(x, "detach") else x
+            x = detached(x)
         return x

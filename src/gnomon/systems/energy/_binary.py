@@ -1,20 +1,26 @@
-"""What systems around machines of rows of 0 and 1 share: the means of the columns, and chains that begin at them."""
+"""What systems around machines of rows of 0 and 1 share: means of the columns, chains from these, stacks of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
+import torch
 
 from gnomon import contracts
 from gnomon.contracts import Array
+from gnomon.data.batches import Batch, Batches
 from gnomon.data.examples import Examples
-from gnomon.numeric.sparse import is_sparse, units_of
+from gnomon.data.layouts import Layout
+from gnomon.errors import UserValueError
+from gnomon.numeric.sparse import in_full, is_sparse, units_of
 from gnomon.systems.energy._machine import MachineSystem
+from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Budget
+from gnomon.training.procedure import Problem
 
-__all__ = ["BinaryRows", "dealt"]
+__all__ = ["BinaryRows", "check_layers", "dealt", "layer_problem", "on_its_device"]
 
 
 class BinaryRows(MachineSystem):
@@ -31,6 +37,58 @@ class BinaryRows(MachineSystem):
 
     def _start(self, n: int, noise: contracts.Noise) -> Array:
         return noise.bernoulli(self.model_.place(np.broadcast_to(self._start_mean(), (n, self.n_features_in_))))
+
+
+def check_layers(hidden: Sequence[int], instead: Sequence[int]) -> None:
+    """Refuse a stack without layers, or a layer without units; `instead` is what is proposed.
+
+    Raises
+    ------
+    UserValueError
+    """
+    if not hidden:
+        raise UserValueError("hidden must name at least one layer, got ()", "hidden", f"use {tuple(instead)}")
+    for n in hidden:
+        if n < 1:
+            raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
+
+
+def layer_problem(
+    whole: Problem, number: int, pair: Any, lift: Callable[[Array, contracts.Noise], Array],
+    layout: Callable[[Examples], Layout], objective: Any,
+) -> Problem:  # fmt: skip
+    """The problem of one machine of a stack: the rows of the whole fit, as the layers below make them.
+
+    Parameters
+    ----------
+    whole : Problem
+    number : int
+        Of the layer, which names its noise.
+    pair : LayeredMachine
+        Whose parameters are the whole model's.
+    lift : callable
+        Rows as the model computes them, noise -> rows of the machine.
+    layout : callable
+        Examples -> the layout of their batches.
+    objective : Objective
+    """
+    model, noise = whole.model, whole.noise.child(f"layer_{number}")
+
+    def lifted(batch: Batch, noise: contracts.Noise) -> Batch:
+        with torch.no_grad():
+            rows = lift(model.place(in_full(batch.data["X"])), noise)
+        return Batch({"X": rows}, batch.rows, batch.positions, batch.weight)
+
+    examples = cast(Batches, whole.batches).examples
+    batches = Batches(examples, layout(examples), noise=noise, transform=lifted).shard(whole.group)
+    return Problem(pair, batches, noise, whole.group, objective)
+
+
+def on_its_device(model: Any) -> Any:
+    """The model where the fit computes: moved before machines of its layers share its parameters."""
+    if current_context().device is not None:
+        model.to(current_context().device)
+    return model
 
 
 def dealt(epochs: Sequence[int], max_updates: int | None) -> list[Budget | None]:

@@ -15,7 +15,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.distributions.units import BernoulliUnits
 from gnomon.errors import UserValueError
-from gnomon.evaluation.likelihood import log_likelihood_bound, pseudo_log_likelihood
+from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.moments import posterior_moments
@@ -204,11 +204,3 @@ class GeneralHiddenMachine(GeneralMachine, EnergyMachine):
         rows, noise = self._rows(X), Noise(seed_of(random_state), "sample-hidden")
         state = {"visible": rows} | coupled_start(self.model_, ("hidden",), len(rows), noise.child("start"))
         return gibbs(self.model_, state, noise, steps=how_many(steps, "steps"), order=("hidden",))["hidden"]
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """The likelihood of the rows; beside many coupled hidden units its mean-field lower bound, as its note says."""
-        if hasattr(self.model_, "energy"):
-            return super().evaluate(X, y)
-        rows = self._outcomes(X)
-        space = self.outcomes.space(rows.shape[1])
-        return {self.primary: log_likelihood_bound(self.model_, rows, self.log_partition(), data_space=space)}

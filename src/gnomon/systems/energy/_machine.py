@@ -17,6 +17,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.errors import Diverged
 from gnomon.evaluation.density import density_score
+from gnomon.evaluation.likelihood import log_likelihood_bound
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import gibbs
@@ -210,14 +211,20 @@ class RowMachine(MachineSystem, OnlineModel):
         return -energy - self.log_partition("exact").value - self._log_units(rows)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """The likelihood of the rows: exact where there is `log_prob`, else with the error of log Z."""
+        """The likelihood of the rows: exact where there is `log_prob`, else with the error of log Z.
+
+        Where hidden units that depend on each other are too many to enumerate, its mean-field lower bound, as the
+        note says.
+        """
         if hasattr(self, "log_prob"):
             return super().evaluate(X, y)
         rows = self._outcomes(X)
         log_z = self.log_partition()
         log_z = replace(log_z, value=log_z.value + float(np.mean(self._log_units(rows))))  # the same for each row
-        space, noise = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate")
-        return {self.primary: density_score(self.model_, self._scaled(rows), noise, log_z=log_z, data_space=space)}
+        space, noise, states = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate"), self._scaled(rows)
+        if not hasattr(self.model_, "energy"):
+            return {self.primary: log_likelihood_bound(self.model_, states, log_z, data_space=space)}
+        return {self.primary: density_score(self.model_, states, noise, log_z=log_z, data_space=space)}
 
 
 class DensityMachine(RowMachine, EnergyMachine):

@@ -17,6 +17,7 @@ from gnomon.contracts import Array
 from gnomon.distributions.units import Units
 from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
+from gnomon.numeric.tensors import detached
 
 __all__ = ["centered_gradient", "mean_differences", "recentered"]
 
@@ -104,7 +105,7 @@ def _per_bias(machine: Any, block: str, like: Array) -> Array:
     kind, one = machine.units[block], convert(np.ones((1, machine.sizes[block])), like)
     own = machine._own(block, machine._arrays({block: one}))
     slope = (kind.statistics(one, one, own)["bias"] - kind.statistics(0 * one, 0 * one, own)["bias"])[0]
-    return slope.detach() if isinstance(slope, torch.Tensor) else slope
+    return detached(slope)
 
 
 def _shift(machine: Any, block: str, mu: Mapping[str, Array], links: Mapping[str, Array]) -> Array:
@@ -112,7 +113,7 @@ def _shift(machine: Any, block: str, mu: Mapping[str, Array], links: Mapping[str
     own = {name: value.detach() for name, value in machine.named_parameters()}
     twin = machine._with(own | dict(links))
     field = twin._field(block, mu, twin._arrays(mu))[0]
-    return field.detach() if isinstance(field, torch.Tensor) else field
+    return detached(field)
 
 
 def _stacked(*rows: Array) -> Array:

@@ -11,14 +11,11 @@ import torch
 
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
-from gnomon.data.batches import Batch, Batches
 from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
-from gnomon.evaluation.likelihood import log_likelihood_bound
-from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.variational.mean_field import (
     MeanFieldSolution,
@@ -28,16 +25,14 @@ from gnomon.inference.variational.mean_field import (
 )
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
-from gnomon.numeric.sparse import in_full
 from gnomon.objectives.contrastive import CD, PCD
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryRows, dealt
+from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer_problem, on_its_device
 from gnomon.systems.energy._machine import DensityMachine, GibbsSteps
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
-from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 from gnomon.training.stages import Stages
@@ -190,11 +185,7 @@ class DBM(BinaryRows, DensityMachine):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not self.hidden:
-            raise UserValueError("hidden must name at least one layer, got ()", "hidden", "use (64, 32)")
-        for n in self.hidden:
-            if n < 1:
-                raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
+        check_layers(self.hidden, (64, 32))
         principle = self.recipe("objective")
         if len(self.hidden) > 1 and not principle.deep:
             what = f"objective {principle.short!r} needs exact draws of the hidden layers or the energy of a row"
@@ -217,19 +208,9 @@ class DBM(BinaryRows, DensityMachine):
 
     def _layer(self, number: int, whole: Problem) -> Problem:
         """The problem of a layer that is begun."""
-        model, noise = whole.model, whole.noise.child(f"layer_{number}")
-        if current_context().device is not None:
-            model.to(current_context().device)  # before parameters are shared
-        pair = model.pair(number)
-
-        def lifted(batch: Batch, noise: contracts.Noise) -> Batch:
-            with torch.no_grad():
-                rows = model.rows_below(number, model.place(in_full(batch.data["X"])))
-            return Batch({"X": rows}, batch.rows, batch.positions, batch.weight)
-
-        examples = cast(Batches, whole.batches).examples
-        batches = Batches(examples, self.layout(examples), noise=noise, transform=lifted).shard(whole.group)
-        return Problem(pair, batches, noise, whole.group, CD().build())
+        model = on_its_device(whole.model)
+        lift = lambda x, _: model.rows_below(number, x)  # noqa: E731
+        return layer_problem(whole, number, model.pair(number), lift, self.layout, CD().build())
 
     def _chunk_procedure(self, examples: Any) -> Procedure:
         """All layers at once: what begins them needs all rows."""
@@ -289,14 +270,6 @@ class DBM(BinaryRows, DensityMachine):
         """Mean-field lower bound of log p(x) of each row in nats, shape (n,); as exact as `log_partition` is."""
         rows = self._outcomes(X)
         return mean_field_evidence(self.model_, {VISIBLE: rows}, steps=100, tol=1e-6) - self.log_partition().value
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """The likelihood of the rows: exact or estimated, or its mean-field lower bound less an estimate of log Z."""
-        if hasattr(self.model_, "energy"):
-            return super().evaluate(X, y)
-        rows = self._outcomes(X)
-        space = self.outcomes.space(rows.shape[1])
-        return {self.primary: log_likelihood_bound(self.model_, rows, self.log_partition(), data_space=space)}
 
     @property
     def weights_(self) -> tuple[Array, ...]:

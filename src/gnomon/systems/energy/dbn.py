@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,26 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
-from gnomon.data.batches import Batch, Batches
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary, UnitInterval
-from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.mcmc.gibbs import Clamp, gibbs
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
-from gnomon.numeric.sparse import in_full
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryRows, dealt
+from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer_problem, on_its_device
 from gnomon.systems.energy._dbn_model import DBNModel, Normalized
 from gnomon.systems.energy._machine import GibbsSteps
 from gnomon.systems.energy._up_down import UpDown
 from gnomon.systems.energy.layered import EXACT_UNITS
-from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Problem
 from gnomon.training.stages import Stages
@@ -126,11 +122,7 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not self.hidden:
-            raise UserValueError("hidden must name at least one layer, got ()", "hidden", "use (64, 64)")
-        for n in self.hidden:
-            if n < 1:
-                raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
+        check_layers(self.hidden, (64, 64))
 
     def procedure(self, examples: Any) -> Procedure:
         layers = len(self.hidden)
@@ -147,22 +139,16 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
 
     def _layer(self, k: int, whole: Problem) -> Problem:
         """The problem of the machine of layer k, on what the layers below make of the rows."""
-        model, noise = whole.model, whole.noise.child(f"layer_{k}")
-        if current_context().device is not None:
-            model.to(current_context().device)  # before parameters are shared
+        model = on_its_device(whole.model)
         model.begin(k)
 
-        def lifted(batch: Batch, noise: contracts.Noise) -> Batch:
-            with torch.no_grad():
-                x = model.place(in_full(batch.data["X"]))
-                for j in range(1, k):
-                    layer = model.upward(j, x)
-                    x = layer.mean if self.lift == "means" else layer.sample(noise, j)
-            return Batch({"X": x}, batch.rows, batch.positions, batch.weight)
+        def lift(x: Array, noise: contracts.Noise) -> Array:
+            for j in range(1, k):
+                layer = model.upward(j, x)
+                x = layer.mean if self.lift == "means" else layer.sample(noise, j)
+            return x
 
-        examples = cast(Batches, whole.batches).examples
-        batches = Batches(examples, self.layout(examples), noise=noise, transform=lifted).shard(whole.group)
-        return Problem(model.pair(k), batches, noise, whole.group, self.make_objective())
+        return layer_problem(whole, k, model.pair(k), lift, self.layout, self.make_objective())
 
     def _whole(self, whole: Problem) -> Problem:
         """The problem of wake and sleep."""

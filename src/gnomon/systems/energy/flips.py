@@ -12,7 +12,7 @@ from scipy import sparse
 from gnomon.contracts import Array
 from gnomon.inference.arrays import convert
 from gnomon.numeric.sparse import in_full, is_sparse
-from gnomon.numeric.tensors import is_tensor
+from gnomon.numeric.tensors import detached, is_tensor
 from gnomon.systems.energy.links import Link
 
 __all__ = ["Flips"]
@@ -105,7 +105,7 @@ class Flips:
             couplings = link.pull(slope if first else slope.T, self._of(link))
             found |= {link.names[name]: value for name, value in couplings.items()}
             found |= {machine._own_names[block][name]: value for name, value in sums.items()}
-        return {name: value.detach() if is_tensor(value) else value for name, value in found.items()}
+        return {name: detached(value) for name, value in found.items()}
 
     def _gain(self, coupling: Array) -> Array:
         """delta . x L + delta^T L delta / 2 of each copy."""

@@ -16,6 +16,7 @@ from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits
 from gnomon.errors import UserValueError
+from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
@@ -151,7 +152,7 @@ class GaussianRBMModel(LayeredMachine):
         return machine
 
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
-        own = {name: _detached(value) for name, value in super()._arrays(state).items()}
+        own = {name: detached(value) for name, value in super()._arrays(state).items()}
         W, bias, by_weight = own["weight"], found["hidden_bias"], found["weight"]
         by_log = by_weight * W
         if self.quadratic:
@@ -188,10 +189,6 @@ class GaussianRBMModel(LayeredMachine):
             limit = torch.from_numpy(-2 * np.log(self.floor * self.spread)).to(self.visible_log_precision)
             with torch.no_grad():
                 self.visible_log_precision.clamp_(max=limit if len(self.visible_log_precision) > 1 else limit.min())
-
-
-def _detached(x: Any) -> Any:
-    return x.detach() if isinstance(x, torch.Tensor) else x
 
 
 class GaussianRBM(StandardizedMachine, DensityMachine):

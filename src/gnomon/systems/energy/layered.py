@@ -23,6 +23,7 @@ from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
+from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.centering import centered_gradient, mean_differences, recentered
 from gnomon.systems.energy.flips import Flips
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
@@ -252,7 +253,7 @@ class LayeredMachine(Module):
                 field = field + x @ coupling
             else:
                 field = field + link.field(block, x, own)
-        return _detached(field), _detached(coupling)
+        return detached(field), detached(coupling)
 
     def _values(self, block: str) -> tuple[float, float]:
         values: tuple[float, float] = self.units[block].values  # type: ignore[attr-defined]
@@ -299,7 +300,7 @@ class LayeredMachine(Module):
         for block, names in self._own_names.items():
             rows = self.units[block].statistics(state[block], features[block], _of(names, arrays))
             found |= {names[name]: minus @ value for name, value in rows.items()}
-        return self._pulled({name: _detached(found[name]) for name in self._parameters}, state)
+        return self._pulled({name: detached(found[name]) for name in self._parameters}, state)
 
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
         """Gradients by the machine's own parameters, of those by what `_arrays` makes of them: the chain rule."""
@@ -458,10 +459,6 @@ def _link(one: Any) -> Link:
         return one
     a, b = one
     return LateralLink(a) if a == b else DenseLink(a, b)
-
-
-def _detached(x: Any) -> Any:
-    return x.detach() if isinstance(x, torch.Tensor) else x
 
 
 def _largest_independent(nodes: Sequence[str], linked: Callable[[str, str], bool]) -> list[frozenset[str]]:

@@ -15,7 +15,7 @@ from gnomon.distributions.units import (
     ScaledGaussianUnits,
 )  # fmt: skip
 from gnomon.inference.blocks import smallest_keep
-from gnomon.numeric.tensors import is_tensor
+from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.links import Link
 
 __all__ = ["Scores", "has_closed_form"]
@@ -105,5 +105,5 @@ class Scores:
             found |= {link.names[name]: value for name, value in pulled.items()}
             found[machine._own_names[block]["bias"]] = by_field.sum(0)
         whole = {name: found[name] for name in machine._parameters}
-        whole = {name: value.detach() if is_tensor(value) else value for name, value in whole.items()}
+        whole = {name: detached(value) for name, value in whole.items()}
         return dict(machine._pulled(whole, self._state))

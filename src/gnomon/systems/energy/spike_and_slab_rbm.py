@@ -20,6 +20,7 @@ from gnomon.errors import Diverged, UserValueError
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.sparse import by_rows
+from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
@@ -220,7 +221,7 @@ class SpikeAndSlabRBMModel(LayeredMachine):
         return machine
 
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
-        return {**found, "phi": found["phi"] * _detached(self._arrays(state)["phi"])}
+        return {**found, "phi": found["phi"] * detached(self._arrays(state)["phi"])}
 
     def base(self, mean: Array | None = None) -> LayeredMachine:  # type: ignore[override]
         """The machine without coupling whose visible units have these means and the spread of the data."""
@@ -354,10 +355,6 @@ class SpikeAndSlabRBMModel(LayeredMachine):
                     "safeguard",
                     "use safeguard='weights' or a lower learning rate",
                 )
-
-
-def _detached(x: Any) -> Any:
-    return x.detach() if isinstance(x, torch.Tensor) else x
 
 
 class SpikeAndSlabRBM(StandardizedMachine, DensityMachine):
