@@ -110,3 +110,12 @@ def test_what_does_not_reconstruct_is_refused():
         score_from_autoencoder(tied, 0.0)
     with pytest.raises(UserValueError, match=r"autoencoder must answer rows of the shape \(9, 4\), got \(9, 2\)"):
         score_from_autoencoder(lambda x: x[:, :2], 0.5).value(ROWS)
+
+
+def test_rows_of_whole_numbers_and_lists_are_rows():
+    turn = score_from_autoencoder(lambda x: x @ np.array([[0.0, 1.0], [-1.0, 0.0]]), 0.5)
+    assert turn.asymmetry(np.array([[0, 0], [1, 0]])) == pytest.approx([1, 1])
+    assert turn.value([[1.0, 2.0]]) == pytest.approx(np.array([[-12.0, -4.0]]))
+    for sigma in (0, -1.0, np.inf, np.nan, "a"):
+        with pytest.raises(UserValueError, match=r"sigma must be (above 0|finite)"):
+            score_from_autoencoder(lambda x: x, sigma)

@@ -16,7 +16,9 @@ from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
+from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
+from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.energy.gaussian_rbm import GaussianRBMModel
 from gnomon.systems.energy.rbm import RBMModel
 from gnomon.training.group import Group
@@ -228,7 +230,20 @@ def test_flipped_columns_have_the_mirrored_update(recipe, flipped):
 @pytest.mark.spec("GEN-030")
 @pytest.mark.parametrize(
     "inner",
-    [CD(k=2), PCD(), FPCD(), MCMC(k=2), TemperedSML(3), Exact(), Pseudolikelihood(), RatioMatching(), NCE(nu=2)],
+    [
+        CD(k=2),
+        PCD(),
+        FPCD(),
+        MCMC(k=2),
+        TemperedSML(3),
+        Exact(),
+        Pseudolikelihood(),
+        RatioMatching(),
+        NCE(nu=2),
+        SelfContrast(),
+        SelfContrast(refresh_every=3),
+        WarmStart("cd", "pcd"),
+    ],
 )
 def test_it_goes_around_every_principle(inner):
     model, X = rbm(), bits(6, 4)
@@ -314,6 +329,9 @@ def test_what_cannot_be_is_refused():
         Enhanced("pseudolikelihood").build()
     with pytest.raises(UserError, match="means under the model"):
         Centered(Centered("cd"), "average").build()
+    for one in (SelfContrast(), WarmStart("cd", SelfContrast())):
+        with pytest.raises(UserError, match="means under the model"):
+            Enhanced(one).build()
 
     class Other:
         pass

@@ -178,3 +178,15 @@ def test_a_fit_of_a_full_table_comes_near_the_likelihood():
     found = RBM(objective="generalized-score-matching", **options).fit(X).score(X)
     columns = -(X.mean(0) * np.log(X.mean(0)) + (1 - X.mean(0)) * np.log(1 - X.mean(0))).sum()
     assert found > -columns
+
+
+def test_a_row_of_weight_0_is_no_row():
+    """Whatever its ratios are."""
+    model = RBMModel.of(np.array([[60.0], [0.0]]), np.array([-600.0, 0.5]), np.array([-30.0]))
+    near, far = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[1.0, 1.0]])
+    with pytest.raises(Diverged):
+        loss_of(model, far)
+    few = RBMModel.of(np.array([[0.3], [0.2]]), np.array([0.1, 0.5]), np.array([0.2]))
+    alone, beside = loss_of(few, near), loss_of(few, np.concatenate([near, far]), np.array([1.0, 1.0, 0.0]))
+    assert_same(beside.gradients, alone.gradients, 1e-12)
+    loss_of(model, np.concatenate([far, far]), np.zeros(2))

@@ -41,6 +41,11 @@ class Binomials:
         """trials * sigmoid(field)."""
         return self.trials * ops.sigmoid(self.field)
 
+    @property
+    def variance(self) -> Any:
+        """trials * sigmoid(field) * sigmoid(-field)."""
+        return self.mean * ops.sigmoid(-self.field)
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every unit; takes a uniform number for each trial."""
         u = noise.uniform((*self.field.shape, self.trials), draw, like=self.field)

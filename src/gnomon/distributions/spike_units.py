@@ -214,6 +214,13 @@ class SpikesAndSlabs:
         """E[s^2 h]."""
         return _spread(self.spike_mean, self.slabs) * (self.loc * self.loc + exp(-self.log_precision))
 
+    @property
+    def variance(self) -> Any:
+        """[Var[s h], Var[h]]."""
+        spike = self.spike_mean
+        amplitude = _spread(spike, self.slabs) * self.loc
+        return ops.concatenate([self.second - amplitude * amplitude, spike * (1 - spike)], axis=1)
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every switch and its amplitudes; carries no gradient."""
         spike = noise.bernoulli_logits(self.logits, draw)

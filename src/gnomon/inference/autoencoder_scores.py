@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -58,8 +60,10 @@ def score_from_autoencoder(autoencoder: Any, sigma: float) -> AutoencoderScore:
     if not callable(found):
         what = f"autoencoder must be a system with reconstruct, or a function of rows, got {autoencoder!r}"
         raise UserTypeError(what, "autoencoder")
-    if not sigma > 0:
+    if not isinstance(sigma, Real) or not sigma > 0:
         raise UserValueError.must("sigma", "be above 0", sigma)
+    if math.isinf(sigma):
+        raise UserValueError.must("sigma", "be finite", sigma)
     return AutoencoderScore(found, float(sigma))
 
 
@@ -77,6 +81,7 @@ class AutoencoderScore:
 
     def value(self, x: Array) -> Array:
         """(r(x) - x) / sigma^2, shape (n, d)."""
+        x = x if is_tensor(x) else np.asarray(x)
         found = self.reconstruct(x)
         if tuple(found.shape) != tuple(x.shape):
             what = f"autoencoder must answer rows of the shape {tuple(x.shape)}, got {tuple(found.shape)}"
@@ -99,7 +104,7 @@ class AutoencoderScore:
         -------
         float64 array of shape (n,)
         """
-        found = []
+        x, found = x if is_tensor(x) else np.asarray(x), []
         for row in to_numpy(x):
             J = numeric_jacobian(lambda v: self._one(v, x), row, step=step)
             found.append(np.linalg.norm(J - J.T) / max(2 * np.linalg.norm(J), np.finfo(float).tiny))
@@ -108,8 +113,10 @@ class AutoencoderScore:
     def _one(self, row: NDArray[np.float64], like: Array) -> NDArray[np.float64]:
         """r of one row."""
         if not is_tensor(like):
-            return to_numpy(self.reconstruct(row[None].astype(like.dtype)))[0]
+            kind = like.dtype if like.dtype.kind == "f" else np.float64  # a step would be cut off from whole numbers
+            return to_numpy(self.reconstruct(row[None].astype(kind)))[0]
         import torch
 
-        given = torch.as_tensor(row[None], dtype=like.dtype, device=like.device)
+        kind = like.dtype if like.dtype.is_floating_point else torch.get_default_dtype()
+        given = torch.as_tensor(row[None], dtype=kind, device=like.device)
         return to_numpy(self.reconstruct(given))[0]

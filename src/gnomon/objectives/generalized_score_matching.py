@@ -82,8 +82,8 @@ class _InverseConditionals(AgainstFlips):
     def compare(self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group) -> Loss:
         """Sums of squared ratios less twice the inverse ones, part by part."""
         total, gradients = 0.0, {name: 0 * model.place(value.detach()) for name, value in model.named_parameters()}
-        n, d = X.shape
-        rows, sites = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+        d, kept = X.shape[1], np.flatnonzero(to_numpy(weight) > 0)
+        rows, sites = np.repeat(kept, d), np.tile(np.arange(d), len(kept))
         for start in range(0, len(rows), AT_ONCE):
             part = slice(start, start + AT_ONCE)
             flips = model.flips(X, rows[part], sites[part, None])

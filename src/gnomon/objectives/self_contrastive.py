@@ -19,7 +19,7 @@ from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.chains import ChainPlan, PersistentChains
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import FixedSteps
-from gnomon.objectives.positive import observed_block
+from gnomon.objectives.positive import Clamped, observed_block
 
 __all__ = ["SelfContrast"]
 
@@ -75,10 +75,11 @@ class SelfContrast(EnergyObjective):
 class _AgainstItself(PersistentChains):
     """Chains of a copy, whose parameters are buffers where it is kept."""
 
+    compares_means = False  # rows and draws are weighted by how well they are told apart
     age: torch.Tensor
 
     def __init__(self, k: int, n_chains: int | None, refresh_every: int) -> None:
-        super().__init__(ChainPlan(k, FixedSteps(), cast(Any, _rows_alone)), n_chains)
+        super().__init__(ChainPlan(k, FixedSteps(), Clamped()), n_chains)
         self.refresh_every = refresh_every
         if refresh_every > 1:
             self.log_ratio = torch.nn.Parameter(torch.zeros(1))
@@ -157,8 +158,3 @@ class _AgainstItself(PersistentChains):
         grown = sampler.marginal_energy({data: rows}) - model.marginal_energy({data: rows})
         found: Array = grown - (self.log_ratio if is_tensor(rows) else self.views()["log_ratio"])
         return found
-
-
-def _rows_alone(model: Any, X: Array, noise: Noise) -> dict[str, Array]:
-    """The data by its block: the hidden ones are summed out."""
-    return {observed_block(model): X}
