@@ -55,3 +55,8 @@ def test_what_writes_no_sentences_says_so(tmp_path, capsys):
     gnomon.fit("ppca", "iris", run=tmp_path / "run")
     assert run(["sample", str(tmp_path / "run"), "--prompt", "a"]) == 2
     assert "systems that do: ngram, rnn-lm, gru-lm" in capsys.readouterr().err
+
+
+def test_sentences_have_no_chains(folder, capsys):
+    assert run(["sample", str(folder), "--prompt", "the", "--chains", "2"]) == 2
+    assert "independent draws, not states of a chain" in capsys.readouterr().err

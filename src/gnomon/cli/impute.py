@@ -33,7 +33,7 @@ __all__ = ["command"]
     "--method", type=click.Choice(["auto", "exact", "mean_field", "gibbs"]),
     help="Enumeration, independent cells that come closest, or a chain; auto: exact where it can be.  [default: auto]",
 )  # fmt: skip
-@click.option("--steps", type=int, metavar="N", help="Sweeps of a chain.  [default: 500]")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Sweeps of a chain.  [default: 500]")
 @click.option("--seed", type=int, metavar="N", help="Of the chains.  [default: drawn]")
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -51,6 +51,7 @@ def command(
     system = load(run)
     if not hasattr(system, "impute"):
         raise lacks(system, "impute", "fill in missing cells", run)
+    _refuse_codes(run, getattr(system, "preparation_", None))
     given = {"how": how, "method": method, "steps": steps, "random_state": seed}
     options = {name: value for name, value in given.items() if value is not None}
     known = inspect.signature(system.impute).parameters
@@ -62,6 +63,14 @@ def command(
     mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
     filled = system.impute(query.X, **mask, **options)
     tell(query, keep, as_columns(filled, _names(query, system)), out, as_json, rows=filled, noun="row")
+
+
+def _refuse_codes(run: str, found: Any) -> None:
+    """Refuse a fit whose columns are not those of the file: codes are no cells that could be filled in."""
+    coded = [] if found is None else [step.name for step in found.steps if tuple(step.names) != (step.name,)]
+    if coded:
+        what = f"impute needs a fit to columns of numbers, and {', '.join(map(repr, coded[:3]))} was coded"
+        raise UserTypeError(what, run, f"fit without it: --drop {coded[0]}")
 
 
 def _with_gaps(run: str, data: str, system: Any, columns: str | None) -> Query:

@@ -29,7 +29,7 @@ EVERY = 1000
 )  # fmt: skip
 @click.option(
     "--chains", type=click.IntRange(1), metavar="M",
-    help="Follow M chains of a model that is sampled by Gibbs (rbm): N rows of each, and how alike these are.",
+    help="Follow M chains of a model that is sampled by Gibbs (rbm, say): N rows of each, and how alike these are.",
 )  # fmt: skip
 @click.option(
     "--every", type=click.IntRange(1), metavar="K", help="Steps of a chain between two rows.  [default: 1000]"
@@ -80,7 +80,7 @@ def command(
     if given and not hasattr(system, "generate"):
         raise lacks(system, "generate", "go on from a text", run)
     if chains is not None:
-        names = features or [f"x{j}" for j in range(system.n_features_in_)]
+        names = features or [f"x{j}" for j in range(getattr(system, "n_features_in_", 0))]
         along_chains(
             system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
         )

@@ -71,7 +71,7 @@ def _images(folder: Path, top: Path) -> tuple[list[Path], list[Path]]:
     """The images of a folder, and its other files."""
     files = _visible(folder)
     where = top.name if folder == top else f"{top.name}/{folder.name}"
-    inner = next((file for file in files if not file.is_file()), None)
+    inner = next((file for file in files if file.is_dir()), None)
     images = [file for file in files if _is_image(file)]
     if not images:
         remedy = f"put images into it or remove it; images end in {', '.join(IMAGES)}"

@@ -38,7 +38,7 @@ class CorrelatedGaussianUnits(GaussianUnits):
         mean: Any = mean_of(x)
         square = getattr(x, "second", None) if hasattr(x, "log_prob") else mean[:, :, None] * mean[:, None, :]
         assert square is not None, "a distribution of correlated units has second moments"
-        return ops.concatenate([mean, -0.5 * square.reshape(len(mean), -1)], axis=1)
+        return ops.concatenate([mean, -0.5 * square.reshape(len(mean), self.n * self.n)], axis=1)
 
     def conditional(self, field: Array, own: Own) -> CorrelatedGaussians:  # type: ignore[override]
         """The normal density of each row."""

@@ -142,6 +142,24 @@ def _words(kind: Any) -> str:
     return known.get(kind) or f"a {getattr(kind, '__name__', kind)}"
 
 
+def check_layer_sizes(sizes: Any, name: str = "hidden") -> None:
+    """Refuse what is no tuple of the units of layers.
+
+    Raises
+    ------
+    UserTypeError, UserValueError
+        No tuple or list, no whole number in it, one below 1.
+    """
+    remedy = "give the units of the hidden layers, such as (64, 32)"
+    if not isinstance(sizes, tuple | list):
+        raise UserTypeError(f"{name} must be a whole number or a tuple of them, got {sizes!r}", name, remedy)
+    for units in sizes:
+        if isinstance(units, bool) or not isinstance(units, numbers.Integral):
+            raise UserTypeError(f"{name} must hold whole numbers, got {units!r}", name, remedy)
+        if units < 1:
+            raise UserValueError(f"{name} must be at least 1 in every layer, got {units}", name)
+
+
 def how_many(n: Any, name: str = "n") -> int:
     """A number of rows (steps, tokens) that somebody asks for.
 

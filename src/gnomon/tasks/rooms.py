@@ -9,6 +9,7 @@ from gnomon.data.dataset import Dataset
 from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.runs.config import DataSpec
 from gnomon.system.base import System
@@ -127,7 +128,11 @@ class Room:
         if name not in known:
             test = self.parts(system, 0)[1]
             known |= goal.metrics(model, test.X, goal.answers(test.data, test.y), known, test.data)
-        return named(name, list(known), f"the task {goal.name}")
+        found = named(name, list(known), f"the task {goal.name}")
+        if found.startswith("coverage_"):  # neither more nor less is better: the note says what would be right
+            what = f"metric must have a direction that is better, got {found!r}"
+            raise UserValueError(what, "metric", "rank by log_likelihood, which stated deviations enter")
+        return found
 
     def halves(self, first: Task, fold: int) -> tuple[Dataset, Dataset]:
         """Training and held-out rows as they were read."""

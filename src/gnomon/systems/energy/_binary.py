@@ -15,6 +15,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout
 from gnomon.errors import UserValueError
 from gnomon.numeric.sparse import in_full, is_sparse, units_of
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.systems.energy._machine import MachineSystem
 from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Budget
@@ -44,13 +45,12 @@ def check_layers(hidden: Sequence[int], instead: Sequence[int]) -> None:
 
     Raises
     ------
-    UserValueError
+    UserTypeError, UserValueError
+        See `gnomon.recipes.parameters.check_layer_sizes`.
     """
+    check_layer_sizes(hidden)
     if not hidden:
         raise UserValueError("hidden must name at least one layer, got ()", "hidden", f"use {tuple(instead)}")
-    for n in hidden:
-        if n < 1:
-            raise UserValueError(f"hidden must be at least 1 in every layer, got {n}", "hidden")
 
 
 def layer_problem(

@@ -121,6 +121,20 @@ def _between(mask: NDArray[np.bool_]) -> Link | None:
     return DenseLink("visible", "hidden", name="") if mask.all() else MaskedLink("visible", "hidden", mask, name="")
 
 
+def _checked(pattern: Any, n: int) -> NDArray[np.bool_] | None:
+    """A pattern of connections, which may come from a recipe of somebody's own, as truth values."""
+    if pattern is None:
+        return None
+    found = np.asarray(pattern)
+    if found.shape != (n, n) or found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        what = f"the pattern of connections must be {n} x {n} truth values, got {found.dtype} of shape {found.shape}"
+        raise UserValueError(what, "connections")
+    if (found != found.T).any():
+        i, j = np.argwhere(found != found.T)[0].tolist()
+        raise UserValueError(f"the pattern of connections must be symmetric, got {i}, {j} one way only", "connections")
+    return found.astype(np.bool_)
+
+
 class GeneralMachine(RowMachine):
     """Base: a system around a `GeneralModel` of binary rows; a subclass says what is coupled."""
 
@@ -148,7 +162,7 @@ class GeneralMachine(RowMachine):
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
         n_hidden = getattr(self, "n_hidden", 0)
-        pattern = self.recipe("connections").pattern(n_features, n_hidden)
+        pattern = _checked(self.recipe("connections").pattern(n_features, n_hidden), n_features + n_hidden)
         within = self._within if n_hidden else ("visible",)
         return GeneralModel(n_features, n_hidden, within, getattr(torch, dtype), pattern=pattern)
 

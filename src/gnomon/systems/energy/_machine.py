@@ -65,7 +65,7 @@ class GibbsSteps(Gradient):
         return state, info
 
 
-class MachineSystem(FillsGaps, GradientSteps, HasDtype, System):
+class MachineSystem(GradientSteps, HasDtype, System):
     """Base of the systems whose model is a `LayeredMachine` with a layer ``visible``.
 
     A subclass gives `make`, `initialize` and ``arguments_["mean"]``, the means of the training data in the model's
@@ -167,7 +167,7 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MachineSy
         return cast(Array, means)
 
 
-class RowMachine(MachineSystem, OnlineModel):
+class RowMachine(FillsGaps, MachineSystem, OnlineModel):
     """Base of the machines whose visible layer is the data: chains and the likelihood."""
 
     def _outcomes(self, X: Any) -> Array:

@@ -132,7 +132,10 @@ class FillsGaps:
         check_is_fitted(self)
         known, missing = _without_nan(X)
         if mask is not None:
-            also = np.asarray(mask)
+            try:
+                also = np.asarray(mask)
+            except ValueError:
+                also = np.empty(0)  # of rows of several lengths
             if also.shape != np.shape(known) or also.dtype.kind not in "bui":
                 what = f"mask must be truth values of shape {np.shape(known)}, got {also.dtype} of shape {also.shape}"
                 raise UserValueError(what, "mask")
@@ -175,6 +178,8 @@ class FillsGaps:
         variance: Any = np.zeros(values.shape)
         left = gaps.any(1)
         for pattern, at in _patterns(gaps) if method in ("auto", "exact") else ():
+            if not pattern.any():
+                continue
             given = given_columns(model, ~pattern)
             if method == "exact":
                 _check_states(given, EXACT_GAPS, 'use method="gibbs" or "mean_field"')
@@ -201,7 +206,10 @@ def _without_nan(X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     """A table with 0 in place of NaN, and where that is; None where nothing is missing."""
     if hasattr(X, "isna"):
         missing = X.isna().to_numpy()
-        return (X.fillna(0), missing) if missing.any() else (X, None)
+        try:
+            return (X.fillna(0), missing) if missing.any() else (X, None)
+        except (TypeError, ValueError):  # columns of bits or of names that know what they may hold
+            return _without_nan(X.astype(object).where(~missing, None).to_numpy())
     if is_sparse(X):
         X = in_full(X)
     if not isinstance(X, np.ndarray | list | tuple):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["All", "Connections", "Grid", "Layers"]
@@ -100,6 +101,7 @@ class Layers(Connections):
             Layers that are not as many units as there are.
         """
         sizes = (n_hidden,) if self.sizes is None else self.sizes
+        check_layer_sizes(sizes, "sizes")
         if not n_hidden or min(sizes, default=0) < 1 or sum(sizes) != n_hidden:
             what = f"sizes of layers must be at least 1 and have the sum {n_hidden} of the hidden units, got {sizes}"
             raise UserValueError(what, "connections", "a machine without hidden units has no layers")

@@ -18,6 +18,7 @@ from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
@@ -202,6 +203,9 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
             begun = self._start(max(n, 1), Noise(seed, "sample/start"))[:n]
             start = model.draw_up(begun, noise.child("up"))[-1]
         start = model.place(start)
+        if tuple(start.shape) != (n, model.sizes[-2]):
+            what = f"start must have the shape {(n, model.sizes[-2])}, got {tuple(start.shape)}"
+            raise UserValueError(what, "start", f"give states of {lower}")
         upward = top.conditional(upper, {lower: start}).sample(noise.child("start"))
         state = gibbs(
             top, {lower: start, upper: upward}, noise.child("gibbs"), steps=how_many(steps, "steps"),

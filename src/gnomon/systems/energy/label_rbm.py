@@ -28,6 +28,7 @@ from gnomon.system.unlabeled import TakesUnlabeled
 from gnomon.system.verbs import verb
 from gnomon.systems.energy._label_objective import LabelObjective
 from gnomon.systems.energy._machine import EnergyMachine, StandardizedMachine
+from gnomon.systems.energy._missing import FillsGaps
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -124,7 +125,7 @@ def _exp(x: Any) -> Any:
     return x.exp() if isinstance(x, torch.Tensor) else np.exp(x)
 
 
-class LabelRBM(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassifier):
+class LabelRBM(FillsGaps, StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineClassifier):
     r"""Classification restricted Boltzmann machine: hidden bits that couple a row with its class.
 
     :math:`p(y | v) \propto \exp(d_y + \sum_j \mathrm{softplus}(c_j + v^T W_{:j} + U_{yj}))`, the free energies of the

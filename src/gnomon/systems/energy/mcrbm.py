@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from gnomon.distributions.correlated_units import CorrelatedGaussianUnits
 from gnomon.distributions.domains import Real
 from gnomon.distributions.units import BernoulliUnits
 from gnomon.inference.mcmc.paths import BridgePath
+from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
@@ -54,9 +55,9 @@ class MeanCovarianceLink(Link):
         W, R = own["weight"], own["filters"]
         if block == self.ends[1]:
             square = x[:, self.d :].reshape(len(x), self.d, self.d)
-            return _beside(x[:, : self.d] @ W, ((square @ R) * R).sum(1))
+            return concatenate([x[:, : self.d] @ W, ((square @ R) * R).sum(1)], axis=1)
         held = (x[:, None, self.n_mean :] * R) @ R.T
-        return _beside(x[:, : self.n_mean] @ W.T, held.reshape(len(x), -1))
+        return concatenate([x[:, : self.n_mean] @ W.T, held.reshape(len(x), self.d * self.d)], axis=1)
 
     def statistics(self, left: Array, right: Array, weight: Array, own: Own) -> dict[str, Array]:
         """Weighted outer products of x and h, and of -(x x^T) R and h."""
@@ -200,7 +201,3 @@ class MCRBM(StandardizedMachine, DensityMachine):
     def filters_(self) -> Array:
         """R."""
         return self.model_.state()["filters"]
-
-
-def _beside(left: Any, right: Any) -> Any:
-    return torch.cat([left, right], 1) if isinstance(left, torch.Tensor) else np.concatenate([left, right], 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
-from gnomon.systems.energy._general import GeneralHiddenMachine
+from gnomon.systems.energy._general import GeneralHiddenMachine, GeneralModel
 
 __all__ = ["SemiRestrictedRBM"]
 
@@ -55,6 +56,13 @@ class SemiRestrictedRBM(GeneralHiddenMachine):
     lateral: Annotated[Literal["visible", "hidden"], Doc("The layer whose units are coupled to each other.")] = (
         "visible"
     )
+
+    def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
+        model = super().make(n_features, dtype, mean)
+        if self.lateral not in model.coupled and model.sizes[self.lateral] > 1:
+            what = f"connections must couple {self.lateral} units to each other, got none that are"
+            raise UserValueError(what, "connections", "use rbm, which has no such couplings")
+        return model
 
     @property
     def _within(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Path, State
@@ -400,7 +401,7 @@ class SpikeAndSlabRBM(StandardizedMachine, DensityMachine):
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = SpikeAndSlabRBMModel
     domain = Real(largest=1e100)
-    resamples_rows: ClassVar[bool] = True  # chains are drawn beside each row, and there is no objective without chance
+    resamples_rows: ClassVar[bool] = True  # the default objective draws chains beside each row
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"safeguard": {"slab_dim": 1}}
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units: spikes.")] = 64
@@ -472,4 +473,5 @@ class SpikeAndSlabRBM(StandardizedMachine, DensityMachine):
 
     def check_normalizable(self) -> Normalizability:
         """The smallest eigenvalue among the precisions of p(x | h): of all states of up to 12 spikes, else bounds."""
+        check_is_fitted(self)
         return self.model_.check_normalizable()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -12,10 +11,11 @@ import torch
 from gnomon.contracts import Array, Noise
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.initializers import Initializer, initialize
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype, Standardized
@@ -58,7 +58,7 @@ class Network(ByGradient, Standardized, HasDtype):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        _check_hidden(self.hidden)
+        check_layer_sizes(self.hidden)
         if not self.recipe("activation").trainable:
             remedy = "choose activation__straight_through=True, or another activation"
             raise UserValueError("no gradient passes this activation", "activation", remedy)
@@ -118,14 +118,3 @@ def units(X: Array, weight: Array) -> tuple[Array, Array]:
     there = X if weight.all() else X[weight > 0]
     levels = ((there == 0) | (there == 1)).all(0)
     return np.where(levels, 0.0, shift), np.where(levels, 1.0, scale)
-
-
-def _check_hidden(hidden: Any) -> None:
-    remedy = "give the units of the hidden layers, such as (64, 32)"
-    if not isinstance(hidden, tuple | list):
-        raise UserTypeError(f"hidden must be a whole number or a tuple of them, got {hidden!r}", "hidden", remedy)
-    for units in hidden:
-        if isinstance(units, bool) or not isinstance(units, numbers.Integral):
-            raise UserTypeError(f"hidden must hold whole numbers, got {units!r}", "hidden", remedy)
-        if units < 1:
-            raise UserValueError(f"hidden must be at least 1 in every layer, got {units}", "hidden")
