@@ -7,10 +7,16 @@ from scipy.optimize import minimize
 
 import gnomon
 from gnomon.numeric.noise import Noise
+from gnomon.objectives.centered import Centered, Enhanced
 from gnomon.objectives.contrastive import CD, PCD, EnergyObjective, Exact
+from gnomon.objectives.fast_weights import FPCD
+from gnomon.objectives.growth import RisingSteps
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
+from gnomon.objectives.self_contrastive import SelfContrast
+from gnomon.objectives.tempered import TemperedSML
+from gnomon.objectives.warm_start import WarmStart
 from gnomon.recipes.recipe import shorts
 from gnomon.systems.energy.rbm import RBMModel
 from gnomon.training.group import Group
@@ -134,10 +140,19 @@ def test_one_option_selects_any_principle():
 
 
 @pytest.mark.spec("GEN-008")
-def test_chains_have_one_seed_and_go_on_with_the_fit(tmp_path):
+@pytest.mark.parametrize(
+    "objective",
+    [
+        PCD(k=2, n_chains=7), FPCD(growth=RisingSteps(every=2)), TemperedSML(3), SelfContrast(refresh_every=7),
+        WarmStart("cd", TemperedSML(3), after=2), WarmStart("cd", SelfContrast(), after=4), Centered(FPCD()),
+        Enhanced(TemperedSML(2)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_chains_have_one_seed_and_go_on_with_the_fit(objective, tmp_path):
     """A run that is resumed ends where a longer one does; another seed has other chains."""
     X = bits(40, 5)
-    options = {"n_hidden": 3, "objective": PCD(k=2, n_chains=7)}
+    options = {"n_hidden": 3, "objective": objective}
     whole = gnomon.RBM(epochs=6, random_state=0, **options).fit(X)
     gnomon.RBM(epochs=3, random_state=0, **options).fit(X, run=tmp_path / "run")
     resumed = gnomon.resume(tmp_path / "run", X, epochs=6)

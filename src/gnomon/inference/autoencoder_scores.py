@@ -60,9 +60,10 @@ def score_from_autoencoder(autoencoder: Any, sigma: float) -> AutoencoderScore:
     if not callable(found):
         what = f"autoencoder must be a system with reconstruct, or a function of rows, got {autoencoder!r}"
         raise UserTypeError(what, "autoencoder")
-    if not isinstance(sigma, Real) or not sigma > 0:
+    given: Any = sigma
+    if not isinstance(given, Real) or not given > 0:
         raise UserValueError.must("sigma", "be above 0", sigma)
-    if math.isinf(sigma):
+    if math.isinf(given):
         raise UserValueError.must("sigma", "be finite", sigma)
     return AutoencoderScore(found, float(sigma))
 
