@@ -61,7 +61,7 @@ def score_from_autoencoder(autoencoder: Any, sigma: float) -> AutoencoderScore:
         what = f"autoencoder must be a system with reconstruct, or a function of rows, got {autoencoder!r}"
         raise UserTypeError(what, "autoencoder")
     given: Any = sigma
-    if not isinstance(given, Real) or not given > 0:
+    if not isinstance(given, Real) or not float(given) > 0:
         raise UserValueError.must("sigma", "be above 0", sigma)
     if math.isinf(given):
         raise UserValueError.must("sigma", "be finite", sigma)
