@@ -100,11 +100,14 @@ class Layers(Connections):
         UserValueError
             Layers that are not as many units as there are.
         """
+        if not n_hidden:
+            what = "connections must be a pattern of observed units alone, got layers: a machine without hidden units has no layers"
+            raise UserValueError(what, "connections", "give full or grid connections, or hidden-boltzmann-machine")
         sizes = (n_hidden,) if self.sizes is None else self.sizes
         check_layer_sizes(sizes, "sizes")
-        if not n_hidden or min(sizes, default=0) < 1 or sum(sizes) != n_hidden:
-            what = f"sizes of layers must be at least 1 and have the sum {n_hidden} of the hidden units, got {sizes}"
-            raise UserValueError(what, "connections", "a machine without hidden units has no layers")
+        if sum(sizes) != n_hidden:
+            what = f"sizes must have the sum {n_hidden} of the hidden units, got {sizes}"
+            raise UserValueError(what, "connections", "give as many units in layers as n_hidden")
         layer = np.repeat(np.arange(1 + len(sizes)), (n_visible, *sizes))
         found: NDArray[np.bool_] = np.abs(layer[:, None] - layer[None]) == 1
         return found
