@@ -178,3 +178,14 @@ def test_of_numbers_with_commas_the_remedy_comes_first(tmp_path, capsys):
     assert run(["data", str(file), "--decimal", ","]) == 0
     out = capsys.readouterr().out
     assert out.startswith("name ") and "numbers with commas" not in out
+
+
+def test_images_and_texts_are_summed_up(tmp_path, capsys):
+    assert run(["data", "digits"]) == 0
+    told = capsys.readouterr().out
+    assert "pixels       min: 0, mean: 4.8842, max: 16, constant: 3" in told and "pixel_0_0" not in told
+    (tmp_path / "a.txt").write_text("a b a\nc a\n")
+    assert run(["data", str(tmp_path / "a.txt")]) == 0
+    told = capsys.readouterr().out
+    assert "words        total: 5, different: 3, seen once: 2" in told
+    assert "characters   total: 8, different: 4, seen once: 2" in told

@@ -252,6 +252,7 @@ def test_what_unpacks_to_more_than_the_limit_is_refused(name, content, tmp_path,
 def test_files_that_are_not_images_are_left_out_with_a_notice(tmp_path):
     for name, content in {
         "cat/1.png": SMALL, "cat/notes.txt": b"x", "cat/Thumbs.db": b"x", "dog/2.png": SMALL, "README.md": b"x",
+        "__MACOSX/cat/._1.png": b"x",
     }.items():  # fmt: skip
         (tmp_path / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "pets" / name).write_bytes(content)
@@ -262,3 +263,12 @@ def test_files_that_are_not_images_are_left_out_with_a_notice(tmp_path):
         (tmp_path / "pets" / name).unlink()
     with pytest.warns(UserWarning, match=r"1 file that is not an image is left out \(pets/cat/notes.txt\)"):
         load(tmp_path / "pets")
+
+
+def test_a_text_broken_at_a_width_is_read_with_a_notice(tmp_path):
+    prose = "it goes on where the page is at its end and the next line has the rest of what"
+    (tmp_path / "a.txt").write_text("\n".join([prose] * 30))
+    with pytest.warns(UserWarning, match=r"a.txt: most lines end within a sentence, .* join the lines of a paragraph"):
+        load(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("\n".join([prose + "."] * 30 + [prose] * 20))
+    assert len(load(tmp_path / "b.txt").text) == 50

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import click
@@ -46,9 +45,10 @@ def command(data: str | None, target: str | None, columns: str | None, resize: s
     if found["problem"] is not None and not found["systems"]:  # first: a table of many columns hides what comes last
         output.write(f"as chosen it suits no system: {found['problem']}\n")
     output.write(_whole(found))
-    if found["columns"]:
-        output.write("\n" + _columns(found["columns"], found["images"]))
-    if found["first"]:
+    table = not found["pixels"]  # a column of a pixel says nothing
+    if found["columns"] and table:
+        output.write("\n" + _columns(found["columns"]))
+    if found["first"] and table:
         output.write("\nfirst rows\n" + _first(found))
     if found["problem"] is None or found["systems"]:
         output.write("\n" + _systems(found))
@@ -67,7 +67,10 @@ def _list(as_json: bool) -> None:
 
 def _whole(found: dict[str, Any]) -> str:
     """What is known of the whole set, a line each."""
-    keys = ("name", "rows", "fingerprint", "images", "sentences", "ratings", "triples", "labels")
+    keys = (
+        "name", "rows", "fingerprint", "images", "pixels", "sentences", "words", "characters", "ratings", "triples",
+        "labels",
+    )  # fmt: skip
     return "\n".join(f"{key:<12} {_line(found[key])}" for key in keys if found[key] is not None)
 
 
@@ -75,12 +78,12 @@ def _line(value: Any) -> str:
     if isinstance(value, dict):
         many = len(value) > _SHOWN
         common = sorted(value.items(), key=lambda item: -item[1])[:_COMMON] if many else value.items()
-        shown = ", ".join(f"{key}: {n}" for key, n in common)
+        shown = ", ".join(f"{key}: {number(n)}" for key, n in common)
         return f"{len(value)} different; the most frequent {shown}" if many else shown
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _columns(columns: list[dict[str, Any]], images: list[int] | None) -> str:
+def _columns(columns: list[dict[str, Any]]) -> str:
     cells = [
         [_cut(c["name"]), c["kind"], *(number(c[k]) for k in ("min", "mean", "max")), str(c["missing"]),
          number(c["different"]),
@@ -88,8 +91,7 @@ def _columns(columns: list[dict[str, Any]], images: list[int] | None) -> str:
         for c in columns[:_SHOWN]
     ]  # fmt: skip
     header = ["column", "kind", "min", "mean", "max", "missing", "different", "taken as"]
-    total = len(columns) if images is None else math.prod(images)
-    more = f"\n... and {total - _SHOWN} columns more" if total > _SHOWN else ""
+    more = f"\n... and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
     return output.table(header, cells, right=[2, 3, 4, 5, 6]) + more
 
 

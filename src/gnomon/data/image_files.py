@@ -82,8 +82,8 @@ def _images(folder: Path, top: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """What a folder holds in order of name, without names that start with a dot."""
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """What a folder holds in order of name, without hidden names and what macOS adds to an archive."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.name != "__MACOSX")
 
 
 def _is_image(file: Path) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +58,11 @@ def overview(
     Returns
     -------
     dict
-        Of JSON values: ``name``, ``rows``, ``fingerprint``, ``images``, ``sentences``, ``ratings``, ``triples``,
-        ``labels`` (rows by label, or what the target is), ``columns`` (a list of ``name``, ``kind``, ``min``, ``mean``,
-        ``max``, ``missing``, ``different``, the ``role`` of feature, target or left out, and as what a feature is
-        ``taken``; of images the first `PIXELS`), ``first`` (the first rows), ``problem`` (why the columns as chosen
-        cannot be used, else None).
+        Of JSON values: ``name``, ``rows``, ``fingerprint``, ``images``, ``pixels``, ``sentences``, ``words``,
+        ``characters``, ``ratings``, ``triples``, ``labels`` (rows by label, or what the target is), ``columns`` (a
+        list of ``name``, ``kind``, ``min``, ``mean``, ``max``, ``missing``, ``different``, the ``role`` of feature,
+        target or left out, and as what a feature is ``taken``; of images the first `PIXELS`), ``first`` (the first
+        rows), ``problem`` (why the columns as chosen cannot be used, else None).
     Dataset or None
         None where there is a problem.
 
@@ -128,11 +130,15 @@ def _mark_target(columns: list[dict[str, Any]], target: str | int | None) -> Non
 def _whole(data: Dataset | None) -> dict[str, Any]:
     """What is known of the set as a whole."""
     if data is None:
-        return dict.fromkeys(("fingerprint", "images", "sentences", "ratings", "triples", "labels"))
+        names = ("fingerprint", "images", "pixels", "sentences", "words", "characters", "ratings", "triples", "labels")
+        return dict.fromkeys(names)
     found: dict[str, Any] = {
         "fingerprint": data.fingerprint,
         "images": list(data.images) if data.images else None,
+        "pixels": None if data.images is None or data.X is None else _pixels(data.X),
         "sentences": None if data.text is None else len(data.text),
+        "words": None if data.text is None else _counts(chain.from_iterable(line.split() for line in data.text)),
+        "characters": None if data.text is None else _counts(chain.from_iterable(data.text)),
         "ratings": None,
         "triples": None,
         "labels": _labels(data),
@@ -147,6 +153,21 @@ def _whole(data: Dataset | None) -> dict[str, Any]:
         graph = data.triples
         found["triples"] = {"entities": len(graph.entities), "relations": len(np.unique(graph.relations))}
     return found
+
+
+def _pixels(X: NDArray[Any]) -> dict[str, float | int | None]:
+    """The values of all images together."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    mean = float(X.mean(dtype=np.float64))
+    constant = int((low == high).sum())
+    return {"min": _number(low.min()), "mean": _number(mean), "max": _number(high.max()), "constant": constant}
+
+
+def _counts(tokens: Iterable[str]) -> dict[str, int]:
+    """How many tokens a text has; of Chinese, which has no white space, the characters say more than the words."""
+    counts = Counter(tokens)
+    once = sum(n == 1 for n in counts.values())
+    return {"total": counts.total(), "different": len(counts), "seen once": once}
 
 
 def _labels(data: Dataset) -> dict[str, int] | str | None:

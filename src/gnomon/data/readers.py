@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from gnomon.data.excel import Excel
 from gnomon.data.form import Form, form_of
 from gnomon.data.frames import DATE, LEFT_OUT, LENIENT, NUMBER, joined, kind_of_series, typed_frame
 from gnomon.data.records import JsonLines, Parquet
-from gnomon.data.text import lines
+from gnomon.data.text import lines, wrapped
 from gnomon.errors import NoColumn, UserTypeError, UserValueError
 
 __all__ = ["choose", "open_table", "read"]
@@ -183,6 +184,9 @@ def _read_text(file: Path, source: dict[str, Any]) -> Dataset:
         found += lines(block.decode(), file.name)
     if not found:
         raise UserValueError("the file has no line with text", file.name, "give at least one sentence")
+    if wrapped(found):
+        what = "most lines end within a sentence, and each line is read as a sentence: join the lines of a paragraph"
+        warnings.warn(f"{file.name}: {what}", UserWarning, stacklevel=2)
     return Dataset(file.name, text=tuple(found), source={k: source[k] for k in ("path", "form") if k in source})
 
 

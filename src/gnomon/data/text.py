@@ -14,7 +14,9 @@ from gnomon.data.segmenters import segmented
 from gnomon.distributions.arrays import column_names
 from gnomon.errors import UserTypeError, UserValueError, shown
 
-__all__ = ["UNITS", "Vocabulary", "detokenize", "lines", "listed", "plural", "sentences", "tokenize", "tokens_of"]
+__all__ = [
+    "UNITS", "Vocabulary", "detokenize", "lines", "listed", "plural", "sentences", "tokenize", "tokens_of", "wrapped",
+]  # fmt: skip
 
 Unit = Literal["word", "char", "byte", "jieba"]
 UNITS = ("word", "char", "byte", "jieba")
@@ -114,6 +116,30 @@ def lines(text: str, name: str = "text") -> list[str]:
         where = f"{name}, line {head.count(chr(10)) + 1}, column {len(head) - head.rfind(chr(10))}"
         raise UserValueError("there is a NUL character in the text", where, "remove it")
     return [line for line in text.split("\n") if line.strip()]
+
+
+def wrapped(lines: Sequence[str]) -> bool:
+    """Whether lines look like paragraphs broken at a width, so that most of them are no sentences.
+
+    They do where at least 20 lines of at most 120 characters fill the width to three quarters in most cases, and
+    most of them end without a mark that ends a sentence.
+
+    Examples
+    --------
+    >>> prose = "A line of prose that was broken where the page ends, at about seventy letters and"
+    >>> wrapped([prose] * 30), wrapped([prose + "."] * 30), wrapped(["short", prose] * 30)
+    (True, False, False)
+    """
+    if len(lines) < _FEW:
+        return False
+    lengths = np.array([len(line.rstrip()) for line in lines])
+    full = np.mean(lengths >= 0.75 * lengths.max())
+    ended = np.mean([line.rstrip().endswith(_ENDS) for line in lines])
+    return bool(lengths.max() <= _WIDEST and full > 0.5 and ended < 0.5)
+
+
+_FEW, _WIDEST = 20, 120
+_ENDS = (*".!?:;\"')]\u2019\u201d\u3002\uff01\uff1f\uff1a\uff1b\u2026\u300d",)
 
 
 def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:

@@ -101,8 +101,8 @@ class Layers(Connections):
             Layers that are not as many units as there are.
         """
         if not n_hidden:
-            what = "connections must be a pattern of observed units alone, got layers: a machine without hidden units has no layers"
-            raise UserValueError(what, "connections", "give full or grid connections, or hidden-boltzmann-machine")
+            what = "a machine without hidden units has no layers"
+            raise UserValueError(what, "connections", "couple all of its units or those of a grid")
         sizes = (n_hidden,) if self.sizes is None else self.sizes
         check_layer_sizes(sizes, "sizes")
         if sum(sizes) != n_hidden:
