@@ -11,8 +11,10 @@ from torch.nn import functional
 
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Sigmoid
+from gnomon.nn.context import bind, training
 from gnomon.nn.convolution import output_size
-from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling
+from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d, StochasticPooling
+from gnomon.numeric.noise import Noise
 
 random = np.random.default_rng(0)
 SETTINGS = [
@@ -132,6 +134,96 @@ def test_global_pooling_is_one_window_and_does_not_notice_a_circular_shift(kind)
     torch.testing.assert_close(pool(x.roll((2, 3), (2, 3))), pool(x))
     assert torch.autograd.gradcheck(pool, (x.clone().requires_grad_(),))
     assert pool(x[:, :, 0]).shape == (2, 3)
+
+
+@pytest.mark.spec("GEN-052")
+@pytest.mark.parametrize(("size", "stride", "padding"), SETTINGS)
+def test_prediction_weights_each_number_of_a_window_by_itself(size, stride, padding):
+    x = random.random((2, 7, 6)) * (random.random((2, 7, 6)) < 0.7)
+    found = StochasticPooling().build(size, stride, padding)(torch.from_numpy(x)[None])[0].numpy()
+    mean = lambda v: sum(a * a for a in v) / sum(v) if sum(v) else 0.0  # noqa: E731
+    np.testing.assert_allclose(found, np.vectorize(mean, otypes=[float])(windows(x, size, stride, padding)), atol=1e-14)
+
+
+@pytest.mark.spec("GEN-052")
+def test_training_draws_each_number_as_often_as_it_is_large():
+    """a = (1, 3): 3 with probability 3/4, 2.5 in prediction; 20,000 draws within 4 standard errors, 1 in 16,000."""
+    n = 20000
+    x, layer = torch.tensor([1.0, 3.0], dtype=torch.float64).expand(n, 1, 1, 2), StochasticPool2d((1, 2))
+    with training(Noise(0, "draws").rows(np.arange(n))):
+        drawn = layer(x)
+    assert layer(x[:1]).item() == 2.5
+    assert set(drawn.unique().tolist()) == {1.0, 3.0}
+    assert abs((drawn == 3).double().mean().item() - 0.75) < 4 * math.sqrt(0.75 * 0.25 / n)
+    assert abs(drawn.mean().item() - 2.5) < 4 * math.sqrt(0.75 / n)
+
+
+@pytest.mark.spec("GEN-052")
+def test_several_windows_draw_for_themselves_and_never_a_zero_beside_others():
+    """12 windows against their shares: chi-square of 20,000 rows; one alarm in 10^6."""
+    n, one = 20000, torch.tensor([[0, 1, 2, 0], [0, 3, 0, 1], [4, 0, 1, 1], [0, 1, 2, 5]])
+    x, layer = one.double().expand(n, 3, 4, 4), StochasticPool2d(2)
+    with training(Noise(1, "draws").rows(np.arange(n))):
+        first, again = layer(x), layer(x)
+    assert not torch.equal(first, again)
+    cells = one.reshape(2, 2, 2, 2).permute(0, 2, 1, 3).reshape(4, 4).tolist()
+    for channel, (place, values) in itertools.product(range(3), enumerate(cells)):
+        drawn = first[:, channel, place // 2, place % 2]
+        shares = {a: values.count(a) * a / sum(values) for a in values if a}
+        assert set(drawn.unique().tolist()) == set(shares)
+        counts = {a: (drawn == a).sum().item() for a in shares}
+        assert sum((counts[a] - n * p) ** 2 / (n * p) for a, p in shares.items()) < 40
+    pairs = [first[:, channel, place // 2, place % 2].numpy() for channel in range(3) for place in range(4)]
+    chance = np.corrcoef(pairs) - np.eye(12)
+    assert np.abs(chance).max() < 6 / math.sqrt(n)  # windows and channels draw apart
+
+
+@pytest.mark.spec("GEN-052")
+def test_a_draw_sends_its_gradient_to_what_was_drawn_and_a_prediction_to_all():
+    x = torch.tensor([[1.0, 3.0]], dtype=torch.float64).reshape(1, 1, 1, 2).requires_grad_()
+    layer = StochasticPool2d((1, 2))
+    with training(Noise(0, "draws")):
+        drawn = layer(x)
+    (slope,) = torch.autograd.grad(drawn.sum(), x)
+    assert slope.flatten().tolist() == [float(drawn == a) for a in (1, 3)]
+    y = torch.from_numpy(0.1 + random.random((1, 2, 4, 4))).requires_grad_()
+    assert torch.autograd.gradcheck(layer, (y,))
+
+
+@pytest.mark.spec("GEN-052")
+def test_windows_of_zeros_give_0_and_numbers_below_0_are_refused():
+    layer, zeros = StochasticPool2d(2), torch.zeros(1, 1, 2, 2, requires_grad=True)
+    with training(Noise(0, "draws")):
+        assert layer(zeros).item() == 0
+    assert layer(zeros).item() == 0
+    (slope,) = torch.autograd.grad(layer(zeros).sum(), zeros)
+    assert slope.isfinite().all()
+    for mode in (training(Noise(0, "draws")), None):
+        with pytest.raises(UserValueError, match=r"activations must be at least 0 .*, got -0\.5"):
+            if mode is None:
+                layer(zeros - 0.5)
+            else:
+                with mode:
+                    layer(zeros - 0.5)
+
+
+@pytest.mark.spec("GEN-052")
+def test_a_network_of_images_takes_it_from_its_slot():
+    from gnomon import LeNet
+
+    x = np.random.default_rng(0).random((40, 8, 8))
+    y = np.arange(40) % 2
+    x[y == 1, :4] *= 0.2
+    fit = lambda: LeNet(pooling="stochastic", epochs=2, random_state=0).fit(x, y)  # noqa: E731
+    net = fit()
+    assert [type(one).__name__ for one in net.model_.features if "Pool" in type(one).__name__] == [
+        "StochasticPool2d"
+    ] * 2
+    np.testing.assert_array_equal(net.predict_proba(x), net.predict_proba(x))  # prediction draws nothing
+    np.testing.assert_array_equal(net.predict_proba(x), fit().predict_proba(x))
+    assert bind(net.model_) >= 2
+    with pytest.raises(UserValueError, match="relu"):
+        LeNet(pooling="stochastic", activation="tanh", epochs=1, random_state=0).fit(x, y)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEnco
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
 from gnomon.nn.module import Module
-from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling
+from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
@@ -64,6 +64,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "transposed": (lambda: transposed_convolution(2, 3, 4, stride=2, padding=1, dtype=F64), (IMAGES,)),
     "max pooling": (lambda: MaxPooling().build(2), (IMAGES,)),
     "average pooling": (lambda: AveragePooling().build(3, 2, 1), (IMAGES,)),
+    "stochastic pooling": (lambda: StochasticPool2d(3, 2, 1), (IMAGES.abs(),)),
     "global average": (GlobalPool, (IMAGES,)), "global max": (lambda: GlobalPool("max"), (IMAGES,)),
     "unpooling": (lambda: Unpool2d(2), (IMAGES,)),
     "rnn": (lambda: RNN(3, 4, dtype=F64), SEQUENCE), "gru": (lambda: GRU(3, 4, dtype=F64), SEQUENCE),

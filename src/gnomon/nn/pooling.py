@@ -1,4 +1,4 @@
-"""Pooling: the slot ``pooling``, torch's layers underneath, and pooling over everything.
+"""Pooling: the slot ``pooling``, torch's layers underneath, a sampled one, and pooling over everything.
 
 A maximum's padding is -inf, never 0; its gradient goes to the first largest element in reading order; NaN goes through.
 """
@@ -10,11 +10,13 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from gnomon.errors import UserValueError
+from gnomon.nn.context import ContextLayer, current
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling"]
+__all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling", "StochasticPool2d", "StochasticPooling"]
 
 Pair = tuple[int, int]
 Sides = int | Pair
@@ -46,19 +48,22 @@ class Pooling(Recipe):
         >>> AveragePooling().build((2, 4))(torch.arange(16.0).reshape(1, 1, 4, 4)).tolist()
         [[[[3.5], [11.5]]]]
         """
-        window = _sides("size", size, 1)
-        step = window if stride is None else _sides("stride", stride, 1)
-        border = _sides("padding", padding, 0)
-        for length, extent in zip(border, window, strict=True):
-            if length > extent // 2:
-                most = " by ".join(dict.fromkeys(str(extent) for extent in window))
-                raise UserValueError(
-                    f"padding must be 0 to {extent // 2} for windows of {most}, got {length}", "padding"
-                )
-        return self._module(window, step, border)
+        return self._module(*_window(size, stride, padding))
 
     def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
         raise NotImplementedError
+
+
+def _window(size: Sides, stride: Sides | None, padding: Sides) -> tuple[Pair, Pair, Pair]:
+    """Sides, steps and padding of a window, checked."""
+    window = _sides("size", size, 1)
+    step = window if stride is None else _sides("stride", stride, 1)
+    border = _sides("padding", padding, 0)
+    for length, extent in zip(border, window, strict=True):
+        if length > extent // 2:
+            most = " by ".join(dict.fromkeys(str(extent) for extent in window))
+            raise UserValueError(f"padding must be 0 to {extent // 2} for windows of {most}, got {length}", "padding")
+    return window, step, border
 
 
 def _sides(name: str, given: Sides, least: int) -> Pair:
@@ -106,6 +111,94 @@ class AveragePooling(Pooling):
 
     def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
         return nn.AvgPool2d(size, stride, padding, count_include_pad=False)
+
+
+class StochasticPool2d(ContextLayer):
+    r"""One number of each window drawn in training, p_i = a_i / sum_j a_j; in prediction the mean of such draws.
+
+    Prediction gives :math:`\sum_i p_i a_i`. A large number is likely to be taken, a smaller one has its chance: a fit
+    averages over as many networks as there are choices. The gradient of a draw goes to what was drawn. A window of
+    zeros gives 0. This is a layer of feed-forward networks; the pooling units of an energy model are
+    `gnomon.distributions.pooled_units.ProbabilisticMaxUnits`.
+
+    Parameters
+    ----------
+    size : int >= 1, or (rows, columns)
+        Of the window.
+    stride : int >= 1 or (rows, columns), optional
+        Step of the window; `size` where left out.
+    padding : int in [0, size / 2] or (rows, columns), default 0
+        Padded places hold 0 and are never drawn.
+
+    Raises
+    ------
+    UserValueError
+        A number below 0 in what is pooled, where the layer is called: it has no probability.
+
+    References
+    ----------
+    Zeiler and Fergus (2013), "Stochastic pooling for regularization of deep convolutional neural networks".
+
+    Examples
+    --------
+    >>> from gnomon.nn.context import training
+    >>> from gnomon.numeric.noise import Noise
+    >>> layer, x = StochasticPool2d((1, 2)), torch.tensor([1.0, 3.0]).reshape(1, 1, 1, 2)
+    >>> with training(Noise(0, "fit")):
+    ...     drawn = layer(x)
+    >>> drawn.item() in (1.0, 3.0), layer(x).item()
+    (True, 2.5)
+    """
+
+    def __init__(self, size: Sides, stride: Sides | None = None, padding: Sides = 0) -> None:
+        super().__init__()
+        self.size, self.stride, self.padding = _window(size, stride, padding)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, channels, places) for x of shape (n, channels, rows, columns), places in rows and columns."""
+        if (x < 0).any():
+            what = f"activations must be at least 0 where one is drawn by its size, got {x.min().item():g}"
+            raise UserValueError(what, "pooling", "use relu units, or max or average pooling")
+        n, channels = x.shape[:2]
+        sides = [
+            (side + 2 * border - extent) // step + 1
+            for side, border, extent, step in zip(x.shape[2:], self.padding, self.size, self.stride, strict=True)
+        ]
+        flat = functional.unfold(x, self.size, padding=self.padding, stride=self.stride)
+        windows = flat.reshape(n, channels, self.size[0] * self.size[1], -1)
+        now = current()
+        if now is None:
+            total = windows.sum(2)
+            pooled = (windows * windows).sum(2) / torch.where(total == 0, torch.ones_like(total), total)
+            return pooled.reshape(n, channels, *sides)
+        reached = windows.detach().cumsum(2)
+        noise, draw = now.stream(self.path)
+        mark = noise.uniform((n, channels, 1, windows.shape[-1]), draw, like=reached) * reached[:, :, -1:]
+        # the first place whose sum reaches the mark: never one that holds 0 beside others
+        chosen = (reached < mark).sum(2, keepdim=True)
+        return windows.gather(2, chosen).reshape(n, channels, *sides)
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"{self.size}, stride={self.stride}, padding={self.padding}"
+
+
+@dataclass(frozen=True)
+class StochasticPooling(Pooling):
+    """A number of the window drawn in proportion to its size, in prediction the mean of such draws; none below 0.
+
+    See `StochasticPool2d`.
+
+    Examples
+    --------
+    >>> StochasticPooling().build((1, 2))(torch.tensor([1.0, 3.0]).reshape(1, 1, 1, 2)).tolist()
+    [[[[2.5]]]]
+    """
+
+    short: ClassVar[str] = "stochastic"
+
+    def _module(self, size: Pair, stride: Pair, padding: Pair) -> nn.Module:
+        return StochasticPool2d(size, stride, padding)
 
 
 class GlobalPool(nn.Module):
