@@ -55,9 +55,13 @@ class Bernoulli:
         array or tensor, shape (...)
             -inf where `x` contradicts a certain outcome.
         """
+        return self.log_terms(x).sum(-1)
+
+    def log_terms(self, x: Any) -> Any:
+        """Log probability of each variable in nats, shape of `x`."""
         a = self.logits
         x = _like(x, a)
-        return -(_weighted(x, ops.softplus(-a)) + _weighted(1 - x, ops.softplus(a))).sum(-1)
+        return -(_weighted(x, ops.softplus(-a)) + _weighted(1 - x, ops.softplus(a)))
 
     def entropy(self) -> Any:
         """Entropy in nats, summed over the last axis; 0 where the outcome is certain."""

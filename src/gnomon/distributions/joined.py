@@ -54,6 +54,11 @@ class Joined:
         """Log probability (or density) of each row in nats."""
         return sum(part.log_prob(x[:, cut]) for part, cut in zip(self.parts, self.cuts, strict=True))
 
+    def log_terms(self, x: Any) -> Any:
+        """The same column by column, shape of x."""
+        parts = zip(self.parts, self.cuts, strict=True)
+        return concatenate([part.log_terms(x[:, cut]) for part, cut in parts], axis=1)
+
     def entropy(self) -> Any:
         """Entropy of each row in nats."""
         return sum(part.entropy() for part in self.parts)
@@ -106,6 +111,12 @@ class JoinedUnits(Units):
         """The columns of each part."""
         ends = np.cumsum([0, *(part.size for part in self.parts)]).tolist()
         return [slice(a, b) for a, b in pairwise(ends)]
+
+    @property
+    def unit_of_column(self) -> NDArray[np.int64]:
+        """Those of the parts, counted on."""
+        starts = np.cumsum([0, *(part.n for part in self.parts)])
+        return np.concatenate([k + part.unit_of_column for k, part in zip(starts[:-1], self.parts, strict=True)])
 
     def _each(self, own: Own) -> list[tuple[Units, slice, dict[str, Array]]]:
         """Each part with its columns and its own parameters."""

@@ -47,7 +47,11 @@ class Spins:
 
     def log_prob(self, x: Any) -> Any:
         """Log probability of each row in nats."""
-        return -ops.softplus(-2 * self.field * x).sum(-1)
+        return self.log_terms(x).sum(-1)
+
+    def log_terms(self, x: Any) -> Any:
+        """Log probability of each unit in nats, (rows, n)."""
+        return -ops.softplus(-2 * self.field * x)
 
     def entropy(self) -> Any:
         """Entropy of each row in nats."""
@@ -100,6 +104,10 @@ class OneHot:
         """Log probability of each row in nats."""
         return (self._grouped(x) * ops.log_softmax(self._grouped(self.logits))).sum((-1, -2))
 
+    def log_terms(self, x: Any) -> Any:
+        """The same column by column, shape of x: of a group all of it stands at the column of its 1."""
+        return (self._grouped(x) * ops.log_softmax(self._grouped(self.logits))).reshape(x.shape)
+
     def entropy(self) -> Any:
         """Entropy of each row in nats."""
         log_p = ops.log_softmax(self._grouped(self.logits))
@@ -138,8 +146,12 @@ class Gaussians:
 
     def log_prob(self, x: Any) -> Any:
         """Log density of each row in nats."""
+        return self.log_terms(x).sum(-1)
+
+    def log_terms(self, x: Any) -> Any:
+        """Log density of each unit in nats, (rows, n)."""
         away = x - self.mean
-        return 0.5 * (self.log_precision - LOG_2_PI - exp(self.log_precision) * away * away).sum(-1)
+        return 0.5 * (self.log_precision - LOG_2_PI - exp(self.log_precision) * away * away)
 
     def entropy(self) -> Any:
         """Differential entropy of each row in nats."""

@@ -62,6 +62,11 @@ class Units:
         return self.size
 
     @property
+    def unit_of_column(self) -> NDArray[np.int64]:
+        """The number of the unit that each column of the layer's array belongs to, shape (size,)."""
+        return np.arange(self.n).repeat(self.size // self.n)
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the layer's own parameters."""
         return dict.fromkeys(self.parameters, (self.size,))

@@ -21,6 +21,7 @@ from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Term, shard
 from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Elapsed, Growth
+from gnomon.objectives.negative import Conditional, Negative
 from gnomon.objectives.positive import Clamped, Positive, observed_block
 
 __all__ = ["ChainSet", "Contrast", "ContrastiveDivergence", "PersistentChains", "ChainPlan", "drawn", "fused", "split"]
@@ -30,7 +31,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """What objectives with chains have in common: how far these walk, and the positive phase.
+    """What objectives with chains have in common: how far these walk, and both phases.
 
     Parameters
     ----------
@@ -39,18 +40,21 @@ class ChainPlan:
     growth : Growth
         What becomes of k.
     positive : Positive
+    negative : Negative
     """
 
     k: int
     growth: Growth
     positive: Positive
+    negative: Negative
 
     @classmethod
     def of(cls, recipe: Any) -> ChainPlan:
-        """That of a recipe with the fields ``k``, ``growth`` and ``positive``, checked."""
+        """That of a recipe with the fields ``k``, ``growth`` and ``positive``, perhaps ``negative``, checked."""
         growth: Growth = recipe.recipe("growth")
         growth.check(recipe.k)
-        return cls(recipe.k, growth, recipe.recipe("positive"))
+        negative = recipe.recipe("negative") if "negative" in recipe.slots else Conditional()
+        return cls(recipe.k, growth, recipe.recipe("positive"), negative)
 
 
 class Contrast(InClosedForm):
@@ -95,18 +99,19 @@ class Contrast(InClosedForm):
 
     def _is_fused(self, model: Any) -> bool:
         """Whether data and chains share their products (`HasEnergyGradient`)."""
-        return hasattr(model, "energy_gradient") and isinstance(self.positive, Clamped)
+        exact = isinstance(self.positive, Clamped) and isinstance(self.plan.negative, Conditional)
+        return exact and hasattr(model, "energy_gradient")
 
     def _contrast(
         self, model: Any, q: State, weight: Array, fantasy: State, counter: Array, sampler: Any = None
     ) -> tuple[Loss, dict[str, Any]]:
-        """Gradients of sum weight_i E(q_i) - sum counter_i E(fantasy_i); the other blocks given the chains.
+        """Gradients of sum weight_i E(q_i) - sum counter_i E(fantasy_i), the other blocks by the negative phase.
 
-        These are given them under the machine that the chains are drawn from, the model itself where left out.
+        That is asked of the machine that the chains are drawn from, the model itself where left out.
         """
         sampler = model if sampler is None else sampler
         rest = {block: sampler.conditional(block, fantasy) for block in model.blocks if block not in fantasy}
-        far = model.joint_gradient({**fantasy, **rest}, counter)
+        far = model.joint_gradient(self.plan.negative(sampler, fantasy, rest), counter)
         gradients = {name: near - far[name] for name, near in model.joint_gradient(q, weight).items()}
 
         def gap() -> float:

@@ -21,6 +21,7 @@ from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.chains import ChainPlan, ContrastiveDivergence, PersistentChains
 from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Growth
+from gnomon.objectives.negative import Negative
 from gnomon.objectives.positive import Positive, observed_block
 from gnomon.recipes.recipe import Recipe
 
@@ -105,14 +106,18 @@ class PCD(EnergyObjective):
         Chains over all processes; None: as many as the batch has rows.
     positive : {"clamped", "mean_field"} or recipe, default "clamped"
         What the hidden blocks are given the data: exact where they are independent given it, as in an RBM.
+    negative : {"conditional", "mean_field"} or recipe, default "conditional"
+        What the blocks are where a chain stands: half of them as drawn and the others at their means, or all of them at
+        the means of one round of mean field from there, with less noise and some bias.
     """
 
     short: ClassVar[str] = "pcd"
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive, "negative": Negative}
     k: Annotated[int, "[1, inf)"] = 1
     growth: str | Recipe = "fixed"
     n_chains: Annotated[int, "[1, inf)"] | None = None
     positive: str | Recipe = "clamped"
+    negative: str | Recipe = "conditional"
 
     @property
     def deep(self) -> bool:

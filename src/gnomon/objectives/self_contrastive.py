@@ -19,6 +19,7 @@ from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.chains import ChainPlan, PersistentChains
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import FixedSteps
+from gnomon.objectives.negative import Conditional
 from gnomon.objectives.positive import Clamped, observed_block
 
 __all__ = ["SelfContrast"]
@@ -79,7 +80,7 @@ class _AgainstItself(PersistentChains):
     age: torch.Tensor
 
     def __init__(self, k: int, n_chains: int | None, refresh_every: int) -> None:
-        super().__init__(ChainPlan(k, FixedSteps(), Clamped()), n_chains)
+        super().__init__(ChainPlan(k, FixedSteps(), Clamped(), Conditional()), n_chains)
         self.refresh_every = refresh_every
         if refresh_every > 1:
             self.log_ratio = torch.nn.Parameter(torch.zeros(1))

@@ -22,7 +22,7 @@ from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.recipes.parameters import how_many
 from gnomon.systems.energy.given import Given, given_columns
 
-__all__ = ["FillsGaps"]
+__all__ = ["METHODS", "FillsGaps", "check_choice"]
 
 EXACT_GAPS = 12
 """log2 of the states that are enumerated for the moments of a row's missing cells."""
@@ -76,8 +76,8 @@ class FillsGaps:
         UserValueError
             An unknown choice, a mode of real numbers, more states than can be enumerated with method="exact".
         """
-        _check_choice("how", how, HOW)
-        _check_choice("method", method, METHODS)
+        check_choice("how", how, HOW)
+        check_choice("method", method, METHODS)
         rows, missing = self._gaps(X, mask)
         if how == "sample":
             return self._filled(rows, missing, self._draw(rows, missing, steps, random_state))
@@ -285,6 +285,7 @@ def _patterns(gaps: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDAr
         yield np.asarray(pattern), np.flatnonzero(which.ravel() == number)
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is none of the choices."""
     if value not in choices:
         raise UserValueError.must(name, f"be one of {', '.join(choices)}", value)

@@ -168,7 +168,8 @@ class DBM(BinaryRows, DensityMachine):
         Doc("Passes over the training rows for each layer, one after the other, before the joint fit."),
     ] = 20
     objective: Annotated[
-        str | Recipe, Doc("How all layers are learned together: ``pcd``, or ``exact`` of a small machine.")
+        str | Recipe,
+        Doc("How all layers are learned together: ``pcd``, ``multi-prediction``, or ``exact`` of a small machine."),
     ] = PCD(k=5, positive="mean_field")
     epochs: int = 50
     batch_size: int | None = 20

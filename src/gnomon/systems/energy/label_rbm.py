@@ -28,7 +28,7 @@ from gnomon.system.unlabeled import TakesUnlabeled
 from gnomon.system.verbs import verb
 from gnomon.systems.energy._label_objective import LabelObjective
 from gnomon.systems.energy._machine import EnergyMachine, StandardizedMachine
-from gnomon.systems.energy._missing import FillsGaps
+from gnomon.systems.energy._missing import METHODS, FillsGaps, check_choice
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -240,7 +240,7 @@ class LabelRBM(FillsGaps, StandardizedMachine, EnergyMachine, TakesUnlabeled, On
         """P(h = 1 | v), the class summed out, shape (n, n_hidden)."""
         return self.model_.hidden_means(self._scaled(self._rows(X)))
 
-    def predict_proba_observed(self, X: Any, mask: Any = None) -> Array:
+    def predict_proba_observed(self, X: Any, mask: Any = None, *, method: str = "auto") -> Array:
         """Probabilities of the classes given the known cells of each row, shape (n, n_classes).
 
         The missing cells are summed out: exactly, where these have at most 2^12 states or the hidden units do, else
@@ -252,17 +252,20 @@ class LabelRBM(FillsGaps, StandardizedMachine, EnergyMachine, TakesUnlabeled, On
             NaN where a cell is missing.
         mask : bool array of shape (n, n_features), optional
             Further cells that are missing, whatever they hold.
+        method : {"auto", "exact", "mean_field", "gibbs"}
+            As of `impute`; ``mean_field`` is what the objective ``multi-prediction`` teaches.
         """
+        check_choice("method", method, METHODS)
         rows, missing = self._gaps(X, mask)
         found, partly = np.exp(self.class_log_proba(rows)), missing.any(1)
         if partly.any():
-            mean, _ = self._moments(rows[partly], missing[partly], "auto", 500, self.seed_)
+            mean, _ = self._moments(rows[partly], missing[partly], method, 500, self.seed_)
             found[partly] = mean[:, self.model_.n_features :]
         return found
 
-    def predict_observed(self, X: Any, mask: Any = None) -> Array:
+    def predict_observed(self, X: Any, mask: Any = None, *, method: str = "auto") -> Array:
         """The likeliest class of each row given its known cells, shape (n,); as `predict_proba_observed`."""
-        return self.classes_[self.predict_proba_observed(X, mask).argmax(1)]
+        return self.classes_[self.predict_proba_observed(X, mask, method=method).argmax(1)]
 
     @verb
     def energy(self, X: Any) -> Array:
