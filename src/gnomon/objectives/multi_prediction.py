@@ -108,8 +108,8 @@ class _Predictions(InClosedForm):
             again = list(learned.values()) if self.recipe.recompute else None
             q = predicted(model, rows, given, rounds=self.recipe.rounds, keep=keep, recompute=again)
             terms = q.log_terms(rows)
-            asked = ~given if keep is None else ~given & (keep[observed_block(model)] > 0)
-            loss = -(torch.as_tensor(weight) @ terms.where(asked, 0.0).sum(-1))
+            targets = ~given if keep is None else ~given & (keep[observed_block(model)] > 0)
+            loss = -(torch.as_tensor(weight) @ terms.where(targets, 0.0).sum(-1))
             slopes = torch.autograd.grad(loss, list(learned.values()), allow_unused=True, materialize_grads=True)
         total = float(weight.sum())
         gradients = {name: convert(slope, X) for name, slope in zip(learned, slopes, strict=True)}
@@ -120,8 +120,8 @@ class _Predictions(InClosedForm):
         unit = torch.as_tensor(model.units[observed_block(model)].unit_of_column, device=rows.device)
         u = stream.uniform((len(rows), int(unit[-1]) + 1), 0, like=rows)
         given = u < self.recipe.given
-        asked = stream.integers(u.shape[1], (len(rows), 1), 1)
-        at = torch.as_tensor(asked, dtype=torch.int64, device=rows.device)
+        chosen = stream.integers(u.shape[1], (len(rows), 1), 1)
+        at = torch.as_tensor(chosen, dtype=torch.int64, device=rows.device)
         return given.scatter(1, at, torch.zeros_like(at, dtype=torch.bool))[:, unit]
 
     def _kept(self, model: Any, rows: torch.Tensor, stream: Noise) -> States | None:
