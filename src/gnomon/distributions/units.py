@@ -43,6 +43,8 @@ class Units:
 
     n: int
     parameters: ClassVar[tuple[str, ...]] = ("bias",)
+    drawn: ClassVar[bool] = True
+    """Whether the layer has a distribution; one that is always given has none."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

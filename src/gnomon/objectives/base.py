@@ -154,6 +154,9 @@ class Objective(Module):
     ----------
     sharded : tuple of str
         Buffers of which every process holds its own part.
+    by_row : bool
+        Whether every state of an energy machine that it looks at stands beside a row of the batch, so that the machine
+        may be another one for each row: one given a condition.
     default_phase : str
         Name of the one phase, where there is one.
     descends : bool
@@ -164,6 +167,7 @@ class Objective(Module):
     """
 
     sharded: tuple[str, ...] = ()
+    by_row: bool = False
     descends: ClassVar[bool] = True
     largest: ClassVar[float] = math.inf
     default_phase = "fit"

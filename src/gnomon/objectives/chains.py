@@ -124,6 +124,8 @@ class Contrast(InClosedForm):
 class ContrastiveDivergence(Contrast):
     """Chains that start at the data."""
 
+    by_row = True
+
     def contrast(
         self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group, k: int
     ) -> Loss:

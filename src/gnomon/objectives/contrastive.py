@@ -6,7 +6,7 @@ differ in where the model's side comes from: all states (here), or chains (`gnom
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
@@ -130,6 +130,7 @@ class PCD(EnergyObjective):
 
 
 class _ExactLikelihood(InClosedForm):
+    by_row = True
     compares_means = True
 
     def __init__(self, limit: int) -> None:
@@ -140,13 +141,12 @@ class _ExactLikelihood(InClosedForm):
         """Energies of the data plus log Z, whose gradient enumerates the kept blocks with the fewest states."""
         total = float(weight.sum())
         gradients = self._near(model, X, weight)
-        for states, log_p in weighted_states(model, limit=self.limit, like=X):
-            expected = model.marginal_gradient(states, _exp(log_p, X))
-            gradients = {name: gradients[name] - total * expected[name] for name in gradients}
+        for expected in self._far(model, X, weight):
+            gradients = {name: gradients[name] - expected[name] for name in gradients}
 
         def loss() -> float:
             energy = model.energy(X) if hasattr(model, "energy") else -log_evidence(model, self._given(model, X))
-            return _sum(weight * energy) + total * log_partition(model, limit=self.limit, like=X)
+            return _sum(weight * energy) + self._log_z(model, X, weight)
 
         gradients = {name: model.place(value) for name, value in gradients.items()}
         return Loss({"negative_log_likelihood": Term(loss, total)}, gradients, "negative_log_likelihood")
@@ -154,6 +154,22 @@ class _ExactLikelihood(InClosedForm):
     @staticmethod
     def _given(model: Any, X: Array) -> State:
         return {observed_block(model): X}
+
+    def _far(self, model: Any, X: Array, weight: Array) -> Iterator[dict[str, Array]]:
+        """Gradients of the energies of all states, each with its probability times the weight of the rows, in parts."""
+        if getattr(model, "held", None) is None:
+            total = float(weight.sum())
+            for states, log_p in weighted_states(model, limit=self.limit, like=X):
+                yield model.marginal_gradient(states, total * _exp(log_p, X))
+            return
+        for states, log_p, rows in weighted_posterior(model.released, model.conditions, limit=self.limit):
+            yield model.released.marginal_gradient(states, (weight[rows][:, None] * _exp(log_p, X)).reshape(-1))
+
+    def _log_z(self, model: Any, X: Array, weight: Array) -> float:
+        """Sum of the rows' weights times log Z, which is another for each condition."""
+        if getattr(model, "held", None) is None:
+            return float(weight.sum()) * log_partition(model, limit=self.limit, like=X)
+        return _sum(weight * convert(model.log_partitions(model.held, limit=self.limit), weight))
 
     def _near(self, model: Any, X: Array, weight: Array) -> dict[str, Array]:
         """Expected gradients of the data's energies, over the hidden blocks given each row."""

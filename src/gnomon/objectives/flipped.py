@@ -21,6 +21,7 @@ class AgainstFlips(InClosedForm):
 
     principle: ClassVar[str] = ""
     """How messages name it."""
+    by_row = True
     takes_levels: ClassVar[bool] = False
     """Whether units may have more than two values, in one-hot columns."""
 

@@ -39,7 +39,7 @@ class MCMC(EnergyObjective):
     growth : {"fixed", "rising", "table"} or recipe, default "fixed"
         What becomes of k in the course of the fit; the history then has it as ``k``.
     n_chains : int in [1, inf) or None, default None
-        Chains over all processes; None: as many as the batch has rows.
+        Chains over all processes; None: as many as the batch has rows. A machine given conditions has one for each row.
     start : {"noise", "means"}, default "noise"
         ``noise``: all values of a unit alike, standard normal ones of real units. ``means``: independent columns with
         the means of the data.
@@ -85,6 +85,8 @@ class MCMC(EnergyObjective):
 class FreshChains(ChainSet):
     """Chains that start anew at every update."""
 
+    by_row = True
+
     def __init__(self, plan: ChainPlan, n_chains: int | None, from_means: bool) -> None:
         super().__init__(plan, n_chains)
         self.from_means = from_means
@@ -100,17 +102,20 @@ class FreshChains(ChainSet):
     ) -> Loss:
         """Energies of the data against those of chains k steps from their start."""
         data, kept, rest = self._split(model)
-        stream = noise.rows(self.positions)
-        chain = gibbs(model, self._start(model, X, stream.child("start")), stream, steps=k, order=(*rest, *kept))
-        total, counter = self._weigh(weight, group)
+        total, stream, counter = float(weight.sum()), noise.rows(positions), weight
+        if getattr(model, "held", None) is None:  # else a chain for each row, given its condition
+            stream = noise.rows(self.positions)
+            counter = self._weigh(weight, group)[1]
+        start = self._start(model, X, len(counter), stream.child("start"))
+        chain = gibbs(model, start, stream, steps=k, order=(*rest, *kept))
         if self._is_fused(model):
             return fused(model, X, weight, total, chain[data], counter)[0]
         q = self.positive(model, X, noise.rows(positions).child("positive"))
         return self._contrast(model, q, weight, {block: chain[block] for block in kept}, counter)[0]
 
-    def _start(self, model: Any, like: Array, noise: Noise) -> dict[str, Array]:
-        """The kept blocks of every chain."""
-        kept, n = self._split(model)[1], len(self.positions)
+    def _start(self, model: Any, like: Array, n: int, noise: Noise) -> dict[str, Array]:
+        """The kept blocks of n chains."""
+        kept = self._split(model)[1]
         if not self.from_means:
             units = units_of(model)
             return {block: units[block].start(noise, n, like, draw) for draw, block in enumerate(kept)}

@@ -15,7 +15,7 @@ from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.numeric.tensors import detached, is_tensor
 from gnomon.systems.energy.links import Link
 
-__all__ = ["Flips"]
+__all__ = ["Flips", "scattered"]
 
 AT_ONCE = 1 << 20
 """Numbers of hidden fields that are held at a time."""
@@ -82,7 +82,7 @@ class Flips:
         """
         machine, x = self.machine, self.x
         found = {name: 0 * value for name, value in self._parameters.items()}
-        slope = _scattered(len(self.bias), self.sites, weight[:, None] * self.change, x)
+        slope = scattered(len(self.bias), self.sites, weight[:, None] * self.change, x)
         found[f"{machine.observed}_bias"] = -slope
         for link in self.within:
             pairs = link.pull(-self._pair_slope(weight), self._of(link))
@@ -91,20 +91,22 @@ class Flips:
             kind, own, base, coupling = self._layer(link, block)
             near = kind.conditional(base + 0, own)
             at_rows, at_sites = 0 * near.mean, 0 * coupling
-            shares = _scattered(x.shape[0], self.rows[:, None], weight[:, None], x)
+            shares = scattered(x.shape[0], self.rows[:, None], weight[:, None], x)
             sums = {name: shares @ value for name, value in kind.statistics(near, near.mean, own).items()}
             for part in self._parts():
                 far = kind.conditional(self._fields(base, coupling, part), own)
                 mean, share = far.mean, weight[part]
                 for name, value in kind.statistics(far, mean, own).items():
                     sums[name] = sums[name] - share @ value
-                at_rows += _scattered(x.shape[0], self.rows[part, None], share[:, None], x, mean)
-                at_sites += _scattered(len(coupling), self.sites[part], share[:, None] * self.change[part], x, mean)
-            slope = -(x.T @ (at_rows - shares[:, None] * near.mean) + at_sites)
+                at_rows += scattered(x.shape[0], self.rows[part, None], share[:, None], x, mean)
+                at_sites += scattered(len(coupling), self.sites[part], share[:, None] * self.change[part], x, mean)
+            by_row = shares[:, None] * near.mean - at_rows
+            slope = x.T @ by_row - at_sites
             first = link.ends[0] == machine.observed
             couplings = link.pull(slope if first else slope.T, self._of(link))
             found |= {link.names[name]: value for name, value in couplings.items()}
             found |= {machine._own_names[block][name]: value for name, value in sums.items()}
+            found |= self._by_row(block, by_row)
         return {name: detached(value) for name, value in found.items()}
 
     def _gain(self, coupling: Array) -> Array:
@@ -118,11 +120,11 @@ class Flips:
         """Sums over copies of weight_i times the derivative of `_gain` by L: delta x^T, and delta_j delta_k once."""
         n, d = self.x.shape
         shares = weight[:, None] * self.change
-        moved = _scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
+        moved = scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
         slope = moved.T @ in_full(self.x)
         for k, m in combinations(range(self.sites.shape[1]), 2):
             at, share = self.sites[:, k] * d + self.sites[:, m], shares[:, k] * self.change[:, m]
-            slope = slope + _scattered(d * d, at[:, None], share[:, None], self.x).reshape(d, d)
+            slope = slope + scattered(d * d, at[:, None], share[:, None], self.x).reshape(d, d)
         return slope
 
     def _layer(self, link: Link, block: str) -> tuple[Any, Any, Array, Array]:
@@ -131,8 +133,16 @@ class Flips:
         coupling = link.matrix(self._of(link))
         if link.ends[0] != machine.observed:
             coupling = coupling.T
-        base = link.field(block, self.x, self._of(link))
+        base = self._base(link, block)
         return machine.units[block], machine._own(block, self._parameters), base, coupling
+
+    def _base(self, link: Link, block: str) -> Array:
+        """Fields of a hidden layer beside the rows."""
+        return link.field(block, self.x, self._of(link))
+
+    def _by_row(self, block: str, slope: Array) -> dict[str, Array]:
+        """Gradients of what moves the biases of a hidden layer row by row, given those by them, (n, m)."""
+        return {}
 
     def _of(self, link: Link) -> dict[str, Any]:
         return {short: self._parameters[name] for short, name in link.names.items()}
@@ -157,7 +167,7 @@ def _numbers(index: Array, like: Array) -> Array:
     return torch.as_tensor(index, device=like.device)
 
 
-def _scattered(n: int, index: Array, share: Array, like: Array, values: Array | None = None) -> Array:
+def scattered(n: int, index: Array, share: Array, like: Array, values: Array | None = None) -> Array:
     """Sums of share[i, k] * values[i] at the places index[i, k] of n; of the shares alone without values."""
     if is_tensor(like):
         out = like.new_zeros((n,) if values is None else (n, values.shape[1]))

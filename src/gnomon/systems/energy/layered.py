@@ -198,7 +198,7 @@ class LayeredMachine(Module):
     def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
         """See `HasMarginalEnergy`: what is left of the largest sets of layers without a link among or within them."""
         linked = {frozenset(link.ends) for link in self.links}
-        free = [block for block in self.blocks if block not in self.coupled]
+        free = [block for block in self.blocks if block not in self.coupled and self.units[block].drawn]
         independent = _largest_independent(free, lambda a, b: frozenset((a, b)) in linked)
         kept = [tuple(block for block in self.blocks if block not in out) for out in independent]
         kept = [blocks for blocks in kept if blocks] or [self.blocks]

@@ -1,0 +1,63 @@
+"""Energies of rows with some observed units flipped, each row given a condition of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.contracts import Array
+from gnomon.inference.arrays import convert
+from gnomon.systems.energy.flips import Flips, scattered
+from gnomon.systems.energy.links import Link
+
+__all__ = ["ConditionedFlips"]
+
+
+class ConditionedFlips(Flips):
+    """As `Flips`, with biases that the condition of a row moves.
+
+    Parameters
+    ----------
+    machine : ConditionedMachine
+        With the condition in force.
+    x, rows, sites, active
+        See `Flips`.
+    """
+
+    def __init__(self, machine: Any, x: Array, rows: Array, sites: Array, active: Array | None = None) -> None:
+        super().__init__(machine, x, rows, sites, active)
+        self.condition = convert(machine.held, self.x)
+        links = [link for link, _ in self.hidden if self._is_condition(link)]
+        self.hidden = [(link, block) for link, block in self.hidden if not self._is_condition(link)]
+        (self.own_link,) = links
+        self.moved = self.own_link.field(machine.observed, self.condition, self._of(self.own_link))
+
+    def _is_condition(self, link: Link) -> bool:
+        return not self.machine.units[link.ends[0]].drawn
+
+    def energies(self) -> Array:
+        """F of the copy minus F of its row, given the row's condition."""
+        return super().energies() - (self.change * self.moved[self.rows[:, None], self.sites]).sum(-1)
+
+    def gradient(self, weight: Array) -> dict[str, Array]:
+        """See `Flips.gradient`; the couplings to the condition are among the parameters."""
+        found = super().gradient(weight)
+        n, d = self.x.shape
+        shares = weight[:, None] * self.change
+        slope = scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
+        found |= self._pulled(self.own_link, -slope)
+        return found
+
+    def _base(self, link: Link, block: str) -> Array:
+        return super()._base(link, block) + self._to(block).field(block, self.condition, self._of(self._to(block)))
+
+    def _by_row(self, block: str, slope: Array) -> dict[str, Array]:
+        return self._pulled(self._to(block), slope)
+
+    def _to(self, block: str) -> Link:
+        """The link of the condition to a layer."""
+        return next(link for link, _ in self.machine._neighbors[block] if self._is_condition(link))
+
+    def _pulled(self, link: Link, slope: Array) -> dict[str, Array]:
+        """Gradients by the parameters of a link of the condition, of those by the biases of each row."""
+        sums = link.statistics(self.condition, slope, slope[:, 0] * 0 + 1, self._of(link))
+        return {link.names[name]: value for name, value in sums.items()}
