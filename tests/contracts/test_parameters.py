@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from gnomon import load
 from gnomon.catalog import card, load_class
@@ -77,7 +77,7 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
 
 
 def _needs_y(system: Any, verb: str) -> bool:
-    return verb == "log_prob" and (is_classifier(system) or hasattr(system, "target_distribution"))
+    return verb == "log_prob" and (is_classifier(system) or is_regressor(system))
 
 
 def same(a: Any, b: Any) -> bool:

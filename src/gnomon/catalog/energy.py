@@ -84,6 +84,11 @@ ENTRIES = (
         takes="table from 0 to 1",
     ),
     Entry(
+        "conditional-rbm", "Conditional restricted Boltzmann machine", "条件受限玻尔兹曼机", "model", ("regress",),
+        "gnomon.systems.energy.conditional_rbm:ConditionalRBM", "Mnih, Larochelle and Hinton 2011", ("GEN-055",),
+        {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+    ),
+    Entry(
         "mcrbm", "Mean and covariance restricted Boltzmann machine", "均值-协方差受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.mcrbm:MCRBM", "Ranzato and Hinton 2010",
         ("GEN-039", "GEN-040"),

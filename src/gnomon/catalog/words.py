@@ -124,6 +124,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "semi-restricted-rbm": "SRBM 波尔兹曼机 半受限 lateral 横向连接",
     "gaussian-rbm": "GRBM GB-RBM Gaussian-Bernoulli 实值 连续 高斯 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "spike-and-slab-rbm": "ssRBM mu-ssRBM covariance 尖峰 平板 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
+    "conditional-rbm": "CRBM structured output prediction multi-label 结构化输出 多标签 玻尔兹曼机 波尔兹曼机",
     "dbm": "DBM 深度玻尔兹曼机 深层 波尔兹曼机 pretraining 逐层预训练",
     "dbn": "DBN 深度信念网络 深层信念网 wake-sleep 醒睡 逐层预训练 玻尔兹曼机 波尔兹曼机",
     "mcrbm": "mcRBM cRBM covariance RBM 均值 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",

@@ -124,7 +124,7 @@ class Dataset:
         kind : str
             ``table``: `X` as it is. ``labels``: `y`. ``text``: the sentences. ``pairs``, ``ratings``, ``triples``:
             these.
-            ``target``: `y` as float64 numbers, which whole numbers are too.
+            ``target``: `y` as float64 numbers, which whole numbers are too; several columns of them where it has some.
             ``binary``: images with L grey levels become 1 where the level is at least half of the highest one
             (digits: 8 of 16), else 0; any other table must hold 0 and 1 alone.
             ``density``: images become X + u with u uniform on (0, 1), one grey level, which keeps a density on them
@@ -248,7 +248,8 @@ def no_images(name: str) -> UserValueError:
 def _target(data: Dataset) -> NDArray[Any]:
     from gnomon.distributions.targets import Target
 
-    return Target().check(data._need("y"), name=data.name)
+    y = data._need("y")
+    return Target().check(y, name=data.name, several=y.ndim == 2 and y.shape[1] > 1)
 
 
 VIEWS: dict[str, Callable[[Dataset], Any]] = {

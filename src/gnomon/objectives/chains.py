@@ -91,10 +91,10 @@ class Contrast(InClosedForm):
         raise NotImplementedError
 
     def _split(self, model: Any) -> tuple[str, Sequence[str], Sequence[str]]:
-        """`split` of the model, once."""
-        known = self.__dict__.get("_known")
-        if known is None or known[0] is not model:
-            known = self.__dict__["_known"] = (model, split(model))
+        """`split` of the model, once; machines that differ in what they are given share their units."""
+        known, same = self.__dict__.get("_known"), getattr(model, "units", model)
+        if known is None or known[0] is not same:
+            known = self.__dict__["_known"] = (same, split(model))
         return cast(tuple[str, Sequence[str], Sequence[str]], known[1])
 
     def _is_fused(self, model: Any) -> bool:

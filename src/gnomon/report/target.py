@@ -57,7 +57,7 @@ def _number(found: Mapping[str, Any], data: Dataset) -> str:
     except UserError:
         return ""
     values = y[np.isfinite(y)]
-    if not len(values):
+    if not len(values) or y.ndim > 1:
         return ""
     missing = _missing(found) + len(y) - len(values)
     names = [{0.0: "min", 0.5: "median", 1.0: "max"}.get(q, f"{q:.0%}") for q in QUANTILES]

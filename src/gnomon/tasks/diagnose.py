@@ -22,6 +22,7 @@ from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
 from gnomon.evaluation.overfit import overfit_tiny
 from gnomon.evaluation.score import Score
+from gnomon.inference.blocks import units_of
 from gnomon.inference.mcmc.records import Draws
 from gnomon.numeric.noise import Noise
 from gnomon.runs.config import CHAINS, NAMED, DataSpec
@@ -299,6 +300,8 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
     model = system.model_
     if not supports(model, HasBlocks):
         return [], {}
+    if not all(kind.drawn for kind in units_of(model).values()):
+        return [], {"blocks": "each row has a distribution of its own, given its condition"}
     size = getattr(system, "n_features_in_", None)
     names = [block for block in model.blocks if model.sizes[block] == size]
     visible = "visible" if "visible" in model.blocks else names[0] if len(names) == 1 else ""

@@ -86,7 +86,7 @@ class Regress(Task):
         """Rows by the domain, and the target."""
         X, y = self.examples(data, system)
         system.domain.check(X, name=data.name)
-        system.target.check(y, n=len(X), name=data.name)
+        system.target.check(y, n=len(X), name=data.name, several=system.several)
 
     def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
         """No table, no target of numbers, values outside the domain."""

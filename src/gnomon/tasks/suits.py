@@ -48,14 +48,16 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
     """
     found: dict[str, list[str]] = {}
     why: dict[str, str] = {}
-    checked: dict[tuple[str, str, str, bool, bool, bool], str | None] = {}
+    checked: dict[tuple[str, str, str, bool, bool, bool, bool], str | None] = {}
     for one in entries():
         domain, outcomes = (_made(one, attribute) for attribute in ("domain", "outcomes"))
         pixels = one.needs.partition(", ")[0] == "images" and getattr(domain, "is_table", False)
         needed = _labeled(one) or "labels" in one.needs.split(", ")
-        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one), needed, pixels)
+        alone = one.tasks[0] == "regress" and not _says(one, "several")
+        key = (one.tasks[0], repr(domain), repr(outcomes), _labeled(one), needed, pixels, alone)
         if key not in checked:
             own = _not_images(data) if pixels else None
+            own = own or (_of_one_column(data) if alone else None)
             own = own or _obstacle(data, key[0], domain, outcomes, key[3])
             checked[key] = own or (_without_labels(data) if needed else None)
         for name in one.tasks:
@@ -69,6 +71,13 @@ def suits(data: Dataset) -> tuple[dict[str, list[str]], dict[str, str]]:
 def _not_images(data: Dataset) -> str | None:
     """Why the rows of a table are no images, though each has as many numbers as one; None where they are."""
     return "this is a table, not images" if data.images is None else None
+
+
+def _of_one_column(data: Dataset) -> str | None:
+    """Why a system that predicts one number a row cannot predict this target; None where it can."""
+    if data.y is None or data.y.ndim == 1 or data.y.shape[1] == 1:
+        return None
+    return f"the target has {data.y.shape[1]} columns"
 
 
 def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: bool) -> str | None:
@@ -125,13 +134,18 @@ def suits_as_read(
 
 def _labeled(one: Entry) -> bool:
     """Whether a system learns from rows with labels."""
+    return _says(one, "labeled")
+
+
+def _says(one: Entry, attribute: str) -> bool:
+    """Whether an attribute of a system's class is True."""
     module, _, name = one.where.partition(":")
     try:
         home = SourceModule.of(module)
     except (ValueError, OSError, SyntaxError):
         return False
     node = home.find(name)
-    return node is not None and home.attribute(node, "labeled") is True
+    return node is not None and home.attribute(node, attribute) is True
 
 
 def _without_labels(data: Dataset) -> str | None:

@@ -16,9 +16,9 @@ from gnomon.distributions.given_units import GivenUnits
 from gnomon.distributions.units import Units
 from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
-from gnomon.inference.exact.enumeration import log_evidence
+from gnomon.inference.exact.enumeration import enumerable, log_evidence
 from gnomon.systems.energy.conditioned_flips import ConditionedFlips
-from gnomon.systems.energy.layered import EXACT_UNITS, LayeredMachine
+from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Link
 
 __all__ = ["CONDITION", "ConditionedMachine"]
@@ -114,22 +114,37 @@ class ConditionedMachine(LayeredMachine):
         return log_evidence(self.released, {CONDITION: condition}, limit=limit)
 
     def log_partition(self) -> float:
-        """Exact log Z given the one row of the condition that is in force.
+        """Exact log Z given the one row of the condition that is in force, or whatever it is where it moves nothing.
 
         Raises
         ------
         UserTypeError
-            No row, or several: each has a log Z of its own.
+            No row, or several, each of which has a log Z of its own.
         """
-        if self.held is None or len(self.held) != 1:
+        if self.held is not None and len(self.held) == 1:
+            return super().log_partition()
+        if any(self._plain()[name].any() for link, _ in self._neighbors[CONDITION] for name in link.names.values()):
             what = "log Z depends on the condition"
             raise UserTypeError(what, "condition", "give one row of it, machine.given(row), or use log_partitions")
-        return super().log_partition()
+        return self.given(np.zeros((1, self.sizes[CONDITION]))).log_partition()
+
+    @available_if(lambda self: isinstance(self, type) or _has_log_prob(self))
+    def log_prob(self, x: Array) -> Array:
+        """Exact log p(x | z) in nats of rows given the condition that is in force, row by row."""
+        return -self.energy(x) - convert(self.log_partitions(self._whole({self.observed: x})[CONDITION]), x)
 
     def _whole(self, state: State) -> State:
-        """The state with the condition that is in force."""
-        if self.held is None or CONDITION in state:
+        """The state with the condition that is in force.
+
+        Raises
+        ------
+        UserTypeError
+            None is, and the state has none.
+        """
+        if CONDITION in state:
             return state
+        if self.held is None:
+            raise UserTypeError("the condition is missing", "state", "use machine.given(rows)")
         like = next((x for x in state.values() if not hasattr(x, "log_prob")), None)
         return {CONDITION: self.held if like is None else convert(self.held, like), **state}
 
@@ -152,6 +167,10 @@ class ConditionedMachine(LayeredMachine):
     def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> ConditionedFlips:
         """See `HasFlips`; each copy has the condition of its row."""
         return ConditionedFlips(self, x, rows, sites, active)
+
+
+def _has_log_prob(machine: Any) -> bool:
+    return enumerable(machine, EXACT_UNITS) and machine._hidden_bits() <= EXACT_UNITS_OF_A_ROW
 
 
 def _has_flips(machine: Any) -> bool:
