@@ -44,9 +44,13 @@ class RowScores:
 
 def is_conditional(system: Any) -> bool:
     """Whether the density of a system is one of the target given the row, and none of the row."""
-    if not hasattr(system, "log_prob") or hasattr(system, "anomaly_score"):
+    if not hasattr(system, "log_prob"):
         return False
-    return "y" in inspect.signature(system.log_prob).parameters
+    return all(_needs_target(system, name) for name in ("log_prob", "anomaly_score") if hasattr(system, name))
+
+
+def _needs_target(system: Any, verb: str) -> bool:
+    return "y" in inspect.signature(getattr(system, verb)).parameters
 
 
 def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
@@ -77,7 +81,7 @@ def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
         if score.pointwise is not None:
             found = np.asarray(score.pointwise, np.float64)
             return RowScores(found, _quantity(score.data_space), str(score.kind), score.data_space, _error(score))
-    if hasattr(system, "energy"):
+    if hasattr(system, "energy") and not _needs_target(system, "energy"):
         return RowScores(-np.asarray(system.energy(X), np.float64), "negative energy", "up to a constant")
     return None
 
