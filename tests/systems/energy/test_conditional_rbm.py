@@ -308,7 +308,8 @@ def test_what_is_refused():
         fitted().log_prob(X, Y[:, :2])
     with pytest.raises(UserTypeError, match="cannot draw rows"):
         fitted().sample(3)
-    assert not hasattr(ConditionalRBM(), "most_probable")
+    with pytest.raises(UserTypeError, match="must be bernoulli"):
+        ConditionalRBM(epochs=1).fit(X, Y).most_probable(X)
 
 
 def test_a_condition_moves_coupled_units_too():

@@ -247,14 +247,21 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
         ends = gibbs(given, start, noise, steps=how_many(steps, "steps"), order=("hidden", "visible"))
         return self._unscaled_y(ends["visible"])
 
-    @available_if(lambda self: self.outputs == "bernoulli")
     def most_probable(self, X: Any) -> Array:
         """The likeliest y of each row, bits, shape (n,) or (n, t): a sum of products cannot say it, `predict` rounds.
 
         Exact with up to 12 outputs. Beyond these a local optimum: from the rounded marginals on, the flip that lowers
         the energy most, while there is one.
+
+        Raises
+        ------
+        UserTypeError
+            Outputs that are real numbers.
         """
         rows = self._rows(X)
+        if self.outputs != "bernoulli":
+            what = f"outputs must be bernoulli, got {self.outputs}: a mixture of densities has no mode in closed form"
+            raise UserTypeError(what, "outputs", "use predict for expected outputs")
         scaled, t = self._scaled(rows), self.model_.sizes["visible"]
         if t > EXACT_BITS:
             begun = (self.predict_rows(rows).reshape(len(rows), t) > 0.5).astype(scaled.dtype)
