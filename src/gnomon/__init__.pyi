@@ -17,6 +17,7 @@ from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as Conditi
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
+from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
