@@ -124,8 +124,8 @@ class ConditionedMachine(LayeredMachine):
         if self.held is not None and len(self.held) == 1:
             return super().log_partition()
         if any(self._plain()[name].any() for link, _ in self._neighbors[CONDITION] for name in link.names.values()):
-            what = "log Z depends on the condition"
-            raise UserTypeError(what, "condition", "give one row of it, machine.given(row), or use log_partitions")
+            what = f"the condition must be one row for one log Z, got {0 if self.held is None else len(self.held)}"
+            raise UserTypeError(what, "condition", "use machine.given(row), or log_partitions")
         return self.given(np.zeros((1, self.sizes[CONDITION]))).log_partition()
 
     @available_if(lambda self: isinstance(self, type) or _has_log_prob(self))
@@ -144,7 +144,7 @@ class ConditionedMachine(LayeredMachine):
         if CONDITION in state:
             return state
         if self.held is None:
-            raise UserTypeError("the condition is missing", "state", "use machine.given(rows)")
+            raise UserTypeError("a state must hold the condition", "state", "use machine.given(rows)")
         like = next((x for x in state.values() if not hasattr(x, "log_prob")), None)
         return {CONDITION: self.held if like is None else convert(self.held, like), **state}
 
