@@ -97,4 +97,10 @@ ENTRIES = (
             "learning_rate": 0.05,
         },
     ),
+    Entry(
+        "product-of-t", "Product of Student-t experts (PoT, mPoT)", "学生t专家乘积", "model", ("density", "represent"),
+        "gnomon.systems.energy.product_of_t:ProductOfT",
+        "Welling, Hinton and Osindero 2003; Ranzato, Mnih and Hinton 2010", ("GEN-042", "GEN-043"),
+        {"n_experts": 2, "n_mean": 2, "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+    ),
 )  # fmt: skip

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gnomon.contracts import Array, Distribution
+from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.layers import LOG_2_PI
 from gnomon.distributions.units import GaussianUnits, Own, mean_of
 from gnomon.numeric import ops
 from gnomon.numeric.tensors import detached
 
-__all__ = ["CorrelatedGaussianUnits", "CorrelatedGaussians"]
+__all__ = ["CorrelatedGaussianUnits", "CorrelatedGaussians", "UnheldGaussianUnits"]
 
 
 class CorrelatedGaussianUnits(GaussianUnits):
@@ -60,14 +61,50 @@ class CorrelatedGaussianUnits(GaussianUnits):
         return field[:, : self.n] + own["bias"], precision
 
 
+class UnheldGaussianUnits(CorrelatedGaussianUnits):
+    """The same without the identity and without a bias: all that holds them is the field, w(x) = 0.
+
+    Under a field (f, G) their precision is G and their mean G^-1 f. Without a field there is no distribution; chains
+    begin at standard normal numbers.
+
+    Examples
+    --------
+    >>> UnheldGaussianUnits(1).conditional(np.array([[1.0, 4.0]]), {}).mean.tolist()
+    [[0.25]]
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ()
+
+    def start(self, noise: Noise, rows: int, like: Array, draw: int = 0) -> Array:
+        """Standard normal rows."""
+        return noise.normal((rows, self.n), draw, like=like)
+
+    def log_weight(self, x: Array | Distribution, own: Own) -> Array:
+        """0."""
+        return 0 * mean_of(x).sum(-1)
+
+    def statistics(self, x: Array | Distribution, mean: Array, own: Own) -> dict[str, Array]:
+        """None."""
+        return {}
+
+    def base(self, mean: NDArray[np.float64] | None, own: Own) -> dict[str, NDArray[np.float64]]:
+        """None."""
+        return {}
+
+    def _under(self, field: Array, own: Own) -> tuple[Array, Array]:
+        """The field, whose precisions may differ by many orders of magnitude: in double precision."""
+        return field[:, : self.n], _double(field[:, self.n :]).reshape(len(field), self.n, self.n)
+
+
 class CorrelatedGaussians:
     """A normal density for each row, by its precision P and the linear coefficients P m.
 
     Parameters
     ----------
     linear : array or tensor, shape (rows, d)
+        Answers are of its type.
     precision : array or tensor, shape (rows, d, d)
-        Positive definite.
+        Positive definite. It is factored in its own type.
 
     Examples
     --------
@@ -79,7 +116,7 @@ class CorrelatedGaussians:
 
     def __init__(self, linear: Any, precision: Any) -> None:
         self.linear, self.precision = linear, precision
-        self.mean = self._linalg.solve(precision, linear[:, :, None])[:, :, 0]
+        self.mean = self._solved(precision, linear)
 
     @property
     def _linalg(self) -> Any:
@@ -89,10 +126,15 @@ class CorrelatedGaussians:
 
         return torch.linalg
 
+    def _solved(self, matrices: Any, rows: Any) -> Any:
+        """matrix^-1 row, for each of them."""
+        found = self._linalg.solve(matrices, _as(rows, matrices)[:, :, None])[:, :, 0]
+        return _as(found, rows)
+
     @property
     def covariance(self) -> Any:
         """C, (rows, d, d)."""
-        return self._linalg.inv(self.precision)
+        return _as(self._linalg.inv(self.precision), self.linear)
 
     @property
     def variance(self) -> Any:
@@ -107,7 +149,7 @@ class CorrelatedGaussians:
 
     @property
     def _log_determinant(self) -> Any:
-        return self._linalg.slogdet(self.precision)[1]
+        return _as(self._linalg.slogdet(self.precision)[1], self.linear)
 
     @property
     def log_mass(self) -> Any:
@@ -119,15 +161,23 @@ class CorrelatedGaussians:
         """One draw of each row by the Cholesky factor of its precision; carries no gradient."""
         z = noise.normal(tuple(self.mean.shape), draw, like=self.mean)
         lower = self._linalg.cholesky(self.precision)
-        drawn = self.mean + self._linalg.solve(lower.swapaxes(1, 2), z[:, :, None])[:, :, 0]
-        return detached(drawn)
+        return detached(self.mean + self._solved(lower.swapaxes(1, 2), z))
 
     def log_prob(self, x: Any) -> Any:
         """Log density of each row in nats."""
         away = x - self.mean
-        square = (away * (self.precision @ away[:, :, None])[:, :, 0]).sum(-1)
+        square = (away * (_as(self.precision, away) @ away[:, :, None])[:, :, 0]).sum(-1)
         return 0.5 * (self._log_determinant - away.shape[1] * LOG_2_PI - square)
 
     def entropy(self) -> Any:
         """Differential entropy of each row in nats."""
         return 0.5 * (self.mean.shape[1] * (1 + LOG_2_PI) - self._log_determinant)
+
+
+def _as(x: Any, like: Any) -> Any:
+    """x in the type of another array of its kind."""
+    return x.astype(like.dtype, copy=False) if isinstance(x, np.ndarray) else x.to(like.dtype)
+
+
+def _double(x: Any) -> Any:
+    return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double()

@@ -20,6 +20,7 @@ from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy.covariance_links import FilterLink, MeanLink
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import Link, Own
 
@@ -30,7 +31,7 @@ FIRST_WEIGHTS = 0.1
 
 
 class MeanCovarianceLink(Link):
-    """x W h for the first hidden units, -(x R)^2 h / 2 for the others.
+    """x W h for the first hidden units, -(x R)^2 h / 2 for the others: a `MeanLink` and a `FilterLink` in one layer.
 
     Parameters
     ----------
@@ -43,29 +44,31 @@ class MeanCovarianceLink(Link):
     """
 
     def __init__(self, a: str, b: str, d: int, n_mean: int, *, name: str | None = None) -> None:
-        self.d, self.n_mean = d, n_mean
+        self.n_mean, self.parts = n_mean, (MeanLink(a, b, d), FilterLink(a, b, d))
         super().__init__(a, b, name=name)
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """W (d, n_mean), R (d, the other units)."""
-        return {"weight": (self.d, self.n_mean), "filters": (self.d, max(sizes[self.ends[1]] - self.n_mean, 0))}
+        a, b = self.ends
+        shares = (self.n_mean, max(sizes[b] - self.n_mean, 0))
+        return {
+            name: shape
+            for part, n in zip(self.parts, shares, strict=True)
+            for name, shape in part.shapes({a: sizes[a], b: n}).items()
+        }
 
     def field(self, block: str, x: Array, own: Own) -> Array:
         """[x W, -(x R)^2 / 2], or [W h, R diag(h) R^T]."""
-        W, R = own["weight"], own["filters"]
+        mean, filters = self.parts
         if block == self.ends[1]:
-            square = x[:, self.d :].reshape(len(x), self.d, self.d)
-            return concatenate([x[:, : self.d] @ W, ((square @ R) * R).sum(1)], axis=1)
-        held = (x[:, None, self.n_mean :] * R) @ R.T
-        return concatenate([x[:, : self.n_mean] @ W.T, held.reshape(len(x), self.d * self.d)], axis=1)
+            return concatenate([part.field(block, x, own) for part in self.parts], axis=1)
+        return mean.field(block, x[:, : self.n_mean], own) + filters.field(block, x[:, self.n_mean :], own)
 
     def statistics(self, left: Array, right: Array, weight: Array, own: Own) -> dict[str, Array]:
         """Weighted outer products of x and h, and of -(x x^T) R and h."""
-        square, h = left[:, self.d :].reshape(len(left), self.d, self.d), right * weight[:, None]
-        return {
-            "weight": left[:, : self.d].T @ h[:, : self.n_mean],
-            "filters": (2 * (square @ own["filters"]) * h[:, None, self.n_mean :]).sum(0),
-        }
+        shares = (right[:, : self.n_mean], right[:, self.n_mean :])
+        mean, filters = (part.statistics(left, h, weight, own) for part, h in zip(self.parts, shares, strict=True))
+        return mean | filters
 
 
 class MCRBMModel(LayeredMachine):
