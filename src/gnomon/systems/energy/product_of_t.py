@@ -308,10 +308,10 @@ class ProductOfT(StandardizedMachine, DensityMachine):
     are columns with weights that are bounded. Without units of the mean the density is symmetric about the mean of the
     training data, which is subtracted with ``standardize=False`` too. Filters have a greatest length, 1 / ``floor``,
     and shapes are kept from 1 to 1000 (from 0.01 beside units of the mean), so that a density always exists. Columns
-    depend on each other given the hidden units: a Gibbs step costs O(d^3 + n_experts d^2) for each row. Sources:
-    Welling, Hinton and Osindero (2003), "Learning sparse topographic representations with products of Student-t distributions";
-    Ranzato, Mnih and Hinton (2010), "Generating more realistic images using gated MRF's"; Goodfellow, Bengio and
-    Courville (2016), section 20.5.2.
+    depend on each other given the hidden units: a Gibbs step costs O(d^3 + n_experts d^2) for each row.
+    Sources: Welling, Hinton and Osindero (2003), "Learning sparse topographic representations with products of
+    Student-t distributions"; Ranzato, Mnih and Hinton (2010), "Generating more realistic images using gated MRF's";
+    Goodfellow, Bengio and Courville (2016), section 20.5.2.
 
     Examples
     --------
