@@ -25,6 +25,7 @@ from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachin
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.mcrbm import MCRBM as MCRBM
+from gnomon.systems.energy.product_of_t import ProductOfT as ProductOfT
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM
 from gnomon.systems.energy.spike_and_slab_rbm import SpikeAndSlabRBM as SpikeAndSlabRBM
