@@ -24,7 +24,7 @@ class _ColumnsLink(Link):
         As in `Link`.
     """
 
-    short = ""
+    parameter = ""
 
     def __init__(self, a: str, b: str, d: int, *, name: str | None = None) -> None:
         self.d = d
@@ -32,13 +32,13 @@ class _ColumnsLink(Link):
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """A column for each hidden unit."""
-        return {self.short: (self.d, sizes[self.ends[1]])}
+        return {self.parameter: (self.d, sizes[self.ends[1]])}
 
 
 class MeanLink(_ColumnsLink):
     """x W h: hidden units pull the rows along the columns of W."""
 
-    short = "weight"
+    parameter = "weight"
 
     def field(self, block: str, x: Array, own: Own) -> Array:
         """x W, or [W h, 0]."""
@@ -56,7 +56,7 @@ class MeanLink(_ColumnsLink):
 class FilterLink(_ColumnsLink):
     """-(x R)^2 h / 2: a hidden unit h_j adds h_j r_j r_j^T to the precision of the rows."""
 
-    short = "filters"
+    parameter = "filters"
 
     def field(self, block: str, x: Array, own: Own) -> Array:
         """-(x R)^2 / 2, or [0, R diag(h) R^T]."""
