@@ -15,7 +15,12 @@ import numpy as np
 from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.arrays import convert
 from gnomon.inference.blocks import bits, smallest_keep
-from gnomon.inference.exact.enumeration import log_evidence, log_partition, weighted_posterior, weighted_states
+from gnomon.inference.exact.enumeration import (
+    log_evidence,
+    log_partition,
+    log_partition_gradient,
+    weighted_posterior,
+)  # fmt: skip
 from gnomon.numeric.tensors import is_tensor
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.chains import ChainPlan, ContrastiveDivergence, PersistentChains
@@ -158,9 +163,8 @@ class _ExactLikelihood(InClosedForm):
     def _far(self, model: Any, X: Array, weight: Array) -> Iterator[dict[str, Array]]:
         """Gradients of the energies of all states, each with its probability times the weight of the rows, in parts."""
         if getattr(model, "held", None) is None:
-            total = float(weight.sum())
-            for states, log_p in weighted_states(model, limit=self.limit, like=X):
-                yield model.marginal_gradient(states, total * _exp(log_p, X))
+            total, slopes = float(weight.sum()), log_partition_gradient(model, limit=self.limit, like=X)
+            yield {name: -total * value for name, value in slopes.items()}
             return
         for states, log_p, rows in weighted_posterior(model.released, model.conditions, limit=self.limit):
             yield model.released.marginal_gradient(states, (weight[rows][:, None] * _exp(log_p, X)).reshape(-1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.contracts import Array, HasMarginalEnergy, State
+from gnomon.contracts import Array, HasMarginalEnergy, HasMarginalGradient, State
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert, double, prototype, to_numpy
 from gnomon.inference.blocks import Keep, bits, kept_blocks, smallest_keep, units_of
@@ -17,8 +17,8 @@ from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
-    "enumerable", "exact_expectation", "log_evidence", "log_partition", "states", "weighted_posterior",
-    "weighted_states",
+    "enumerable", "exact_expectation", "log_evidence", "log_partition", "log_partition_gradient", "states",
+    "weighted_posterior", "weighted_states",
 ]  # fmt: skip
 
 _CHUNK_NUMBERS = 1 << 21
@@ -165,6 +165,46 @@ def exact_expectation(
     for state, log_p in weighted_states(model, keep, limit=limit):
         total = total + np.tensordot(np.exp(to_numpy(log_p)), to_numpy(f(state)), axes=1)
     return np.asarray(total)
+
+
+def log_partition_gradient(
+    model: HasMarginalGradient, keep: Keep | None = None, *, limit: int = 25, like: Array | None = None
+) -> dict[str, Array]:
+    """d log Z / d theta = E[d log p~(x) / d theta] under the model, of every parameter, by enumeration.
+
+    Parameters
+    ----------
+    model, keep, limit, like
+        As in `log_partition`.
+
+    Returns
+    -------
+    dict of str to array
+        By parameter, in its shape; the sums are float64 where the model computes in NumPy.
+
+    Raises
+    ------
+    UserValueError
+        When there are more states than 2^limit; the line states the cost.
+
+    Notes
+    -----
+    Cost: two energies and a gradient per state.
+
+    Examples
+    --------
+    >>> from gnomon.systems.energy.rbm import RBMModel
+    >>> machine = RBMModel.of(np.zeros((2, 1)), np.zeros(2), np.zeros(1))
+    >>> log_partition_gradient(machine)["visible_bias"].round(12).tolist()
+    [0.5, 0.5]
+    """
+    found: dict[str, Array] = {}
+    for state, log_p in weighted_states(model, keep, limit=limit, like=like):
+        kind = next(iter(state.values()))
+        p = convert(log_p, kind).exp() if is_tensor(kind) else np.exp(log_p)
+        for name, value in getattr(model, "model_", model).marginal_gradient(state, -p).items():
+            found[name] = found[name] + value if name in found else value
+    return found
 
 
 def log_evidence(model: HasMarginalEnergy, given: State, *, limit: int = 25) -> NDArray[np.float64]:

@@ -15,7 +15,8 @@ from gnomon import contracts
 from gnomon.contracts import Array, Group, Procedure
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
-from gnomon.errors import Diverged
+from gnomon.distributions.domains import UnitInterval
+from gnomon.errors import Diverged, UserValueError
 from gnomon.evaluation.density import density_score
 from gnomon.evaluation.likelihood import log_likelihood_bound
 from gnomon.evaluation.partition import log_partition
@@ -38,7 +39,7 @@ from gnomon.training.procedure import Info, Problem
 
 __all__ = [
     "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine",
-    "coupled_start",
+    "TwoLayerMachine", "coupled_start",
 ]  # fmt: skip
 
 FROZEN_WEIGHT = 1e3
@@ -232,8 +233,29 @@ class DensityMachine(RowMachine, EnergyMachine):
 
     def reconstruct(self, X: Any) -> Array:
         """E[v | h] at the hidden means given X, shape (n, n_features)."""
-        hidden = self._hidden_means(self._scaled(self._rows(X)))
+        return self._visible_means(self._hidden_means(self._scaled(self._rows(X))))
+
+    def _visible_means(self, hidden: Array) -> Array:
         return self.from_visible(self.model_.conditional("visible", {"hidden": hidden}).mean)
+
+
+class TwoLayerMachine(DensityMachine):
+    """Base of those whose codes are the means of one hidden layer, from which rows are made again."""
+
+    def inverse_transform(self, H: Any) -> Array:
+        """E[v | h] of hidden states, or of probabilities as `transform` gives them, shape (n, n_features).
+
+        Raises
+        ------
+        UserValueError
+            Codes of another number of columns, or outside [0, 1].
+        """
+        check_is_fitted(self)
+        given = UnitInterval().check(H, name="H")
+        if given.shape[1] != self._n_features_out:
+            what = f"H must have {self._n_features_out} columns, one for each hidden unit, got {given.shape[1]}"
+            raise UserValueError(what, "H", "give codes as transform does")
+        return self._visible_means(self.model_.place(given))
 
 
 def coupled_start(model: Any, blocks: Sequence[str], n: int, noise: contracts.Noise) -> dict[str, Array]:

@@ -19,7 +19,7 @@ from gnomon.errors import UserValueError
 from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy._machine import StandardizedMachine, TwoLayerMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -191,7 +191,7 @@ class GaussianRBMModel(LayeredMachine):
                 self.visible_log_precision.clamp_(max=limit if len(self.visible_log_precision) > 1 else limit.min())
 
 
-class GaussianRBM(StandardizedMachine, DensityMachine):
+class GaussianRBM(StandardizedMachine, TwoLayerMachine):
     r"""Restricted Boltzmann machine of real columns and binary hidden units: a mixture of 2^m normal densities.
 
     :math:`E(v, h) = \frac12 \sum_i \beta_i (v_i - a_i)^2 - \sum_{ij} v_i \beta_i W_{ij} h_j - b^T h`, so that

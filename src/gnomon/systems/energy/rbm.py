@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from gnomon import contracts
 from gnomon.contracts import Array, State
@@ -13,14 +14,17 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
+from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.score import Score
+from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.fast import unit_rows
+from gnomon.numeric.given import floats
 from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import BinaryRows
-from gnomon.systems.energy._machine import DensityMachine
+from gnomon.systems.energy.growing import GrowsHidden
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -55,6 +59,71 @@ class RBMModel(LayeredMachine):
             parameter.data = tensor.to(tensors[0])
         return model
 
+    @classmethod
+    def of_distribution(cls, probabilities: ArrayLike, mass: float | None = None, sharpness: float = 40.0) -> RBMModel:
+        r"""The machine whose rows have these probabilities, as nearly as is asked for (Le Roux and Bengio 2008).
+
+        A hidden unit for each state :math:`v_k` in the support, :math:`w_k = a (2 v_k - 1)` and :math:`c_k = \lambda_k
+        - w_k^T v_k` with :math:`\lambda_k = \log(M p_k - 1)`, multiplies the weight of that state by :math:`M p_k`, and
+        for a large a leaves all others at 1. The visible biases are 0. So log Z is log(M + k) for k states outside the
+        support, and the divergence KL(probabilities, machine) is log(1 + k / M), both up to about e^(-a). A target
+        whose log Z and probabilities are known for samplers and estimators; Gibbs chains hardly ever leave a state.
+
+        Parameters
+        ----------
+        probabilities : array of shape (2,) * d, or (2^d,)
+            Of each state of d columns, in lexicographic order, the first column the most significant.
+        mass : float, optional
+            M, above 1 / p of every state in the support; by default a million for each state outside it, and at least
+            twice what is needed.
+        sharpness : float in (0, inf), default 40
+            a: a state with one other bit gets e^(-a) of the new weight.
+
+        Raises
+        ------
+        UserValueError
+            No probabilities of 2^d states, a mass that is too small.
+
+        Notes
+        -----
+        float64, d x (states in the support) weights.
+
+        References
+        ----------
+        Le Roux and Bengio (2008), "Representational power of restricted Boltzmann machines and deep belief networks",
+        theorem 2.4.
+
+        Examples
+        --------
+        >>> machine = RBMModel.of_distribution([0.1, 0.0, 0.2, 0.7], mass=1e4)
+        >>> np.exp(machine.log_prob(np.array([[1.0, 1.0], [0.0, 1.0]]))).round(6).tolist()
+        [0.69993, 0.0001]
+        """
+        p = floats(probabilities, "probabilities").reshape(-1)
+        d = int(p.size).bit_length() - 1
+        if p.size < 2 or p.size != 1 << d or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
+            what = f"probabilities must be those of 2^d states and sum to 1, got {p.size} numbers of sum {p.sum():.6g}"
+            raise UserValueError(what, "probabilities", "give one for each state, in lexicographic order")
+        support = np.flatnonzero(p > 0)
+        least = 1 / p[support].min()
+        mass = max(2 * least, 1e6 * (p.size - support.size)) if mass is None else float(mass)
+        if not least < mass < np.inf:
+            raise UserValueError.must("mass", f"be a number above 1 / {p[support].min():.3g} = {least:.6g}", mass)
+        if not 0 < sharpness < np.inf:
+            raise UserValueError.must("sharpness", "be in (0, inf)", sharpness)
+        chosen = np.concatenate([states(d, k, k + 1) for k in support.tolist()])
+        weight = sharpness * (2 * chosen - 1).T
+        return cls.of(weight, np.zeros(d), np.log(mass * p[support] - 1) - sharpness * chosen.sum(1))
+
+    def with_hidden_unit(self, weights: Array, bias: float) -> RBMModel:
+        """The machine with one hidden unit more, the last."""
+        like = self.weight
+        column = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
+        last = torch.tensor([bias], dtype=like.dtype, device=like.device)
+        hidden = torch.cat([self.hidden_bias.detach(), last])
+        weight = torch.cat([self.weight.detach(), column[:, None]], 1)
+        return type(self).of(weight, self.visible_bias.detach().clone(), hidden)
+
     def conditional(self, block: str, state: State) -> Bernoulli:
         """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
         x = state["visible" if block == "hidden" else "hidden"]
@@ -86,7 +155,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class RBM(BinaryRows, DensityMachine):
+class RBM(BinaryRows, GrowsHidden):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
