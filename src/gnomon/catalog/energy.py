@@ -103,4 +103,17 @@ ENTRIES = (
         "Welling, Hinton and Osindero 2003; Ranzato, Mnih and Hinton 2010", ("GEN-042", "GEN-043"),
         {"n_experts": 2, "n_mean": 2, "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
+    Entry(
+        "class-gated-rbm", "Class-gated (third-order) restricted Boltzmann machine", "类别门控受限玻尔兹曼机", "model",
+        ("classify", "represent"), "gnomon.systems.energy.class_gated_rbm:ClassGatedRBM",
+        "Memisevic, Zach, Hinton and Pollefeys 2010", ("GEN-063", "GEN-064"),
+        {"n_hidden": 2, "n_nuisance": 1, "objective": "exact", "epochs": 15, "batch_size": None, "learning_rate": 0.05},
+    ),
+    Entry(
+        "pointwise-gated-rbm", "Point-wise gated Boltzmann machine", "逐点门控玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.pointwise_gated_rbm:PointwiseGatedRBM",
+        "Sohn, Zhou, Lee and Lee 2013", ("GEN-065",),
+        {"n_hidden": 2, "objective": "exact", "epochs": 30, "batch_size": None, "learning_rate": 0.1},
+        takes="table from 0 to 1",
+    ),
 )  # fmt: skip

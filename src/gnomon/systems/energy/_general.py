@@ -17,23 +17,18 @@ from gnomon.distributions.units import BernoulliUnits
 from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.score import Score
-from gnomon.inference.arrays import convert
-from gnomon.inference.exact.moments import posterior_moments
-from gnomon.inference.mcmc.gibbs import gibbs, mean_field
+from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start
+from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start, posterior_means
 from gnomon.systems.energy.connections import Connections
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link, MaskedLink
 
 __all__ = ["GeneralHiddenMachine", "GeneralMachine", "GeneralModel"]
-
-EXACT_HIDDEN = 12
-"""Coupled hidden units whose states are enumerated for each row, for their posterior means."""
 
 
 class GeneralModel(LayeredMachine):
@@ -98,12 +93,7 @@ class GeneralModel(LayeredMachine):
 
     def hidden_means(self, x: Array) -> Array:
         """P(h = 1 | v): exact where hidden units are independent, or 12 coupled ones at most; else by mean field."""
-        given = {"visible": x}
-        if "hidden" not in self.coupled:
-            return self.conditional("hidden", given).mean
-        if self.sizes["hidden"] > EXACT_HIDDEN:
-            return mean_field(self, {"visible": (x, None)}, steps=200, tol=1e-6, order=("hidden",))["hidden"]
-        return convert(posterior_moments(self, given, limit=EXACT_HIDDEN)["hidden"][0], x)
+        return posterior_means(self, x)["hidden"]
 
 
 def _lateral(layer: str, mask: NDArray[np.bool_]) -> Link | None:

@@ -21,7 +21,10 @@ from gnomon.evaluation.density import density_score
 from gnomon.evaluation.likelihood import log_likelihood_bound
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
-from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.arrays import convert
+from gnomon.inference.blocks import bits, smallest_keep
+from gnomon.inference.exact.moments import posterior_moments
+from gnomon.inference.mcmc.gibbs import gibbs, mean_field
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.sparse import by_rows, in_full, is_sparse
 from gnomon.objectives.contrastive import EnergyObjective
@@ -39,9 +42,11 @@ from gnomon.training.procedure import Info, Problem
 
 __all__ = [
     "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine",
-    "TwoLayerMachine", "coupled_start",
+    "TwoLayerMachine", "coupled_start", "posterior_means",
 ]  # fmt: skip
 
+EXACT_HIDDEN = 12
+"""log2 of the hidden states that are enumerated for each row, for posterior means."""
 FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
@@ -184,7 +189,9 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
         noise, model = Noise(seed_of(random_state), "gibbs"), self.model_
         hidden = tuple(block for block in model.blocks if block != "visible")
         state = {"visible": rows} | coupled_start(model, hidden, len(rows), noise.child("start"))
-        return gibbs(model, state, noise, steps=how_many(steps, "steps"), order=(*hidden, "visible"))["visible"]
+        order = (*(block for block in hidden if block not in state), *(block for block in hidden if block in state))
+        sweeps = how_many(steps, "steps")
+        return gibbs(model, state, noise, steps=sweeps, order=(*order, "visible"))["visible"]
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
         """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
@@ -259,9 +266,22 @@ class TwoLayerMachine(DensityMachine):
 
 
 def coupled_start(model: Any, blocks: Sequence[str], n: int, noise: contracts.Noise) -> dict[str, Array]:
-    """Fair states of those of the layers whose units are coupled to each other: chains need one to begin at."""
+    """Fair states of those of the layers that depend on each other given the rows: chains need some to begin at."""
     rows, like = noise.rows(np.arange(n)), model.place(np.zeros(0))
-    return {block: model.units[block].start(rows.child(block), n, like) for block in blocks if block in model.coupled}
+    kept = smallest_keep(model, ("visible",))
+    return {block: model.units[block].start(rows.child(block), n, like) for block in blocks if block in kept}
+
+
+def posterior_means(model: Any, x: Array) -> dict[str, Array]:
+    """Means of each hidden layer given the rows, by enumeration of up to 2^12 states of a row, else by mean field."""
+    given, kept = {"visible": x}, smallest_keep(model, ("visible",))
+    n = bits(model, (block for block in kept if block != "visible"))
+    if not n:
+        return {block: model.conditional(block, given).mean for block in model.blocks if block != "visible"}
+    if n > EXACT_HIDDEN:
+        order = [block for block in model.blocks if block != "visible"]
+        return mean_field(model, {"visible": (x, None)}, steps=200, tol=1e-6, order=order)
+    return {name: convert(mean, x) for name, (mean, _) in posterior_moments(model, given, limit=EXACT_HIDDEN).items()}
 
 
 class StandardizedMachine(Standardized):

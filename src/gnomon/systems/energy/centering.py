@@ -91,8 +91,12 @@ def _bias_names(machine: Any) -> dict[str, str]:
     Raises
     ------
     UserTypeError
-        A layer that has none, or whose links couple something else than its states.
+        A layer that has none, or whose links couple something else than its states; a link among three layers, whose
+        offsets would be couplings of two.
     """
+    if not machine.bilinear:
+        what = "offsets of layers that are coupled by threes are no biases"
+        raise UserTypeError(what, "objective", "train it by the inner objective alone")
     for block, kind in machine.units.items():
         if "bias" not in kind.parameters or type(kind).features is not Units.features:
             what = f"the layer {block!r} ({type(kind).__name__}) has no bias that could make up for an offset"

@@ -153,7 +153,7 @@ class ConditionedMachine(LayeredMachine):
     def _field(self, block: str, state: State, arrays: Mapping[str, Any]) -> Array:
         return super()._field(block, self._whole(state), arrays)
 
-    def _within(self, block: str, state: State) -> tuple[Array, Array]:
+    def _within(self, block: str, state: State) -> Any:
         return super()._within(block, self._whole(state))
 
     def _energy_among(self, blocks: Iterable[str], state: State, arrays: Mapping[str, Any]) -> Array:

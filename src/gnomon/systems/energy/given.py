@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import to_numpy
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
+from gnomon.systems.energy.three_way import ThreeWayLink
 
 __all__ = ["Given", "given_columns"]
 
@@ -59,7 +61,13 @@ def given_columns(machine: Any, seen: NDArray[np.bool_]) -> Given:
     links: list[Link] = []
     values: dict[str, Array] = {}
     for link in machine.links:
-        matrix = to_numpy(link.matrix({short: arrays[name] for short, name in link.names.items()}))
+        own = {short: arrays[name] for short, name in link.names.items()}
+        if isinstance(link, ThreeWayLink):
+            for three in product(*(_ends(end, data, layers) for end in link.ends)):
+                cut, found = link.cut([name for name, _ in three], [columns for _, columns in three], own)
+                links, values = links + cut, values | found
+            continue
+        matrix = to_numpy(link.matrix(own))
         for a, rows in _ends(link.ends[0], data, layers):
             for b, columns in _ends(link.ends[1], data, layers):
                 if a > b and link.ends[0] == link.ends[1]:
@@ -70,9 +78,9 @@ def given_columns(machine: Any, seen: NDArray[np.bool_]) -> Given:
                 values[new.names["weight"]] = new.of_pairs(part) if isinstance(new, LateralLink) else part
     whole = LayeredMachine(units, links, dtype=torch.float64)
     for block in machine.units:
-        own = {name: to_numpy(value) for name, value in machine._own(block, arrays).items()}
+        mine = {name: to_numpy(value) for name, value in machine._own(block, arrays).items()}
         for name, columns in _ends(block, data, layers):
-            values |= {f"{name}_{short}": value[columns] for short, value in own.items()}
+            values |= {f"{name}_{short}": value[columns] for short, value in mine.items()}
     with torch.no_grad():
         for name, value in values.items():
             whole.get_parameter(name).copy_(torch.as_tensor(np.ascontiguousarray(value)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Self, cast
 
 import numpy as np
@@ -21,7 +22,6 @@ from gnomon.inference.exact.enumeration import enumerable, log_evidence
 from gnomon.inference.exact.enumeration import log_partition as exact_log_partition
 from gnomon.inference.importance.binary_path import BinaryPath
 from gnomon.inference.mcmc.paths import BridgePath
-from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.nn.module import Module
 from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.centering import centered_gradient, mean_differences, recentered
@@ -107,7 +107,8 @@ class LayeredMachine(Module):
             raise UserValueError(f"observed must be one of {', '.join(self.blocks)}, got {observed!r}", "observed")
         for link in self.links:
             for name, shape in link.shapes({block: kind.n_features for block, kind in self.units.items()}).items():
-                self._add(link.names[name], shape, dtype)
+                if not (link.shares and link.names[name] in self._parameters):
+                    self._add(link.names[name], shape, dtype)
         self._own_names = {
             block: {name: f"{block}_{name}" for name in kind.parameters} for block, kind in self.units.items()
         }
@@ -160,8 +161,18 @@ class LayeredMachine(Module):
 
     @cached_property
     def _neighbors(self) -> dict[str, list[tuple[Link, str]]]:
-        """By layer its links and what lies at their other ends."""
-        return {block: [(one, one.other(block)) for one in self.links if block in one.ends] for block in self.units}
+        """By layer its links to one other layer or to itself, and what lies at their other ends."""
+        pairs = [one for one in self.links if len(one.ends) == 2]
+        return {block: [(one, one.other(block)) for one in pairs if block in one.ends] for block in self.units}
+
+    @property
+    def bilinear(self) -> bool:
+        """Whether every link joins two layers, so that the energy is bilinear in their states."""
+        return all(len(link.ends) == 2 for link in self.links)
+
+    def _features(self, blocks: Iterable[str], state: State) -> dict[str, Array]:
+        """What links see of these layers."""
+        return {block: self.units[block].features(state[block]) for block in blocks}
 
     def _own(self, block: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
         return _of(self._own_names[block], arrays)
@@ -197,7 +208,7 @@ class LayeredMachine(Module):
     @cached_property
     def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
         """See `HasMarginalEnergy`: what is left of the largest sets of layers without a link among or within them."""
-        linked = {frozenset(link.ends) for link in self.links}
+        linked = {frozenset(two) for link in self.links for two in combinations(link.ends, 2)}
         free = [block for block in self.blocks if block not in self.coupled and self.units[block].drawn]
         independent = _largest_independent(free, lambda a, b: frozenset((a, b)) in linked)
         kept = [tuple(block for block in self.blocks if block not in out) for out in independent]
@@ -208,9 +219,11 @@ class LayeredMachine(Module):
         """What the neighbors add to the natural parameters of a layer: a fresh array (rows, size)."""
         self._check_given(block, state)
         field: Any = None
-        for link, other in self._neighbors[block]:
-            more = link.field(block, self.units[other].features(state[other]), _of(link.names, arrays))
-            field = more if field is None else field + more
+        for link in self.links:
+            if block in link.ends:
+                others = [end for end in link.ends if end != block] or [block]
+                more = link.push(block, self._features(others, state), _of(link.names, arrays))
+                field = more if field is None else field + more
         if field is not None:
             return field
         like = mean_of(next(iter(state.values())))
@@ -230,30 +243,29 @@ class LayeredMachine(Module):
         self, block: str, state: State, noise: Noise, draw: int = 0, held: Array | None = None, backward: bool = False
     ) -> Array:
         """See `HasCoupledBlocks`: one draw of every unit, the numbers of an uncoupled layer's draw."""
-        field, coupling = self._within(block, state)
-        x = state[block]
+        (link, own, field), x = self._within(block, state), state[block]
         u = noise.uniform(tuple(x.shape), draw, like=x)
-        return drawn_by_sites(x, field, coupling, self._values(block), u, held, backward=backward)
+        return link.sweep(x, field, own, self._values(block), u, held, backward=backward)
 
     def relax(self, block: str, state: State, held: Array | None = None) -> Array:
         """See `HasCoupledBlocks`: a round of mean-field updates."""
-        field, coupling = self._within(block, state)
-        return means_by_sites(mean_of(state[block]), field, coupling, self._values(block), held)
+        link, own, field = self._within(block, state)
+        return link.relax(mean_of(state[block]), field, own, self._values(block), held)
 
-    def _within(self, block: str, state: State) -> tuple[Array, Array]:
-        """The field of each unit of a coupled layer, its own preference included, and the couplings between them."""
+    def _within(self, block: str, state: State) -> tuple[Any, dict[str, Any], Array]:
+        """How the units of a layer are coupled to each other, by which parameters, and their field but for that."""
         self._check_given(block, state)
         arrays = self._arrays(state)
         field: Any = self._own(block, arrays)["bias"]
-        coupling: Any = None
-        for link, other in self._neighbors[block]:
-            own, x = _of(link.names, arrays), self.units[other].features(state[other])
-            if other == block:
-                coupling = link.matrix(own)  # made once: it costs more than the product
-                field = field + x @ coupling
-            else:
-                field = field + link.field(block, x, own)
-        return detached(field), detached(coupling)
+        within: Any = None
+        for link in (one for one in self.links if block in one.ends):
+            if set(link.ends) == {block}:
+                within = link
+                continue
+            others = self._features([end for end in link.ends if end != block], state)
+            field = field + link.push(block, others, _of(link.names, arrays))
+        own = {short: detached(value) for short, value in _of(within.names, arrays).items()}
+        return within, own, detached(field)
 
     def _values(self, block: str) -> tuple[float, float]:
         values: tuple[float, float] = self.units[block].values  # type: ignore[attr-defined]
@@ -271,11 +283,8 @@ class LayeredMachine(Module):
             weight = self.units[block].log_weight(state[block], self._own(block, arrays))
             total = -weight if total is None else total - weight
         for link in self.links:
-            a, b = link.ends
-            if a in blocks and b in blocks:
-                field = link.field(b, self.units[a].features(state[a]), _of(link.names, arrays))
-                pairs = (field * self.units[b].features(state[b])).sum(-1)
-                total = total - (0.5 * pairs if a == b else pairs)
+            if all(end in blocks for end in link.ends):
+                total = total - link.gain(self._features(link.ends, state), _of(link.names, arrays))
         return total
 
     def marginal_energy(self, kept: State) -> Array:
@@ -292,11 +301,12 @@ class LayeredMachine(Module):
         """See `HasJointGradient`: sums of statistics, one product per link."""
         arrays, minus = self._arrays(state), -weight
         found: dict[str, Any] = {}
-        features = {block: self.units[block].features(x) for block, x in state.items()}
+        features = self._features(state, state)
         for link in self.links:
-            left, right = (features[end] for end in link.ends)
-            sums = link.statistics(left, right, minus, _of(link.names, arrays))
-            found |= {link.names[name]: value for name, value in sums.items()}
+            sums = link.sums(features, minus, _of(link.names, arrays))
+            for name, value in sums.items():
+                shared = found.get(link.names[name])
+                found[link.names[name]] = value if shared is None else shared + value
         for block, names in self._own_names.items():
             rows = self.units[block].statistics(state[block], features[block], _of(names, arrays))
             found |= {names[name]: minus @ value for name, value in rows.items()}
@@ -410,11 +420,12 @@ class LayeredMachine(Module):
 
     def bridge(self, base: LayeredMachine, eta: float) -> Self:
         """p_base**(1 - eta) * p**eta on all layers: energies, hence natural parameters, mix linearly."""
-        start, end, mixed = dict(base.named_parameters()), dict(self.named_parameters()), {}
+        start, end = dict(base.named_parameters()), dict(self.named_parameters())
+        mixed: dict[str, Any] = {}
         with torch.no_grad():
             for link in self.links:
-                for name in link.names.values():
-                    mixed[name] = (1 - eta) * start[name] + eta * end[name]
+                values = link.mix(_of(link.names, start), _of(link.names, end), eta)
+                mixed |= {link.names[name]: value for name, value in values.items()}
             for block, names in self._own_names.items():
                 values = self.units[block].mix(self._own(block, start), self._own(block, end), eta)
                 mixed |= {names[name]: value for name, value in values.items()}

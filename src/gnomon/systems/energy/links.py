@@ -1,4 +1,4 @@
-"""Couplings between two layers of an energy machine: how parameters become a bilinear form."""
+"""Couplings between the layers of an energy machine: how parameters become a form that is linear in each layer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
+from gnomon.inference.mcmc.site_updates import drawn_by_sites, means_by_sites
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["DenseLink", "LateralLink", "Link", "MaskedLink", "ScaledLink"]
@@ -33,6 +34,10 @@ class Link:
         What the names of the parameters begin with; ``<a>_<b>`` by default, nothing where it is empty.
     """
 
+    ends: tuple[str, ...]
+    shares: bool = False
+    """Whether its parameters are those of another link, which has the same names for them."""
+
     def __init__(self, a: str, b: str, *, name: str | None = None) -> None:
         self.ends = (a, b)
         prefix = f"{a}_{b}" if name is None else name
@@ -45,6 +50,25 @@ class Link:
     def other(self, block: str) -> str:
         """The layer at the other end."""
         return self.ends[block == self.ends[0]]
+
+    def push(self, block: str, features: Mapping[str, Array], own: Own) -> Array:
+        """What the layers at the other ends add to the field of this one, of these features by layer: a fresh array."""
+        return self.field(block, features[self.other(block)], own)
+
+    def gain(self, features: Mapping[str, Array], own: Own) -> Array:
+        """``x_a^T M x_b`` of each row: what the coupling takes off the energy, (rows,)."""
+        a, b = self.ends
+        pairs = (self.field(b, features[a], own) * features[b]).sum(-1)
+        return 0.5 * pairs if a == b else pairs
+
+    def sums(self, features: Mapping[str, Array], weight: Array, own: Own) -> dict[str, Array]:
+        """Sums over rows of weight_i * d gain_i / d parameter, by short name."""
+        a, b = self.ends
+        return self.statistics(features[a], features[b], weight, own)
+
+    def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:
+        """The parameters whose coupling is ``(1 - eta)`` times that of the first and eta times that of the second."""
+        return {name: (1 - eta) * start[name] + eta * end[name] for name in self.names}
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Shapes of the parameters by their short names, for layers of these sizes."""
@@ -262,6 +286,21 @@ class LateralLink(Link):
         d = (1 + math.isqrt(1 + 8 * weight.shape[1])) // 2 if self.mask is None else len(self.mask)
         half = _placed(weight, self._at(d), (d, d))
         return half + half.T
+
+    def sweep(
+        self, x: Array, field: Array, own: Own, values: tuple[float, float], u: Array, held: Array | None = None,
+        *, backward: bool = False,
+    ) -> Array:  # fmt: skip
+        """Each unit drawn given all others, under this field of everything else; see `drawn_by_sites`."""
+        coupling = self.matrix(own)  # made once: it costs more than the product
+        return drawn_by_sites(x, field + x @ coupling, coupling, values, u, held, backward=backward)
+
+    def relax(
+        self, mean: Array, field: Array, own: Own, values: tuple[float, float], held: Array | None = None
+    ) -> Array:
+        """The means, each set to what it is given the others; see `means_by_sites`."""
+        coupling = self.matrix(own)
+        return means_by_sites(mean, field + mean @ coupling, coupling, values, held)
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """Of a pair both entries."""
