@@ -17,6 +17,7 @@ from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as Conditi
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
+from gnomon.systems.energy.class_gated_rbm import ClassGatedRBM as ClassGatedRBM
 from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
@@ -25,6 +26,7 @@ from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachin
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.mcrbm import MCRBM as MCRBM
+from gnomon.systems.energy.pointwise_gated_rbm import PointwiseGatedRBM as PointwiseGatedRBM
 from gnomon.systems.energy.product_of_t import ProductOfT as ProductOfT
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM

@@ -46,7 +46,8 @@ def settings(name: str, field: str) -> dict[str, Any]:
 def data(name: str, field: str) -> tuple[Any, Any]:
     """The system's example, or one on which the field has something to act on."""
     X, y = case(name).X, case(name).y
-    if name in ("gaussian-classifier", "label-rbm", "class-gated-rbm") and field in ("unlabeled_weight", "max_iter", "tol"):
+    partly = ("gaussian-classifier", "label-rbm", "class-gated-rbm")
+    if name in partly and field in ("unlabeled_weight", "max_iter", "tol"):
         y = np.where(np.arange(len(y)) % 3, y, -1)
     if field == "unknown":
         X = ["qvx zj Q§", *X]
