@@ -318,6 +318,6 @@ def test_wrong_input_is_refused_in_one_line():
     with pytest.raises(UserValueError, match="relation must be"):
         ClassGatedRBM(relation="three").fit(V, np.arange(8) % 2)
     system = ClassGatedRBM(n_hidden=2, epochs=1, random_state=0).fit(V, np.arange(8) % 2)
-    with pytest.raises(UserValueError, match="no units"):
+    with pytest.raises(UserValueError, match="group must be class where"):
         system.transform(V, group="nuisance")
     assert isinstance(gnomon.ClassGatedRBM(), ClassGatedRBM)

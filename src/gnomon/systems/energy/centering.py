@@ -95,7 +95,7 @@ def _bias_names(machine: Any) -> dict[str, str]:
         offsets would be couplings of two.
     """
     if not machine.bilinear:
-        what = "offsets of layers that are coupled by threes are no biases"
+        what = "links must join two layers each where states count from offsets, got a link of more"
         raise UserTypeError(what, "objective", "train it by the inner objective alone")
     for block, kind in machine.units.items():
         if "bias" not in kind.parameters or type(kind).features is not Units.features:

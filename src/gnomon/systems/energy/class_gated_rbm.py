@@ -230,7 +230,7 @@ class ClassGatedRBM(LabeledMachine):
         if group not in GROUPS:
             raise UserValueError.must("group", f"be one of {', '.join(GROUPS)}", group)
         if group != "class" and not self.n_nuisance:
-            what = f"group {group!r} has no units"
+            what = f"group must be class where no other units are there, got {group!r}"
             raise UserValueError(what, "group", "fit with n_nuisance of at least 1")
         rows, model = self._scaled(self._rows(X)), self.model_
         if group == "class":

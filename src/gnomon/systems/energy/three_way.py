@@ -162,7 +162,7 @@ class FactoredLink(ThreeWayLink):
             Filters of both ends that differ from 0: a sum of both has twice as many factors.
         """
         if any((value != 0).any() for value in start.values()):
-            what = "the path between two factored couplings has more factors than either"
+            what = "the base of a path to factored couplings must have none, got filters other than 0"
             raise UserTypeError(what, "base", "start from a machine without coupling")
         return {name: end[name] * eta ** (1 / 3) for name in self.names}
 
