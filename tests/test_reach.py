@@ -104,6 +104,7 @@ ALONE = {
     "objectives.losses:cross_entropy_backward": "theory: the gradient by hand, which tests hold against autograd",
     "objectives.adversarial:game_value": "theory: the value of the game at the optimal critic",
     "objectives.sampled_softmax:sampled_softmax": "for networks of one's own: no system has so many words",
+    "objectives.sampled_softmax:conditional_nce": "for networks of one's own, as sampled_softmax",
     "objectives.sampled_softmax:effective_words": "theory: how much a sample of words is worth",
     "training.games:simulate_game": "theory: where simultaneous gradient steps lead",
 }

@@ -1,4 +1,4 @@
-"""The softmax loss over a large vocabulary, with the normalizer estimated from words of a cheap proposal."""
+"""Losses over a large vocabulary by words of a cheap proposal: sampled softmax, and noise-contrastive estimation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from gnomon.contracts import Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.given import affordable, checked
 from gnomon.objectives.base import Term
 
-__all__ = ["Own", "effective_words", "sampled_softmax", "sampled_softmax_losses"]
+__all__ = [
+    "Own", "conditional_nce", "conditional_nce_losses", "effective_words", "sampled_softmax", "sampled_softmax_losses",
+    "word_log_prob",
+]  # fmt: skip
 
 Own = Literal["exact", "sampled", "expected"]
 """Where the target's own term of the normalizer comes from."""
@@ -88,6 +92,80 @@ def sampled_softmax(
     >>> bool(abs(term.sum / term.weight - np.log(4)) < 0.1)
     True
     """
+    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise, own == "expected")
+    losses = sampled_softmax_losses(hidden, target, weight, bias, words, log_q, log_q_target, own=own)
+    return _total(losses, row_weight)
+
+
+@checked
+def conditional_nce(
+    hidden: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    proposal: Any,
+    n_samples: int,
+    noise: Noise,
+    *,
+    row_weight: torch.Tensor | None = None,
+) -> Term:
+    """Noise-contrastive estimation of a word given its context: the target is told from words of a proposal.
+
+    The score of a word is read as its log probability, the normalizer of every context being taken as 1; the network
+    learns that it is. See `conditional_nce_losses` for the equation, `word_log_prob` for what a model says.
+
+    Parameters
+    ----------
+    hidden, target, weight, bias, proposal, noise, row_weight
+        As of `sampled_softmax`; the rows share the drawn words.
+    n_samples : int, in [1, inf)
+        k: with more words the gradient approaches that of the softmax.
+
+    Returns
+    -------
+    Term
+        The weighted sum over rows and the sum of the weights; differentiable in hidden, weight and bias.
+
+    Raises
+    ------
+    UserValueError
+        As of `sampled_softmax`; targets that the proposal never draws.
+
+    Notes
+    -----
+    Cost O(n K d) for K words instead of O(n V d). Compare perplexities by normalized probabilities alone.
+
+    References
+    ----------
+    Mnih and Teh (2012), "A fast and simple algorithm for training neural probabilistic language models"; Gutmann and
+    Hyvärinen (2010).
+
+    Examples
+    --------
+    >>> from gnomon.distributions.table import Table
+    >>> from gnomon.numeric.noise import Noise
+    >>> unigram = Table([0.4, 0.3, 0.2, 0.1])
+    >>> term = conditional_nce(torch.zeros(2, 3), torch.tensor([0, 3]), torch.zeros(4, 3), None, unigram, 5,
+    ...                        Noise(0, "words"))
+    >>> bool(term.sum > 0), term.weight
+    (True, 2.0)
+    """
+    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise, True)
+    assert log_q_target is not None
+    return _total(conditional_nce_losses(hidden, target, weight, bias, words, log_q, log_q_target), row_weight)
+
+
+def _draws(
+    hidden: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    proposal: Any,
+    n_samples: int,
+    noise: Noise,
+    of_target: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Words of the proposal, their log probabilities, and those of the targets where these are asked for."""
     if n_samples < 1:
         raise UserValueError.must("n_samples", "be at least 1", n_samples)
     _check(hidden, target, weight, bias)
@@ -98,10 +176,13 @@ def sampled_softmax(
     codes = np.asarray(proposal.sample(n_samples, noise))
     words = torch.as_tensor(codes.reshape(-1), dtype=torch.int64, device=hidden.device)
     log_q = _log_prob(proposal, codes, hidden)
-    log_q_target = None
-    if own == "expected":
-        log_q_target = _log_prob(proposal, target.cpu().numpy().reshape(-1, *codes.shape[1:]), hidden)
-    losses = sampled_softmax_losses(hidden, target, weight, bias, words, log_q, log_q_target, own=own)
+    if not of_target:
+        return words, log_q, None
+    return words, log_q, _log_prob(proposal, target.cpu().numpy().reshape(-1, *codes.shape[1:]), hidden)
+
+
+def _total(losses: torch.Tensor, row_weight: torch.Tensor | None) -> Term:
+    """The weighted sum of the losses."""
     if row_weight is None:
         return Term(losses.sum(), float(len(losses)))
     _tensor(row_weight, "row_weight")
@@ -167,21 +248,100 @@ def sampled_softmax_losses(
     _check(hidden, target, weight, bias)
     _check_words(words, log_q, len(weight))
     scores = _corrected(hidden, weight, bias, words, log_q)
-    mine = (hidden * weight[target]).sum(dim=1)
-    mine = mine if bias is None else mine + bias[target]
+    mine = word_log_prob(hidden, target, weight, bias, full=False)
     if own == "sampled":
         return torch.logsumexp(scores, dim=1) - mine
     if own == "expected":
-        if log_q_target is None or _tensor(log_q_target, "log_q_target").shape != target.shape:
-            raise UserValueError("log_q_target is required, one per row", "log_q_target")
-        if not bool(torch.isfinite(log_q_target).all()):
-            row = int((~torch.isfinite(log_q_target)).nonzero()[0])
-            raise UserValueError(
-                "the proposal gives the target probability 0", f"row {row}", "make it positive everywhere"
-            )
+        log_q_target = _of_targets(log_q_target, target)
         mine = mine - log_q_target - math.log(len(words))
     scores = scores.masked_fill(words == target[:, None], -math.inf)
     return torch.logsumexp(torch.cat([mine[:, None], scores], dim=1), dim=1) - mine
+
+
+def conditional_nce_losses(
+    hidden: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    words: torch.Tensor,
+    log_q: torch.Tensor,
+    log_q_target: torch.Tensor,
+) -> torch.Tensor:
+    """The loss of each row for words w_1 ... w_K that have been drawn: ``f(-G(y)) + sum_k f(G(w_k))``.
+
+    With the score ``s(w) = hidden W_w + b_w``, ``G(w) = s(w) - log(K q(w))`` are the log-odds that w is the target and
+    f is softplus: TensorFlow's ``nce_loss`` for draws with replacement, words that hit the target among them. Its mean
+    is least where s(w) is the log probability of w in this context, whose normalizer is then 1 without being computed.
+    The mean slope is ``sum_w K q(w) / (exp(s) + K q(w)) (exp(s) - p(w)) ds(w)``: for many words, that of the softmax
+    where the scores are normalized. Without the ``log(K q)`` it would be negative sampling, another model, whose scores
+    end at ``log(p(w) / (K q(w)))``.
+
+    Parameters
+    ----------
+    hidden, target, weight, bias, words, log_q
+        As of `sampled_softmax_losses`.
+    log_q_target : tensor of shape (n,)
+        Log probabilities of the targets under the proposal.
+
+    Returns
+    -------
+    tensor of shape (n,)
+
+    Examples
+    --------
+    >>> h, W = torch.tensor([[1.0]]), torch.zeros(2, 1)
+    >>> half = torch.full((1,), -np.log(2))
+    >>> loss = conditional_nce_losses(h, torch.tensor([0]), W, None, torch.tensor([1]), half, half)
+    >>> round(loss.item(), 4)
+    1.5041
+    """
+    _check(hidden, target, weight, bias)
+    _check_words(words, log_q, len(weight))
+    log_q_target = _of_targets(log_q_target, target)
+    mine = word_log_prob(hidden, target, weight, bias, full=False) - log_q_target - math.log(len(words))
+    others = _corrected(hidden, weight, bias, words, log_q)
+    return functional.softplus(-mine) + functional.softplus(others).sum(dim=1)
+
+
+def word_log_prob(
+    hidden: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *, full: bool = True
+) -> torch.Tensor:
+    """Log probability of the word of each row in nats.
+
+    Parameters
+    ----------
+    hidden, target, weight, bias
+        As of `sampled_softmax`.
+    full : bool, default True
+        Normalized over the vocabulary, O(n V d): what perplexities are compared by. Else the score alone, O(n d), a log
+        probability as far as `conditional_nce` has taught the scores to be normalized.
+
+    Returns
+    -------
+    tensor of shape (n,)
+
+    Examples
+    --------
+    >>> h, W = torch.ones(1, 1), torch.tensor([[0.0], [1.0]])
+    >>> [round(word_log_prob(h, torch.tensor([1]), W, None, full=full).item(), 4) for full in (True, False)]
+    [-0.3133, 1.0]
+    """
+    _check(hidden, target, weight, bias)
+    if full:
+        scores = hidden @ weight.T if bias is None else hidden @ weight.T + bias
+        return torch.log_softmax(scores, dim=1).gather(1, target[:, None])[:, 0]
+    mine = (hidden * weight[target]).sum(dim=1)
+    return mine if bias is None else mine + bias[target]
+
+
+def _of_targets(log_q: torch.Tensor | None, target: torch.Tensor) -> torch.Tensor:
+    """Log probabilities of the targets, one per row and finite."""
+    if log_q is None or _tensor(log_q, "log_q_target").shape != target.shape:
+        raise UserValueError("log_q_target is required, one per row", "log_q_target")
+    if not bool(torch.isfinite(log_q).all()):
+        row = int((~torch.isfinite(log_q)).nonzero()[0])
+        raise UserValueError("the proposal gives the target probability 0", f"row {row}", "make it positive everywhere")
+    return log_q
 
 
 def effective_words(
