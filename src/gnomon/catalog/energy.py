@@ -59,7 +59,7 @@ ENTRIES = (
         "gnomon.systems.energy.dbm:DBM", "Salakhutdinov and Hinton 2009",
         (
             "GEN-018", "GEN-020", "GEN-021", "GEN-022", "GEN-023", "GEN-024", "GEN-025", "GEN-026", "GEN-032",
-            "GEN-033", "GEN-035", "INF-41",
+            "GEN-033", "GEN-035", "INF-41", "INF-103",
         ),
         {
             "hidden": (4, 3), "objective": "exact", "pretrain_epochs": 0, "epochs": 60, "batch_size": None,

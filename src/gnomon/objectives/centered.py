@@ -77,6 +77,11 @@ class Centered(EnergyObjective):
         """As of the inner one."""
         return bool(self.recipe("inner").deep)
 
+    @property
+    def recognizes(self) -> bool:
+        """As of the inner one."""
+        return bool(self.recipe("inner").recognizes)
+
     def build(self) -> Objective:
         """The objective."""
         return CenteredObjective(self.recipe("inner").build(), self.offsets == "average", self.rate)
@@ -110,6 +115,11 @@ class Enhanced(EnergyObjective):
     def deep(self) -> bool:
         """As of the inner one."""
         return bool(self.recipe("inner").deep)
+
+    @property
+    def recognizes(self) -> bool:
+        """As of the inner one."""
+        return bool(self.recipe("inner").recognizes)
 
     def build(self) -> Objective:
         """The objective."""

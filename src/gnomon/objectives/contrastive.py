@@ -43,6 +43,11 @@ class EnergyObjective(Recipe):
         """Whether it trains machines whose hidden layers depend on each other given the data."""
         return False
 
+    @property
+    def recognizes(self) -> bool:
+        """Whether it teaches a network beside the machine to guess its hidden means."""
+        return False
+
     def build(self) -> Objective:
         """The objective."""
         raise NotImplementedError

@@ -66,6 +66,11 @@ class WarmStart(EnergyObjective):
         """Where both are."""
         return bool(self.recipe("first").deep and self.recipe("then").deep)
 
+    @property
+    def recognizes(self) -> bool:
+        """Where either does."""
+        return bool(self.recipe("first").recognizes or self.recipe("then").recognizes)
+
     def build(self) -> Objective:
         """The objective."""
         first, then = (self.recipe(name).build() for name in ("first", "then"))

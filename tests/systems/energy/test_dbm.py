@@ -577,16 +577,16 @@ def test_between_the_base_and_the_machine_the_odd_layers_are_summed_out():
 
 @pytest.mark.spec("GEN-026")
 def test_annealing_finds_the_log_z_of_two_and_of_three_hidden_layers():
-    """Runs within 3 of their errors of the enumerated log Z: at least 55 of 60, where 99.7% are promised.
+    """Runs within 3 of their errors of the enumerated log Z: at least 191 of 200, where 99.7% are promised.
 
     By the binomial law at 0.99 (short of 0.997 for the tails of a weight) fewer come with a chance below 1e-4.
     """
     three, joint = random_model((4, 3, 3, 2), seed=1)
     for model, exact in ((toy(), 5.991623), (three, joint.log_z)):
-        found = [log_partition(model, "ais", Noise(seed, "ais"), chains=100, schedule=200) for seed in range(60)]
+        found = [log_partition(model, "ais", Noise(seed, "ais"), chains=100, schedule=20) for seed in range(200)]
         assert all(score.kind == "estimate" and "effective number of weights" in score.note for score in found)
         within = sum(abs(score.value - exact) <= 3 * score.error for score in found)
-        assert within >= 55
+        assert within >= 191
         spread = np.std([score.value for score in found])
         assert 0.5 < np.mean([score.error for score in found]) / spread < 2
 

@@ -121,6 +121,7 @@ def mean_field(
     tol: float = 0.0,
     order: Sequence[str] | None = None,
     damping: float = 0.0,
+    start: State | None = None,
 ) -> dict[str, Array]:
     """Fully factorized approximation of the free units given the clamped ones, by coordinate ascent over the blocks.
 
@@ -143,6 +144,8 @@ def mean_field(
         Order of the updates in a round.
     damping : float, in [0, 1)
         Share of its old mean that a unit keeps at an update: smaller moves, to the same solutions.
+    start : mapping of block name to array (batch, size), optional
+        Means to begin with, of some or all blocks.
 
     Returns
     -------
@@ -166,7 +169,7 @@ def mean_field(
     n = max((len(value) for value, _ in clamp.values()), default=1)
     like = next((value for value, mask in clamp.values() if mask is None and is_tensor(value)), prototype(model))
     middle = {block: np.tile(kind.center, (n, 1)) for block, kind in units_of(model).items()}
-    now = _clamped(model, {block: convert(x, like) for block, x in middle.items()}, clamp)
+    now = _clamped(model, {block: convert(x, like) for block, x in {**middle, **(start or {})}.items()}, clamp)
     for _ in range(steps):
         before = dict(now)
         for block in order:

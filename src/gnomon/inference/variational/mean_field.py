@@ -28,8 +28,9 @@ class MeanFieldSolution(NamedTuple):
 
 
 def mean_field_solution(
-    model: HasBlocks, given: State, *, steps: int = 100, tol: float = 1e-6, damping: float = 0.0
-) -> MeanFieldSolution:
+    model: HasBlocks, given: State, *, steps: int = 100, tol: float = 1e-6, damping: float = 0.0,
+    start: State | None = None,
+) -> MeanFieldSolution:  # fmt: skip
     """The means that mean field finds for each row, and whether they have converged.
 
     Parameters
@@ -37,10 +38,10 @@ def mean_field_solution(
     model : HasBlocks
     given : mapping of block name to array (rows, size)
         The observed blocks.
-    steps, tol, damping
+    steps, tol, damping, start
         See `gnomon.inference.mcmc.gibbs.mean_field`.
     """
-    free, means = _means(model, given, steps, tol, damping)
+    free, means = _means(model, given, steps, tol, damping, start)
     gaps = [abs(model.conditional(block, means).mean - means[block]).max(-1) for block in free]
     residual: Any = 0 * next(iter(means.values())).sum(-1)
     for gap in gaps:
@@ -50,8 +51,9 @@ def mean_field_solution(
 
 
 def factorized_posterior(
-    model: HasBlocks, given: State, *, steps: int = 50, tol: float = 1e-4, damping: float = 0.0
-) -> dict[str, Any]:
+    model: HasBlocks, given: State, *, steps: int = 50, tol: float = 1e-4, damping: float = 0.0,
+    start: State | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The given blocks, and for each other block the distribution of independent units that mean field finds.
 
     Parameters
@@ -60,7 +62,7 @@ def factorized_posterior(
         Its conditionals depend on the others through linear fields.
     given : mapping of block name to array (rows, size)
         The observed blocks.
-    steps, tol, damping
+    steps, tol, damping, start
         See `gnomon.inference.mcmc.gibbs.mean_field`; a round without damping follows, which makes the distributions.
 
     Returns
@@ -68,7 +70,7 @@ def factorized_posterior(
     dict
         Arrays of the given blocks and Distributions of the others: what `HasJointGradient` takes.
     """
-    free, means = _means(model, given, steps, tol, damping)
+    free, means = _means(model, given, steps, tol, damping, start)
     found: dict[str, Any] = dict(given)
     for block in free:
         found[block] = model.conditional(block, means)
@@ -76,7 +78,9 @@ def factorized_posterior(
     return found
 
 
-def mean_field_evidence(model: Any, given: State, *, steps: int = 50, tol: float = 1e-4, damping: float = 0.0) -> Array:
+def mean_field_evidence(
+    model: Any, given: State, *, steps: int = 50, tol: float = 1e-4, damping: float = 0.0, start: State | None = None
+) -> Array:
     """Lower bound of the log of the unnormalized probability of each row, in nats, shape (rows,).
 
     ``E_q[-E] + H(q) = log p(given) + log Z - KL(q || p(hidden | given))`` at the mean-field solution q; minus log Z it
@@ -94,14 +98,14 @@ def mean_field_evidence(model: Any, given: State, *, steps: int = 50, tol: float
     ----------
     Salakhutdinov and Hinton (2009), "Deep Boltzmann machines".
     """
-    q = factorized_posterior(model, given, steps=steps, tol=tol, damping=damping)
+    q = factorized_posterior(model, given, steps=steps, tol=tol, damping=damping, start=start)
     return sum((q[block].entropy() for block in q if block not in given), start=-model.joint_energy(q))
 
 
 def _means(
-    model: HasBlocks, given: State, steps: int, tol: float, damping: float
+    model: HasBlocks, given: State, steps: int, tol: float, damping: float, start: State | None
 ) -> tuple[list[str], dict[str, Array]]:
     """The blocks that are not given, and the means of all."""
     free = [block for block in model.blocks if block not in given]
     clamp = {block: (value, None) for block, value in given.items()}
-    return free, mean_field(model, clamp, steps=steps, tol=tol, order=free, damping=damping)
+    return free, mean_field(model, clamp, steps=steps, tol=tol, order=free, damping=damping, start=start)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import torch
 
@@ -23,6 +24,7 @@ from gnomon.inference.variational.mean_field import (
     mean_field_evidence,
     mean_field_solution,
 )
+from gnomon.inference.variational.recognition import RecognitionNetwork
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
 from gnomon.objectives.contrastive import CD, PCD
@@ -51,6 +53,8 @@ class DBMModel(LayeredMachine):
     hidden : sequence of int
         Units of each hidden layer, from the rows up.
     dtype : torch.dtype
+    recognized : bool, default False
+        Whether there is a `recognition` network beside it, which guesses the hidden means in one pass.
 
     Notes
     -----
@@ -58,18 +62,36 @@ class DBMModel(LayeredMachine):
     and the other way round.
     """
 
-    def __init__(self, n_visible: int, hidden: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, n_visible: int, hidden: Sequence[int], dtype: torch.dtype = torch.float32, *, recognized: bool = False
+    ) -> None:
         names = [VISIBLE, *(f"hidden_{number + 1}" for number in range(len(hidden)))]
         units = {name: BernoulliUnits(n) for name, n in zip(names, (n_visible, *hidden), strict=True)}
         super().__init__(units, pairwise(names), dtype=dtype)
         self.layers = tuple(names)
         """Names of all layers, from the rows up."""
         self.blocks = (*names[1::2], *names[::2])  # a sweep moves the odd layers, then the even ones
+        self.recognition = RecognitionNetwork({name: self.sizes[name] for name in names}, dtype) if recognized else None
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """Names of the hidden layers, from the rows up."""
         return self.layers[1:]
+
+    def _with(self, values: Mapping[str, Any]) -> Self:
+        twin = super()._with(values)
+        twin.__dict__["_modules"] = {}  # another machine: the network's guesses are not of it, and stay as they are
+        return twin
+
+    def begin_recognition(self) -> None:
+        """Let the network, where there is one, begin as the machine's own way up."""
+        if self.recognition is not None:
+            weights = [self._parameters[link.names["weight"]] for link in self.links]
+            self.recognition.begin(weights, [self._parameters[f"{name}_bias"] for name in self.hidden])
+
+    def guess(self, x: Array) -> dict[str, Array] | None:
+        """Hidden means in one pass, where there is a network."""
+        return None if self.recognition is None else self.recognition(x)
 
     def copies(self, number: int) -> tuple[int, int]:
         """How often the lower and the upper layer stand in the machine that layer `number` is begun by."""
@@ -177,10 +199,12 @@ class DBM(BinaryRows, DensityMachine):
     optimizer: str | Recipe = "sgd"
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> DBMModel:
-        return DBMModel(n_features, self.hidden, getattr(torch, dtype))
+        recognized = bool(self.recipe("objective").recognizes)
+        return DBMModel(n_features, self.hidden, getattr(torch, dtype), recognized=recognized)
 
     def initialize(self, model: DBMModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean())
+        model.begin_recognition()
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
@@ -202,7 +226,7 @@ class DBM(BinaryRows, DensityMachine):
             for number, budget in enumerate(begun, 1)
             if budget
         ]
-        return Stages([*stages, ("joint", last, None)]) if stages else last
+        return Stages([*stages, ("joint", last, self._joint)]) if stages else last
 
     def _steps(self, budget: Budget) -> GibbsSteps:
         return GibbsSteps(self.recipe("optimizer"), self.learning_rate, budget)
@@ -212,6 +236,11 @@ class DBM(BinaryRows, DensityMachine):
         model = on_its_device(whole.model)
         lift = lambda x, _: model.rows_below(number, x)  # noqa: E731
         return layer_problem(whole, number, model.pair(number), lift, self.layout, CD().build())
+
+    def _joint(self, whole: Problem) -> Problem:
+        """The problem of all layers together."""
+        on_its_device(whole.model).begin_recognition()
+        return replace(whole, noise=whole.noise.child("joint"))
 
     def _chunk_procedure(self, examples: Any) -> Procedure:
         """All layers at once: what begins them needs all rows."""
@@ -225,6 +254,8 @@ class DBM(BinaryRows, DensityMachine):
 
     def infer(self, X: Any, *, steps: int = 100, tol: float = 1e-6, damping: float = 0.0) -> MeanFieldSolution:
         """Mean-field means of each hidden layer given the rows, and whether they have converged.
+
+        Of a machine that was fitted by ``recognized`` rounds begin at the guess of its network, else in the middle.
 
         Parameters
         ----------
@@ -241,11 +272,13 @@ class DBM(BinaryRows, DensityMachine):
         MeanFieldSolution
             ``means`` by layer, ``residual`` and ``converged`` by row.
         """
-        given = {VISIBLE: self._rows(X)}
-        return mean_field_solution(self.model_, given, steps=steps, tol=tol, damping=damping)
+        return self._solution(self._rows(X), steps=steps, tol=tol, damping=damping)
+
+    def _solution(self, rows: Array, **options: Any) -> MeanFieldSolution:
+        return mean_field_solution(self.model_, {VISIBLE: rows}, start=self.model_.guess(rows), **options)
 
     def _hidden_means(self, rows: Array) -> Array:
-        means = mean_field_solution(self.model_, {VISIBLE: rows}).means
+        means = self._solution(rows).means
         return concatenate([means[name] for name in self.model_.hidden], axis=1)
 
     def transform(self, X: Any) -> Array:
