@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from gnomon.contracts import Array, Group, Noise, State
+from gnomon.contracts import Array, Group, Noise
 from gnomon.distributions.units import mean_of
 from gnomon.errors import UserTypeError
 from gnomon.inference.variational.mean_field import factorized_posterior
@@ -114,7 +114,7 @@ class _Recognized(PersistentChains):
         super().begin(model, batches, noise, group)
 
     def _contrast(
-        self, model: Any, q: State, weight: Array, fantasy: State, counter: Array, sampler: Any = None
+        self, model: Any, q: dict[str, Any], weight: Array, fantasy: dict[str, Any], counter: Array, sampler: Any = None
     ) -> tuple[Loss, dict[str, Any]]:
         """As of persistent chains, and the network's lesson."""
         loss, rest = super()._contrast(model, q, weight, fantasy, counter, sampler)
