@@ -8,7 +8,8 @@ from gnomon.data.names import names
 from gnomon.recipes.imports import load as load_place
 
 _WHERE = {
-    "Batch": "batches", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text", "Indicators": "encoding",
+    "Batch": "batches", "Binarizer": "binarizing", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text",
+    "Indicators": "encoding",
     "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
     "Standardizer": "preprocessing", "Triples": "relations", "File": "form", "Interactions": "interactions",
     "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
@@ -16,9 +17,9 @@ _WHERE = {
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Dataset", "File", "Indicators", "Interactions", "Preparation", "Prepared", "Ratings",
-    "Rescaler", "Standardizer", "Triples", "Vocabulary", "fingerprint", "load", "names", "open", "ratings", "read",
-    "sentences", "split", "split_ratings", "tokenize", "triples",
+    "Batch", "Batches", "Binarizer", "Dataset", "File", "Indicators", "Interactions", "Preparation", "Prepared",
+    "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary", "fingerprint", "load", "names", "open", "ratings",
+    "read", "sentences", "split", "split_ratings", "tokenize", "triples",
 ]  # fmt: skip
 
 

@@ -132,6 +132,8 @@ class Dataset:
             ``Noise(0, "dequantize")`` at the row's number in the whole set, so that it is the
             same every time and in every split. Any other table is taken as it is.
             ``unit``: images with L grey levels become level / (L - 1), in [0, 1]. Any other table is taken as it is.
+            ``grey``: the same, as chances of bits. ``threshold``: 1 from a chance of 0.5 on. ``drawn``: bits of these
+            chances, by the row's number in the whole set (`gnomon.data.Binarizer`).
             ``images``: the same as arrays (n, rows, columns). Any other table is taken as it is: flat rows, whose shape
             the system must be told.
 
@@ -232,6 +234,24 @@ def _unit(data: Dataset) -> NDArray[Any]:
     return X if data.levels is None else np.divide(X, data.levels - 1, dtype=X.dtype)
 
 
+def _chances(data: Dataset) -> NDArray[Any]:
+    from gnomon.distributions.domains import UnitInterval
+
+    return UnitInterval().check(_unit(data), name=data.name)
+
+
+def _threshold(data: Dataset) -> NDArray[Any]:
+    from gnomon.distributions.grey import Thresholded
+
+    return Thresholded().check(_unit(data), name=data.name)
+
+
+def _drawn(data: Dataset) -> NDArray[Any]:
+    from gnomon.distributions.grey import once
+
+    return once(_chances(data), data.rows)
+
+
 def _images(data: Dataset) -> NDArray[Any]:
     if data.X is None and data.frame is not None:
         raise no_images(data.name)
@@ -253,7 +273,8 @@ def _target(data: Dataset) -> NDArray[Any]:
 
 
 VIEWS: dict[str, Callable[[Dataset], Any]] = {
-    "binary": _binary, "density": _density, "unit": _unit, "images": _images, "target": _target,
+    "binary": _binary, "density": _density, "unit": _unit, "grey": _chances,
+    "threshold": _threshold, "drawn": _drawn, "images": _images, "target": _target,
     "table": lambda data: data._need("X"), "labels": lambda data: data._need("y"),
     "text": lambda data: data._need("text"), "pairs": lambda data: data._need("pairs"),
     "ratings": lambda data: data._need("ratings"),

@@ -15,7 +15,10 @@ from gnomon.errors import UserTypeError, UserValueError, nearest
 if TYPE_CHECKING:
     from gnomon.data.prepared import Prepared
 
-__all__ = ["Preparation"]
+__all__ = ["WITHIN", "Preparation"]
+
+WITHIN = {"unit": "unit", "grey": "unit", "threshold": "unit", "drawn": "unit", "binary": "binary"}
+"""What the columns of a table are brought into for the views of models that take no other numbers."""
 
 _CHOICES = {
     "encode": ("one-hot", "ordinal", "none"),

@@ -12,6 +12,7 @@ from gnomon.recipes.imports import load
 _WHERE = {
     "agreement": ("cohen_kappa", "kappa_of", "matthews", "matthews_of"),
     "anomaly": ("threshold",),
+    "anomaly_ranking": ("AnomalyRanking", "rank_anomalies"),
     "bias_variance": ("decompose",),
     "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
@@ -32,6 +33,7 @@ _WHERE = {
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "efficiency": ("Asymptotics", "asymptotic_covariance", "relative_efficiency"),
+    "gradient_noise": ("ChainEstimator", "GradientMoments", "gradient_bias_variance"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),
     "importance": ("permutation",),
@@ -46,7 +48,7 @@ _WHERE = {
     "modes": ("ModeCoverage", "mode_coverage"),
     "overlays": ("overlay_boxes",),
     "overfit": ("OverfitReport", "overfit_tiny"),
-    "partition": ("AIS", "BridgeSampling", "Importance", "Linked", "log_partition"),
+    "partition": ("AIS", "Bracket", "BracketedNormalizer", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "perplexity": ("Perplexity", "bits_per_byte"),
     "power_law": ("PowerLaw",),
     "ranking": ("Ranking",),
@@ -59,6 +61,7 @@ _WHERE = {
     "score": ("Score",),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "sounds": ("save_wav",),
+    "spurious": ("SpuriousMass", "spurious_mass"),
     "text_scores": ("byte_lengths",),
     "translation": ("bleu", "translation_scores"),
     "two_sample": (

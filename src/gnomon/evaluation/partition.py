@@ -8,6 +8,7 @@ from typing import Any
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.evaluation._bracket import Bracket, BracketedNormalizer
 from gnomon.evaluation._partition import (
     AIS,
     Auto,
@@ -25,7 +26,17 @@ from gnomon.evaluation._partition import (
 from gnomon.evaluation.score import Score
 from gnomon.numeric.given import checked
 
-__all__ = ["AIS", "METHODS", "BridgeSampling", "Importance", "Linked", "Normalizer", "log_partition"]
+__all__ = [
+    "AIS",
+    "METHODS",
+    "Bracket",
+    "BracketedNormalizer",
+    "BridgeSampling",
+    "Importance",
+    "Linked",
+    "Normalizer",
+    "log_partition",
+]
 
 METHODS: dict[str, Callable[..., Method]] = {
     "auto": Auto,
@@ -35,6 +46,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "quadrature": Quadrature,
     "importance": Importance,
     "ais": AIS,
+    "bracket": Bracket,
     "bridge": BridgeSampling,
     "linked": Linked,
 }
@@ -63,6 +75,8 @@ def log_partition(
     "quadrature"   a density of one or two columns over `bounds`
     "importance"   draws of the base or `proposal`, weighted (`draws`)
     "ais"          annealed importance sampling (`chains`, `schedule`, `kernel`)
+    "bracket"      the same, with shorter ladders and annealed downwards from draws of the model, which is on average
+                   not below log Z where the draws are exact (`burn_in` besides): a `BracketedNormalizer`
     "bridge"       draws of the base and chains on the model, joined by a bridge (`chains`, `draws`, `burn_in`,
                    `bridge`, `kernel`)
     "linked"       a ladder of chains joined by bridges (`levels`, `chain_length`, `runs`, `bridge`, `kernel`)
@@ -106,7 +120,7 @@ def log_partition(
 
     References
     ----------
-    Neal (2001; 2005); Meng and Wong (1996); Salakhutdinov and Murray (2008).
+    Neal (2001; 2005); Meng and Wong (1996); Salakhutdinov and Murray (2008); Burda, Grosse and Salakhutdinov (2015).
 
     Examples
     --------

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gnomon.errors import number
 from gnomon.report.figures import picture, pictures
-from gnomon.report.page import Section, facts, paragraph
+from gnomon.report.page import Section, facts, paragraph, table
 from gnomon.report.subject import Subject
-from gnomon.tasks import pictures as drawings
+from gnomon.tasks.pictures import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["weights_of"]
 
@@ -18,21 +24,41 @@ def weights_of(subject: Subject) -> Section | None:
     if not hasattr(subject.system, "log_partition"):
         return None
     score = subject.system.log_partition()
-    weights = getattr(score, "weights", None)
-    if weights is None:
+    if getattr(score, "weights", None) is None:
         return None
-    found = {
-        "log Z": f"{number(score.value)} ± {number(score.error)} nats",
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # told in the section
+        found: Any = subject.system.log_partition("bracket")
+    weights = found.weights
+    told = {
+        "log Z": f"{number(found.value)} ± {number(found.error)} nats",
+        "annealed downwards": f"{number(found.upper)} ± {number(found.gap_error)} nats"
+        + ("" if found.exact_start else ", from chains that may not have mixed"),
         "weights": len(weights),
         "effective weights": number(weights.ess),
         "share of the largest weight": number(weights.max_share),
         "tail shape (khat)": number(weights.khat),
         "spread of the log weights": f"{number(float(np.std(weights.log_weights)))} nats",
     }
-    body = facts(found) + (paragraph(weights.notice, "warning") if weights.notice else "")
-    drawn = drawings.histogram(weights.log_weights, "log weight (nats)")
-    reading = "A run of annealing each; log Z is the log of the mean of the weights, so that the largest count most."
-    body += pictures([picture(drawn, "Log weights", reading)])
+    words = [weights.notice, "Annealing upwards and downwards disagree." if found.disagrees else ""]
+    body = facts(told) + "".join(paragraph(one, "warning") for one in words if one)
+    rows = [(one.steps, number(one.shift), number(one.error)) for one in found.ladder]
+    body += table(["temperatures", "log Z less that of all", "± estimator"], rows, right=[0, 1, 2], caption="ladders")
+    reading = "A run of annealing each, upwards and downwards: log Z lies between where they overlap, or is not known."
+    body += pictures([picture(_histograms(weights.log_weights, -found.reverse.log_weights), "Log weights", reading)])
     return Section(
-        "Weights behind log Z", "Few effective weights, or a tail shape above 0.7: log Z is not to be trusted.", body
+        "Weights behind log Z",
+        "Few effective weights, a tail shape above 0.7, or two ways that disagree: log Z is not to be trusted.",
+        body,
     )
+
+
+def _histograms(up: np.ndarray[Any, Any], down: np.ndarray[Any, Any]) -> Figure:
+    figure, axes = canvas(6.0, 3.0)
+    both = [one[np.isfinite(one)] for one in (up, down)]
+    edges = np.histogram_bin_edges(np.concatenate(both), 40)
+    for values, name in zip(both, ("upwards", "downwards, negative"), strict=True):
+        axes.hist(values, edges.tolist(), alpha=0.6, label=name)
+    axes.set(xlabel="log weight (nats)", ylabel="count")
+    axes.legend()
+    return figure

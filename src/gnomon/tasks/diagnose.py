@@ -14,12 +14,13 @@ from sklearn.utils import _safe_indexing
 from gnomon.contracts import HasBlocks, supports
 from gnomon.data.relations import Ratings
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.evaluation.diagnosis import answers, blocks, draws, histories, inside
+from gnomon.evaluation.diagnosis import answers, blocks, chain_health, draws, histories, inside
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
 from gnomon.evaluation.diagnosis.goal import next_step
 from gnomon.evaluation.diagnosis.histories import History
 from gnomon.evaluation.diagnosis.records import Diagnosis, Finding, examine
+from gnomon.evaluation.gradient_noise import ChainEstimator
 from gnomon.evaluation.overfit import overfit_tiny
 from gnomon.evaluation.score import Score
 from gnomon.inference.blocks import units_of
@@ -155,7 +156,11 @@ def _of_run(folder: RunFolder, X: Any, y: Any, train: Any, seed: int, goal: floa
 def _inside(folder: RunFolder) -> tuple[list[Finding], dict[str, str]]:
     """The checks of what ``--monitor`` counted."""
     lines = folder.read_monitor()
-    return examine(lines, inside.CHECKS) if lines else ([], {"inside": "the fit was not watched (fit --monitor)"})
+    return (
+        examine(lines, inside.CHECKS | chain_health.CHECKS)
+        if lines
+        else ([], {"inside": "the fit was not watched (fit --monitor)"})
+    )
 
 
 def _with(found: Diagnosis, findings: list[Finding], skipped: dict[str, str]) -> Diagnosis:
@@ -309,7 +314,19 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
         return [], {"blocks": "it is not known which block holds the data"}
     rows = None if X is None else np.asarray(system.to_visible(X) if hasattr(system, "to_visible") else X)
     mean = rows.mean(axis=0) if rows is not None else None
-    return examine(Machine(model, visible, Noise(seed, "diagnose"), rows, mean), blocks.CHECKS)
+    batch = getattr(system, "batch_size", None) or (1 if rows is None else len(rows))
+    machine = Machine(model, visible, Noise(seed, "diagnose"), rows, mean, _chains_of(system), batch)
+    return examine(machine, blocks.CHECKS)
+
+
+def _chains_of(system: Any) -> ChainEstimator | None:
+    """Where the gradients of the fit took the negative phase from, where its moments can be enumerated."""
+    recipe = system.recipe("objective") if "objective" in system.slots else None
+    start = {"cd": "data", "pcd": "persistent"}.get(getattr(recipe, "short", ""))
+    binary = len(getattr(system.model_, "units", ())) == 2 and all(
+        getattr(one, "values", None) == (0.0, 1.0) for one in system.model_.units.values()
+    )
+    return ChainEstimator(start, recipe.k) if start and binary else None  # type: ignore[union-attr, arg-type]
 
 
 def _sampled(X: Any, y: Any, seed: int, most: int = ROWS) -> tuple[Any, Any]:

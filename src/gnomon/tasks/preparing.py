@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.catalog import entries
 from gnomon.data.dataset import Dataset
-from gnomon.data.preparation import Preparation
+from gnomon.data.preparation import WITHIN, Preparation
 from gnomon.data.prepared import Prepared
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.system.base import System
@@ -142,7 +142,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
     if recipe.encode == "none" and recipe.scale != "yes":
         return None if train.frame is None else recipe.fit(train)
     view = getattr(system.outcomes, "view", "table")
-    within = "real" if predicts or view not in ("unit", "binary") else view
+    within = "real" if predicts else WITHIN.get(view, "real")
     return recipe.fit(
         train, y=train.y if system.scales_target else None, keep_missing=system.domain.allow_missing,
         scaled=system.scale_dependent, indicators=predicts, within=within,
@@ -154,7 +154,7 @@ def prepared_whole(recipe: Preparation, whole: Dataset, system: System) -> Datas
     refuse_unfit(whole, system)
     if whole.X is not None and (system.domain.allow_missing or not np.isnan(np.min(whole.X, initial=0.0))):
         view: Any = getattr(system.outcomes, "view", "table")
-        if system.__sklearn_tags__().target_tags.required or view not in ("unit", "binary"):
+        if system.__sklearn_tags__().target_tags.required or view not in WITHIN:
             return whole
     found = prepare(recipe, whole, system)
     return whole if found is None else found.apply(whole)

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowScores", "is_conditional", "row_scores"]
+from gnomon.data.dataset import Dataset
+from gnomon.errors import UserTypeError, UserValueError, nearest
+from gnomon.evaluation.anomaly_ranking import AnomalyRanking, rank_anomalies
+
+__all__ = ["RowScores", "is_conditional", "ranked_by_surprise", "row_scores"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,40 @@ def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
     if hasattr(system, "energy") and not _needs_target(system, "energy"):
         return RowScores(-np.asarray(system.energy(X), np.float64), "negative energy", "up to a constant")
     return None
+
+
+def ranked_by_surprise(system: Any, X: Any, data: Dataset, odd: str) -> AnomalyRanking:
+    """How early the rows of a label come where rows are ranked by how improbable they are.
+
+    Parameters
+    ----------
+    system : System
+        Fitted, with a density or an energy of rows.
+    X : rows
+    data : Dataset
+        What X is of, with labels.
+    odd : str
+        The label of odd rows, by its name.
+
+    Raises
+    ------
+    UserError
+        A system that says nothing of rows, data without labels, a label that does not occur.
+    """
+    scores = None if is_conditional(system) else row_scores(system, X)
+    if scores is None:
+        raise UserTypeError(f"{system.name} says nothing of single rows", "--odd", "choose a density model")
+    labels = data.view("labels")
+    names = [str(label) for label in (labels.tolist() if data.classes is None else _named(labels, data.classes))]
+    if odd not in names:
+        close = nearest(odd, sorted(set(names))) or sorted(set(names))
+        raise UserValueError(f"no row has the label {odd!r}", "--odd", f"choose from {', '.join(close[:8])}")
+    return rank_anomalies(scores.values, X, np.array(names) == odd)
+
+
+def _named(labels: Any, classes: Any) -> list[Any]:
+    """Labels by the names of their classes, where they are codes."""
+    return [classes[int(one)] for one in labels] if labels.dtype.kind in "iu" else labels.tolist()
 
 
 def _exact(values: Any, words: str, space: str, note: str) -> RowScores:

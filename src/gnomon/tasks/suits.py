@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries, tasks
-from gnomon.data.preparation import Preparation
+from gnomon.data.preparation import WITHIN, Preparation
 from gnomon.errors import UserError
 from gnomon.recipes.imports import load
 from gnomon.recipes.source import SourceModule
@@ -85,8 +85,7 @@ def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: boo
     predicts = labeled or name == "regress"
     table = data.images is None and (data.X is not None or data.frame is not None)
     if table and getattr(domain, "is_table", False):
-        view = (outcomes or domain).view
-        within = "real" if predicts or view not in ("unit", "binary") else view
+        within = "real" if predicts else WITHIN.get((outcomes or domain).view, "real")
         try:
             found = Preparation().fit(
                 data, keep_missing=domain.allow_missing, indicators=predicts, within=within

@@ -30,10 +30,11 @@ ASK_SECONDS, ASK_STEPS = 0.2, 16
 
 @dataclass
 class FitResult:
-    """How a fit ended: steps taken, and the history as one dict per record."""
+    """How a fit ended: steps taken, the history as one dict per record, and what a watched fit last did inside."""
 
     steps: int
     records: list[dict[str, float]] = field(default_factory=list)
+    inside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def history(self) -> dict[str, list[float]]:
@@ -177,6 +178,7 @@ class _Drive:
         check_finite(self.problem.model.state(), self.outcome.steps)
         self.outcome.records.append(record)
         whole: dict[str, Any] = record if info.inside is None else {**record, "monitor": info.inside}
+        self.outcome.inside = info.inside or {}
         if self.run and self.problem.group.rank == 0:
             self.run.log(record)
             if info.inside is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import torch
 
 from gnomon.contracts import Array, Batches, Noise
 from gnomon.errors import UserValueError
+from gnomon.evaluation.diagnosis.chain_health import faults
 from gnomon.nn.context import bind
 from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
@@ -215,7 +217,7 @@ class Gradient:
             objective = _autocast(objective, problem.model)
         return _State(
             problem, exchange, parts, clock, watch, epochs, updates, end, per_step, objective, self.learning_rate,
-            Monitor(problem.model) if current().monitor else None,
+            Monitor(problem.model, problem.objective) if current().monitor else None,
         )  # fmt: skip
 
     def _part(self, name: str, phase: Phase, exchange: Exchange, problem: Problem, first: int) -> _Part:
@@ -251,7 +253,7 @@ class Gradient:
         state.update += 1
         if not ends:
             return state, Info(monitored=norm)
-        return state, self._epoch_done(state, norm)
+        return state, self._epoch_done(state, norm, batch.data.get("X"))
 
     def goes_on(self, state: _State) -> bool:
         """Whether a fit that had ended has updates left since its budget was enlarged; with its last weights, if so.
@@ -309,7 +311,7 @@ class Gradient:
             state.sums[name] = state.sums.get(name, 0.0) + term.scale * value
             state.weights[name] = state.weights.get(name, 0.0) + term.weight
 
-    def _epoch_done(self, state: _State, norm: float) -> Info:
+    def _epoch_done(self, state: _State, norm: float, rows: Any = None) -> Info:
         sums, weights = state.problem.group.sum((state.sums, state.weights))
         state.sums, state.weights = {}, {}
         means = {name: _mean(sums[name], weights[name]) for name in sorted(sums, key=lambda n: n != state.watched)}
@@ -344,7 +346,10 @@ class Gradient:
                 end = state.watch.best if state.watch else means[state.watched]
                 tell = state.watch is None and state.problem.group.rank == 0
                 compare_losses(state.watched, state.first, end, state.update, tell=tell)
-        inside = {"epoch": epoch, **state.monitor.taken()} if state.monitor else None
+        inside = {"epoch": epoch, **state.monitor.taken(rows)} if state.monitor else None
+        if inside is not None and (spent or state.settled) and state.problem.group.rank == 0:
+            for one in faults(inside):
+                warnings.warn(f"{one.what}: {one.evidence}; {one.remedy}", stacklevel=2)
         return Info(done=spent or state.settled, record=record, monitored=norm, inside=inside)
 
     def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from gnomon.contracts import Array
+from gnomon.training.chain_watch import ChainWatch
 
 __all__ = ["EDGES", "Monitor", "Tally", "update_ratio"]
 
@@ -171,6 +172,8 @@ class Monitor:
     ----------
     model : nn.Module
         Its layers without layers of their own are counted where they give one tensor of real numbers.
+    objective : nn.Module, optional
+        Whose persistent chains are followed, where it has some (`gnomon.training.chain_watch`).
 
     Examples
     --------
@@ -183,8 +186,9 @@ class Monitor:
     (12, 3)
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, objective: nn.Module | None = None) -> None:
         self.model = model
+        self.chains = None if objective is None else ChainWatch(objective)
         self._layers: dict[str, _Layer] = {}
         self._moves: dict[str, _Moves] = {}
         self.updates = 0
@@ -224,6 +228,8 @@ class Monitor:
         }
         yield
         self.updates += 1
+        if self.chains is not None:
+            self.chains.seen()
         for name, norm in norms.items():
             moves = self._moves.setdefault(name, _Moves())
             after = parameters[name].detach()
@@ -235,15 +241,22 @@ class Monitor:
             moves.gradients.append(norm)
             moves.size = float(torch.linalg.vector_norm(after))
 
-    def taken(self) -> dict[str, Any]:
-        """What was counted since the last call, as a JSON object; counting begins anew."""
-        found = {
+    def taken(self, rows: Any = None) -> dict[str, Any]:
+        """What was counted since the last call, as a JSON object; counting begins anew.
+
+        Parameters
+        ----------
+        rows : array, optional
+            Rows whose energies are set beside those of the chains.
+        """
+        found: dict[str, Any] = {
             "updates": self.updates,
             "parameters": {name: one.to_json() for name, one in self._moves.items()},
             "layers": {name: one.to_json() for name, one in self._layers.items()},
         }
         self._layers, self._moves, self.updates = {}, {}, 0
-        return found
+        chains = None if self.chains is None or rows is None else self.chains.taken(self.model, rows)
+        return found if chains is None else found | {"chains": chains}
 
 
 def _array(values: torch.Tensor) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,15 +14,17 @@ from numpy.typing import NDArray
 from gnomon.contracts import HasBlocks, HasBridge, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.diagnosis.records import Finding
+from gnomon.evaluation.gradient_noise import ChainEstimator, gradient_bias_variance
+from gnomon.evaluation.partition import log_partition
+from gnomon.evaluation.spurious import spurious_mass
 from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.blocks import units_of
 from gnomon.inference.exact.enumeration import enumerable
-from gnomon.inference.importance.ais import ais
 from gnomon.inference.mcmc.diagnostics import ess, r_hat
 from gnomon.inference.mcmc.gibbs import gibbs, mean_field
 from gnomon.inference.mcmc.mixing import mode_report, successive_distance
 
-__all__ = ["CHECKS", "Machine", "mixing", "units", "weights"]
+__all__ = ["CHECKS", "Machine", "gradient", "mixing", "spurious", "units", "weights"]
 
 CHAINS, BURN_IN, DRAWS = 8, 200, 500
 MOST_NUMBERS = 20_000_000
@@ -32,6 +35,11 @@ DEAD, SATURATED = 0.01, 0.99
 R_HAT_BAD, R_HAT_LIMIT = 1.1, 1.01
 EXACT_UNITS = 20
 TEMPERATURES, PATHS = 1000, 100
+LEAST_ROWS = 20
+ENUMERATED = 10
+"""Units of a layer for which the moments of the gradient are looked at."""
+SPURIOUS, MOSTLY_SPURIOUS, SURE = 0.1, 0.5, 4.0
+"""Probability far from rows beyond that of the rows themselves that is told of and warned of, and errors to be sure."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,10 @@ class Machine:
     noise : Noise
     mean : array of shape (d,), optional
         Means of the data, for the base of annealing.
+    estimator : ChainEstimator, optional
+        Where the fit took the negative phase from, where it is known.
+    batch : int, default 1
+        Rows of an update.
     """
 
     model: HasBlocks
@@ -56,6 +68,8 @@ class Machine:
     noise: Noise
     rows: Any = None
     mean: Any = None
+    estimator: ChainEstimator | None = None
+    batch: int = 1
 
     def __post_init__(self) -> None:
         if self.visible not in self.model.blocks:
@@ -152,21 +166,64 @@ def weights(machine: Machine) -> list[Finding] | str:
         return "log Z is exact: the smaller block is enumerated"
     if not isinstance(model, HasBridge):
         return "the model has no bridge to a base"
-    sample = ais(model, model.base(machine.mean), machine.noise.child("ais"), chains=PATHS, schedule=TEMPERATURES)
-    evidence = (
-        f"log Z {sample.log_mean_weight:.2f} ± {sample.stderr:.2g}, effective weights {sample.ess:.1f} of {PATHS}"
-    )
-    if sample.notice:
-        remedy = f"more temperatures than {TEMPERATURES}, or base means of the data"
-        return [
-            Finding("warning", "the estimate of log Z is not to be trusted", f"{evidence}; {sample.notice}", remedy)
-        ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # told as findings
+        found: Any = log_partition(
+            model, "bracket", machine.noise.child("ais"), base_mean=machine.mean, chains=PATHS, schedule=TEMPERATURES,
+            limit=EXACT_UNITS,
+        )  # fmt: skip
+    sample = found.weights
+    evidence = f"log Z {found.value:.2f} ± {found.error:.2g}, effective weights {sample.ess:.1f} of {PATHS}"
+    evidence += f", annealed downwards {found.gap:.2g} ± {found.gap_error:.2g} higher"
+    remedy = f"more temperatures than {TEMPERATURES}, or base means of the data"
+    reason = sample.notice or ("the two ways disagree" if found.disagrees else "")
+    if reason:
+        return [Finding("warning", "the estimate of log Z is not to be trusted", f"{evidence}; {reason}", remedy)]
     if sample.ess < 0.1 * PATHS:
         return [Finding("notice", "the estimate of log Z rests on few weights", evidence, "more temperatures")]
     return [Finding("ok", "the estimate of log Z rests on many weights", evidence)]
 
 
-CHECKS: dict[str, Callable[[Machine], list[Finding] | str]] = {"units": units, "mixing": mixing, "log_z": weights}
+def spurious(machine: Machine) -> list[Finding] | str:
+    """Whether the model gives probability to places without rows, more than the rows' own spread explains."""
+    if machine.rows is None or len(machine.rows) < LEAST_ROWS:
+        return f"fewer than {LEAST_ROWS} rows are known"
+    if not isinstance(machine.model, HasBridge) or not hasattr(machine.model, "marginal_energy"):
+        return "the model has no bridge to a base"
+    rows = _states(to_numpy(machine.rows)[:ROWS], units_of(machine.model)[machine.visible])
+    found = spurious_mass(
+        machine.model, rows, noise=machine.noise.child("spurious"), chains=PATHS, schedule=TEMPERATURES
+    )
+    margin = max(SPURIOUS, SURE * float(np.hypot(found.error, np.sqrt(found.usual * (1 - found.usual) / len(rows)))))
+    if found.excess <= margin:
+        return [Finding("ok", "the model has its mass where the rows are", str(found))]
+    remedy = "persistent or tempered chains (objective pcd, tempered), which visit such places, or longer training"
+    level = "warning" if found.excess > MOSTLY_SPURIOUS else "notice"
+    return [Finding(level, "the model has mass far from every row", str(found), remedy)]  # type: ignore[arg-type]
+
+
+def gradient(machine: Machine) -> list[Finding] | str:
+    """Whether the gradient of the fit's chains is off by more than its own noise, where its law can be enumerated."""
+    if machine.estimator is None:
+        return "the fit's chains are of another kind than cd and pcd"
+    if machine.rows is None or max(machine.model.sizes.values()) > ENUMERATED:
+        return f"only layers of at most {ENUMERATED} units are enumerated"
+    rows = _states(to_numpy(machine.rows)[:ROWS], units_of(machine.model)[machine.visible])
+    (found,) = gradient_bias_variance(machine.model, rows, [machine.estimator], pairs=machine.batch)
+    noise = float(np.sqrt(found.trace))
+    evidence = (
+        f"{found.estimator}: its mean is off by {found.bias_norm:.3g}, its standard deviation in updates of "
+        f"{machine.batch} rows is {noise:.3g}, the exact gradient has a length of {found.exact_norm:.3g}"
+    )
+    if found.bias_norm <= noise:
+        return [Finding("ok", "the bias of the gradient is within its noise", evidence)]
+    return [Finding("notice", "the gradient is biased", evidence, "more steps of the chains (k), or objective pcd")]
+
+
+CHECKS: dict[str, Callable[[Machine], list[Finding] | str]] = {
+    "units": units, "mixing": mixing, "log_z": weights, "spurious": spurious,
+    "gradient": gradient,
+}  # fmt: skip
 
 
 def _energy(machine: Machine, rows: NDArray[np.float64]) -> Any:

@@ -16,7 +16,10 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.sweeps import Conditionals
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["CoupledPair", "CorrelatedPair", "ModeReport", "SeparatedModes", "mode_report", "successive_distance"]
+__all__ = [
+    "CoupledPair", "CorrelatedPair", "ModeReport", "SeparatedModes", "mixing_ratio", "mode_report",
+    "successive_distance",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -187,6 +190,53 @@ def successive_distance(draws: Array, features: Callable[[Any], Any] | None = No
     near = np.linalg.norm(z[:, 1:] - z[:, :-1], axis=2).mean()
     far = np.linalg.norm(z - np.roll(z, 1, axis=0), axis=2).mean()
     return float(near / far) if far > 0 else float("nan")
+
+
+def mixing_ratio(draws: Array) -> float:
+    r"""Whether parallel chains move together: variance of their mean from step to step beside that across chains.
+
+    .. math:: \frac{n \sum_j \mathrm{Var}_t(\bar s_{tj})}{\sum_j \mathrm{mean}_t \mathrm{Var}_i(s_{tij})}
+
+    with both variances of divisor n - 1. Independent draws give 1 (of one coordinate F distributed with T - 1 and
+    T (n - 1) degrees of freedom), chains whose states are correlated by r within a step 1 + n r / (1 - r), identical
+    ones infinity. Chains that only forget slowly give less than 1: each of them is looked at by `autocorrelation`.
+
+    Parameters
+    ----------
+    draws : array of shape (steps, chains) or (steps, chains, d)
+        At least 2 steps and 2 chains.
+
+    Returns
+    -------
+    float
+        In [0, inf]; nan where nothing moves or differs.
+
+    Raises
+    ------
+    UserValueError
+        Fewer steps or chains, values that are not finite.
+
+    Notes
+    -----
+    Where parameters change from step to step a trend inflates it: take few steps. Source: Goodfellow, Bengio and
+    Courville (2016), section 18.2, who compare the two variances by eye.
+
+    Examples
+    --------
+    >>> mixing_ratio(np.array([[0.0, 1.0], [1.0, 0.0]])), mixing_ratio(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    (0.0, inf)
+    """
+    x = to_numpy(draws).astype(np.float64)
+    if x.ndim not in (2, 3) or min(x.shape[:2]) < 2:
+        raise UserValueError.must("draws", "have at least 2 steps of 2 chains", x, remedy="give (steps, chains, ...)")
+    if not np.isfinite(x).all():
+        raise UserValueError("draws must be finite", "draws")
+    x = x.reshape(*x.shape[:2], -1)
+    between = x.shape[1] * float(x.mean(axis=1).var(axis=0, ddof=1).sum())
+    within = float(x.var(axis=1, ddof=1).mean(axis=0).sum())
+    if within == 0:
+        return float("inf") if between > 0 else float("nan")
+    return between / within
 
 
 def _log1p_exp(x: Array) -> Array:

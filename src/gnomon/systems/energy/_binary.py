@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -13,15 +14,26 @@ from gnomon.contracts import Array
 from gnomon.data.batches import Batch, Batches
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout
+from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.distributions.grey import DrawnAfresh, DrawnOnce, Thresholded, drawn
 from gnomon.errors import UserValueError
+from gnomon.numeric.noise import Noise
 from gnomon.numeric.sparse import in_full, is_sparse, units_of
+from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.systems.energy._machine import MachineSystem
 from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 
-__all__ = ["BinaryRows", "check_layers", "dealt", "layer_problem", "on_its_device"]
+__all__ = ["BinaryRows", "GreyRows", "check_layers", "dealt", "layer_problem", "on_its_device"]
+
+GREY: Mapping[str, UnitInterval] = {
+    "means": UnitInterval(), "threshold": Thresholded(), "fixed": DrawnOnce(), "dynamic": DrawnAfresh(),
+}  # fmt: skip
+"""What becomes of grey levels, by scheme."""
+JUDGED = 10
+"""Draws of grey rows that a likelihood is the mean of."""
 
 
 class BinaryRows(MachineSystem):
@@ -38,6 +50,52 @@ class BinaryRows(MachineSystem):
 
     def _start(self, n: int, noise: contracts.Noise) -> Array:
         return noise.bernoulli(self.model_.place(np.broadcast_to(self._start_mean(), (n, self.n_features_in_))))
+
+
+class GreyRows(BinaryRows):
+    """Base of those that say what a value between 0 and 1 is."""
+
+    binarize: Annotated[
+        Literal["means", "threshold", "fixed", "dynamic"],
+        Doc(
+            "What a value g between 0 and 1 is. ``means``: the mean of a bit, in the gradient; rows that are judged "
+            "are 0 and 1. ``threshold``: 1 from 0.5 on. ``fixed``: a bit that is 1 with the chance g, drawn once by the "
+            "row's number. ``dynamic``: drawn afresh at every update, and ten times for a judgment. Scores of the last "
+            "two have spaces of their own."
+        ),
+    ] = "means"
+
+    @property
+    def domain(self) -> Any:
+        """Numbers in [0, 1], and what becomes of them."""
+        return GREY[self.binarize]
+
+    @property
+    def outcomes(self) -> Any:
+        """Rows that are judged: 0 and 1, or what the scheme makes 0 and 1."""
+        return Binary() if self.binarize == "means" else GREY[self.binarize]
+
+    def problem(
+        self, model: Any, examples: Any, noise: contracts.Noise, group: contracts.Group, validation: Any = None
+    ) -> Problem:
+        found = super().problem(model, examples, noise, group, validation)
+        if self.binarize != "dynamic":
+            return found
+        batches = Batches(examples, self.layout(examples), noise=noise, transform=_presented).shard(group)
+        return replace(found, batches=batches)
+
+    def _presentations(self, X: Any) -> list[Array]:
+        rows = self._outcomes(X)
+        if self.binarize != "dynamic":
+            return [rows]
+        cells, stream = in_full(rows), Noise(0, "binarize/judged").rows(np.arange(len(rows)))
+        return [drawn(cells, stream, draw) for draw in range(JUDGED)]
+
+
+def _presented(batch: Batch, noise: contracts.Noise) -> Batch:
+    """A batch with bits in place of its grey levels."""
+    rows = drawn(in_full(batch.data["X"]), noise)
+    return Batch({**batch.data, "X": rows}, batch.rows, batch.positions, batch.weight)
 
 
 def check_layers(hidden: Sequence[int], instead: Sequence[int]) -> None:

@@ -136,6 +136,18 @@ class MachineSystem(GradientSteps, HasDtype, System):
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
+    @property
+    def mixing_ratio_(self) -> float:
+        """Whether the chains of the fit moved together over its last updates, `gnomon.inference.mcmc.mixing_ratio`.
+
+        About 1 where they have mixed, much larger where the learning rate is too high for them. Of fits that were
+        watched (``--monitor``, ``gnomon.training.context.context(monitor=True)``) and draw persistent chains.
+        """
+        chains = self.outcome_.inside.get("chains") if hasattr(self, "outcome_") else None
+        if chains is None:
+            raise AttributeError("mixing_ratio_ is of fits with persistent chains under context(monitor=True) alone")
+        return float("inf") if chains["mixing_ratio"] is None else float(chains["mixing_ratio"])
+
     def log_partition(self, method: str = "auto", **options: Any) -> Score:
         """log Z in nats: exact up to 20 units in the smaller layer, else by annealed importance sampling.
 
@@ -181,6 +193,10 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
         rows = self._rows(X)
         return self.outcomes.ingest_sparse(rows).values if is_sparse(rows) else self.outcomes.check(rows)
 
+    def _presentations(self, X: Any) -> list[Array]:
+        """What is judged of the rows: themselves, or several draws of what they are the chances of."""
+        return [self._outcomes(X)]
+
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
         """Visible states after `steps` sweeps (hidden units, then visible ones) from X."""
         return self.from_visible(self._walk(self.to_visible(X), steps, random_state))
@@ -214,9 +230,8 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
     def log_prob(self, X: Any) -> Array:
         """Exact log p(v) of rows in nats; machines too large for it have `evaluate`, which says its error."""
-        rows = self._outcomes(X)
-        energy = self.model_.energy(self._scaled(rows))
-        return -energy - self.log_partition("exact").value - self._log_units(rows)
+        found = [-self.model_.energy(self._scaled(rows)) - self._log_units(rows) for rows in self._presentations(X)]
+        return averaged(found) - self.log_partition("exact").value
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """The likelihood of the rows: exact where there is `log_prob`, else with the error of log Z.
@@ -226,13 +241,21 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
         """
         if hasattr(self, "log_prob"):
             return super().evaluate(X, y)
-        rows = self._outcomes(X)
+        scores = [self._judged(rows) for rows in self._presentations(X)]
+        if len(scores) == 1:
+            return {self.primary: scores[0]}
+        first, values = scores[0], averaged([one.pointwise for one in scores])
+        facts: dict[str, Any] = {"error": first.error, "kind": first.kind, "data_space": first.data_space}
+        return {self.primary: Score.from_pointwise(values, note=first.note, **facts)}
+
+    def _judged(self, rows: Array) -> Score:
+        """The likelihood of rows that have a probability, with the error of log Z."""
         log_z = self.log_partition()
         log_z = replace(log_z, value=log_z.value + float(np.mean(self._log_units(rows))))  # the same for each row
         space, noise, states = self.outcomes.space(rows.shape[1]), Noise(self.seed_, "evaluate"), self._scaled(rows)
         if not hasattr(self.model_, "energy"):
-            return {self.primary: log_likelihood_bound(self.model_, states, log_z, data_space=space)}
-        return {self.primary: density_score(self.model_, states, noise, log_z=log_z, data_space=space)}
+            return log_likelihood_bound(self.model_, states, log_z, data_space=space)
+        return density_score(self.model_, states, noise, log_z=log_z, data_space=space)
 
 
 class DensityMachine(RowMachine, EnergyMachine):
@@ -263,6 +286,11 @@ class TwoLayerMachine(DensityMachine):
             what = f"H must have {self._n_features_out} columns, one for each hidden unit, got {given.shape[1]}"
             raise UserValueError(what, "H", "give codes as transform does")
         return self._visible_means(self.model_.place(given))
+
+
+def averaged(values: Sequence[Any]) -> Array:
+    """Mean over presentations of the same rows; a single one is returned as it is."""
+    return values[0] if len(values) == 1 else np.mean([np.asarray(one, np.float64) for one in values], axis=0)
 
 
 def coupled_start(model: Any, blocks: Sequence[str], n: int, noise: contracts.Noise) -> dict[str, Array]:

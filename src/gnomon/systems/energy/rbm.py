@@ -12,7 +12,6 @@ from gnomon import contracts
 from gnomon.contracts import Array, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
-from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits
 from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import pseudo_log_likelihood
@@ -23,7 +22,7 @@ from gnomon.numeric.given import floats
 from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryRows
+from gnomon.systems.energy._binary import GreyRows
 from gnomon.systems.energy.growing import GrowsHidden
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
@@ -155,7 +154,7 @@ class RBMModel(LayeredMachine):
         return super().marginal_gradient(kept, weight)
 
 
-class RBM(BinaryRows, GrowsHidden):
+class RBM(GreyRows, GrowsHidden):
     r"""Restricted Boltzmann machine: binary visible and hidden layers without links inside a layer.
 
     :math:`E(v, h) = -b^T v - c^T h - v^T W h`, :math:`p(v) = \sum_h e^{-E(v, h)} / Z`. Learned by the gradient of the
@@ -172,10 +171,10 @@ class RBM(BinaryRows, GrowsHidden):
 
     Notes
     -----
-    The fit takes values in [0, 1], read as probabilities of a 1, unless the objective needs 0 and 1; the likelihood is
-    that of binary rows. Visible biases start at the log-odds of the columns' means (of a stream, those of its first
-    chunk). A sparse table is made dense a
-    batch at a time, all at once where ``batch_size`` is None; the verbs take it part by part. Cost per update
+    The fit takes values in [0, 1], read as probabilities of a 1 (see ``binarize``), unless the objective needs 0 and 1;
+    the likelihood is that of binary rows. Visible biases start at the log-odds of the columns' means (of a stream,
+    those of its first chunk). A sparse table is made dense a batch at a time, all at once where ``batch_size`` is None;
+    the verbs take it part by part. Cost per update
     O(batch d m k). Sources: Smolensky (1986); Hinton (2002); Tieleman (2008); Salakhutdinov and Murray (2008) for the
     likelihood.
 
@@ -191,8 +190,6 @@ class RBM(BinaryRows, GrowsHidden):
     name: ClassVar[str] = "rbm"
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = RBMModel
-    domain = UnitInterval()
-    outcomes = Binary()
     takes_sparse: ClassVar[bool] = True
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64

@@ -1,0 +1,183 @@
+"""Density models judged by a task: how well their scores rank odd rows before ordinary ones."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnomon.errors import UserTypeError, UserValueError, number
+from gnomon.evaluation.curves import PRCurve, average_precision, flags, pr_curve
+from gnomon.evaluation.roc import roc_auc
+from gnomon.evaluation.score import Score
+
+__all__ = ["AnomalyRanking", "complexity", "rank_anomalies"]
+
+Floats = NDArray[np.float64]
+DEPTHS = (10, 50, 100)
+CONFOUNDED = 0.7
+"""Rank correlation of surprise and complexity from which on the one may stand for the other."""
+
+
+@dataclass(frozen=True)
+class AnomalyRanking:
+    """Rows ranked by surprise, and how many of the odd ones are among the first.
+
+    Attributes
+    ----------
+    average_precision, roc_auc : Score
+        Over all thresholds; of a ranking without information the share of odd rows, and 0.5.
+    at : mapping of int to (precision, recall)
+        Among the k oddest rows; rows that tie at the end of them count as their share.
+    curve : PRCurve
+    n, odd : int
+        Rows, and how many of them are odd.
+    by_complexity : Score
+        Area under the ROC curve of the rows' complexity alone, the length of their compressed cells.
+    correlation : float
+        Rank correlation of surprise and complexity; nan where one of them is the same for all rows.
+    """
+
+    average_precision: Score
+    roc_auc: Score
+    at: dict[int, tuple[float, float]]
+    curve: PRCurve = field(repr=False)
+    n: int
+    odd: int
+    by_complexity: Score
+    correlation: float
+
+    @property
+    def confounded(self) -> bool:
+        """Whether surprise goes with complexity so closely that the model may have learned nothing else."""
+        return self.correlation > CONFOUNDED
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """As ``gnomon evaluate`` prints them."""
+        note = f"rank correlation of surprise and complexity {number(self.correlation)}"
+        facts: dict[str, Any] = {"unit": "fraction", "data_space": f"{self.odd} odd of {self.n} rows", "n": self.n}
+        found = {"anomaly_average_precision": self.average_precision, "anomaly_roc_auc": self.roc_auc}
+        for k, (precision, recall) in self.at.items():
+            found[f"anomaly_precision@{k}"] = Score(precision, float("nan"), name=f"precision@{k}", **facts)
+            found[f"anomaly_recall@{k}"] = Score(recall, float("nan"), name=f"recall@{k}", **facts)
+        return found | {"complexity_roc_auc": replace(self.by_complexity, note=note)}
+
+    def __str__(self) -> str:
+        text = f"average precision {self.average_precision.value:.4g} (by chance {self.odd / self.n:.4g}), "
+        text += f"ROC area {self.roc_auc.value:.4g} (by complexity alone {self.by_complexity.value:.4g})"
+        return text + ("; surprise goes with complexity" if self.confounded else "")
+
+
+def rank_anomalies(
+    model: Any, X: Any, y: ArrayLike, *, positive: Any = None, k: Sequence[int] = DEPTHS
+) -> AnomalyRanking:
+    """Precision and recall of a model's ranking of rows, the least probable first.
+
+    Ranks are the same for log probabilities, densities, bounds and energies without log Z, so that models with scores
+    of different kinds are compared fairly by them.
+
+    Parameters
+    ----------
+    model : fitted System, or array of shape (n,)
+        What `gnomon.tasks.row_scores` reads, high for ordinary rows; or such scores themselves.
+    X : rows
+        Of the model's domain.
+    y : array of shape (n,)
+        1 where a row is odd; any labels with `positive`.
+    positive : label, optional
+        That of odd rows.
+    k : sequence of int, default (10, 50, 100)
+        Depths of the ranking; those beyond the rows are left out.
+
+    Returns
+    -------
+    AnomalyRanking
+
+    Raises
+    ------
+    UserTypeError
+        A model that says nothing of single rows.
+    UserValueError
+        Scores that are NaN, no odd row, no ordinary one, a depth below 1.
+
+    Notes
+    -----
+    Likelihood is high for simple rows, such as flat images, whatever the data were: look at `by_complexity` and
+    `correlation` beside the rest. Cost: the scores, a sort, and a compression of every row. Source: Goodfellow, Bengio
+    and Courville (2016), section 20.14; Serra and others (2020) for complexity.
+
+    Examples
+    --------
+    >>> ranking = rank_anomalies(np.array([-1.0, -9.0, -2.0, -3.0]), np.zeros((4, 1)), [0, 1, 0, 0], k=[1, 2])
+    >>> ranking.at
+    {1: (1.0, 1.0), 2: (0.5, 1.0)}
+    """
+    ordinary = _ordinary(model, X)
+    odd = flags(y, positive)
+    if len(odd) != len(ordinary):
+        raise UserValueError(f"y must be one label for each of {len(ordinary)} rows, got {len(odd)}", "y")
+    if np.isnan(ordinary).any():
+        raise UserValueError("scores must be numbers, got NaN", f"row {int(np.isnan(ordinary).argmax())}")
+    if odd.all() or not odd.any():
+        raise UserValueError("y must have odd rows and ordinary ones", "y", "label both")
+    if any(depth < 1 for depth in k):
+        raise UserValueError.must("k", "be at least 1", min(k))
+    surprise = -np.clip(ordinary, *np.array([-1, 1]) * np.finfo(np.float64).max)  # probability 0 is the oddest
+    length = complexity(X)
+    return AnomalyRanking(
+        average_precision(odd, surprise), roc_auc(odd, surprise),
+        {int(depth): _at(odd, surprise, depth) for depth in k if depth <= len(odd)}, pr_curve(odd, surprise), len(odd),
+        int(odd.sum()), roc_auc(odd, length), _rank_correlation(surprise, length),
+    )  # fmt: skip
+
+
+def complexity(X: Any) -> Floats:
+    """Bytes that each row takes when its cells, at 256 levels between the least and the largest of all, are compressed.
+
+    Examples
+    --------
+    >>> flat, mixed = complexity(np.array([np.zeros(64), np.random.default_rng(0).random(64)]))
+    >>> bool(flat < mixed)
+    True
+    """
+    rows = np.nan_to_num(np.asarray(X, np.float64).reshape(len(X), -1))
+    low, high = rows.min(), rows.max()
+    levels = (
+        np.rint((rows - low) / (high - low) * 255).astype(np.uint8) if high > low else np.zeros(rows.shape, np.uint8)
+    )
+    return np.array([len(zlib.compress(one.tobytes(), 9)) for one in levels], np.float64)
+
+
+def _ordinary(model: Any, X: Any) -> Floats:
+    """A number for each row, the higher, the more ordinary."""
+    if isinstance(model, np.ndarray | list | tuple):
+        return np.asarray(model, np.float64).reshape(-1)
+    for verb, sign in (("anomaly_score", -1.0), ("log_prob", 1.0), ("energy", -1.0)):
+        if hasattr(model, verb):
+            return sign * np.asarray(getattr(model, verb)(X), np.float64)
+    score = model.evaluate(X).get("log_likelihood") if hasattr(model, "evaluate") else None
+    if score is None or score.pointwise is None:
+        raise UserTypeError(f"{type(model).__name__} says nothing of single rows", "model", "give a density model")
+    return np.asarray(score.pointwise, np.float64)
+
+
+def _at(odd: NDArray[np.bool_], surprise: Floats, k: int) -> tuple[float, float]:
+    """Precision and recall among the k oddest; of rows that tie at the end as many are odd as on average."""
+    last = np.sort(surprise)[-k]
+    above, tied = surprise > last, surprise == last
+    found = float(odd[above].sum()) + float(odd[tied].mean()) * (k - int(above.sum()))
+    return found / k, found / int(odd.sum())
+
+
+def _rank_correlation(a: Floats, b: Floats) -> float:
+    from scipy.stats import rankdata
+
+    x, y = rankdata(a), rankdata(b)
+    if not (x.std() > 0 and y.std() > 0):
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])
