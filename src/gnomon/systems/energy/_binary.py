@@ -60,8 +60,8 @@ class GreyRows(BinaryRows):
         Doc(
             "What a value g between 0 and 1 is. ``means``: the mean of a bit, in the gradient; rows that are judged "
             "are 0 and 1. ``threshold``: 1 from 0.5 on. ``fixed``: a bit that is 1 with the chance g, drawn once by "
-            "the row's number. ``dynamic``: drawn afresh at every update, and ten times for a judgment. Scores of the last "
-            "two have spaces of their own."
+            "the row's number. ``dynamic``: drawn afresh at every update, and ten times for a judgment. Scores of the "
+            "last two have spaces of their own."
         ),
     ] = "means"
 
