@@ -97,13 +97,13 @@ def test_infinite_surprise_is_the_oddest_and_wrong_input_is_refused():
     assert rank_anomalies(np.array([-np.inf, -1, -2, 0]), X, y, k=[1]).at == {1: (1.0, 1.0)}
     with pytest.raises(UserValueError, match="NaN"):
         rank_anomalies(np.array([np.nan, 0, 0, 0]), X, y)
-    with pytest.raises(UserValueError, match="odd rows and ordinary ones"):
+    with pytest.raises(UserValueError, match="anomalous rows and ordinary ones"):
         rank_anomalies(np.zeros(4), X, [0, 0, 0, 0])
     with pytest.raises(UserValueError, match="one label for each of 4"):
         rank_anomalies(np.zeros(4), X, [0, 1])
     with pytest.raises(UserValueError, match="k must be"):
         rank_anomalies(np.zeros(4), X, y, k=[0])
-    with pytest.raises(UserTypeError, match="says nothing"):
+    with pytest.raises(UserTypeError, match="a density or an energy"):
         rank_anomalies(object(), X, y)
 
 
@@ -112,19 +112,19 @@ def test_from_the_command_line(tmp_path, capsys):
     X, y = planted()
     names = np.array(["fine", "broken"])[y]
     lines = ["a,b,c,kind"] + [f"{','.join(f'{v:.6f}' for v in row)},{name}" for row, name in zip(X, names, strict=True)]
-    (tmp_path / "odd.csv").write_text("\n".join(lines) + "\n")
-    data, out = str(tmp_path / "odd.csv"), str(tmp_path / "run")
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    data, out = str(tmp_path / "rows.csv"), str(tmp_path / "run")
     assert (
         command(["fit", "gaussian-rbm", data, "--target", "kind", "--n-hidden", "2", "--epochs", "5", "--out", out])
         == 0
     )
     capsys.readouterr()
-    assert command(["evaluate", out, data, "--odd", "broken", "--json"]) == 0
+    assert command(["evaluate", out, data, "--anomalous", "broken", "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
     machine = gnomon.load(out)
     rows = np.array([[float(v) for v in line.split(",")[:3]] for line in lines[1:]])
     expected = roc_auc_score(y, machine.anomaly_score(rows))
     assert scores["anomaly_roc_auc"]["value"] == pytest.approx(expected, rel=1e-9)
     assert {"anomaly_precision@10", "anomaly_recall@10", "complexity_roc_auc"} <= set(scores)
-    assert command(["evaluate", out, data, "--odd", "brokn"]) == 2
+    assert command(["evaluate", out, data, "--anomalous", "brokn"]) == 2
     assert "choose from broken" in capsys.readouterr().err

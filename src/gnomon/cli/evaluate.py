@@ -28,12 +28,12 @@ MOST_SHOWN = 20
 @data_options
 @click.option("--metric", metavar="NAME[,NAME]", help="These scores alone, roc_auc,brier say; all where left out.")
 @click.option(
-    "--odd", metavar="LABEL", help="Rank the rows by surprise too, and see how early those of this label come."
+    "--anomalous", metavar="LABEL", help="Rank the rows by surprise too, and see how early those of this label come."
 )
 @click.option("--figures", metavar="FOLDER", help="Write the task's pictures into this folder, new or empty, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, data: str | None, target: str | None, columns: str | None, metric: str | None, odd: str | None,
+    run: str, data: str | None, target: str | None, columns: str | None, metric: str | None, anomalous: str | None,
     figures: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Score the model in the folder RUN on DATA; without DATA on the rows that the fit held out."""
@@ -67,10 +67,10 @@ def command(
     goal = task_of(system)
     X, y = goal.examples(held, system)
     every = all_scores(system, X, y, held)
-    if odd is not None:
+    if anomalous is not None:
         from gnomon.tasks.row_scores import ranked_by_surprise
 
-        every |= ranked_by_surprise(system, X, held, odd).scores
+        every |= ranked_by_surprise(system, X, held, anomalous).scores
     found = chosen(every, None if metric is None else metric.split(","))
     matrix = None if metric is not None else _confusion(system, X, y)
     drawn = [] if figures is None else _draw(goal.figures(system, X, y, held.images), Path(figures))

@@ -1,4 +1,4 @@
-"""Density models judged by a task: how well their scores rank odd rows before ordinary ones."""
+"""Density models judged by a task: how well their scores rank anomalous rows before ordinary ones."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ CONFOUNDED = 0.7
 
 @dataclass(frozen=True)
 class AnomalyRanking:
-    """Rows ranked by surprise, and how many of the odd ones are among the first.
+    """Rows ranked by surprise, and how many of the anomalies are among the first.
 
     Attributes
     ----------
     average_precision, roc_auc : Score
-        Over all thresholds; of a ranking without information the share of odd rows, and 0.5.
+        Over all thresholds; of a ranking without information the share of anomalous rows, and 0.5.
     at : mapping of int to (precision, recall)
-        Among the k oddest rows; rows that tie at the end of them count as their share.
+        Among the k most surprising rows; rows that tie at the end of them count as their share.
     curve : PRCurve
-    n, odd : int
-        Rows, and how many of them are odd.
+    n, n_anomalous : int
+        Rows, and how many of them are anomalous.
     by_complexity : Score
         Area under the ROC curve of the rows' complexity alone, the length of their compressed cells.
     correlation : float
@@ -47,7 +47,7 @@ class AnomalyRanking:
     at: dict[int, tuple[float, float]]
     curve: PRCurve = field(repr=False)
     n: int
-    odd: int
+    n_anomalous: int
     by_complexity: Score
     correlation: float
 
@@ -60,7 +60,11 @@ class AnomalyRanking:
     def scores(self) -> dict[str, Score]:
         """As ``gnomon evaluate`` prints them."""
         note = f"rank correlation of surprise and complexity {number(self.correlation)}"
-        facts: dict[str, Any] = {"unit": "fraction", "data_space": f"{self.odd} odd of {self.n} rows", "n": self.n}
+        facts: dict[str, Any] = {
+            "unit": "fraction",
+            "data_space": f"{self.n_anomalous} anomalies among {self.n} rows",
+            "n": self.n,
+        }
         found = {"anomaly_average_precision": self.average_precision, "anomaly_roc_auc": self.roc_auc}
         for k, (precision, recall) in self.at.items():
             found[f"anomaly_precision@{k}"] = Score(precision, float("nan"), name=f"precision@{k}", **facts)
@@ -68,7 +72,7 @@ class AnomalyRanking:
         return found | {"complexity_roc_auc": replace(self.by_complexity, note=note)}
 
     def __str__(self) -> str:
-        text = f"average precision {self.average_precision.value:.4g} (by chance {self.odd / self.n:.4g}), "
+        text = f"average precision {self.average_precision.value:.4g} (by chance {self.n_anomalous / self.n:.4g}), "
         text += f"ROC area {self.roc_auc.value:.4g} (by complexity alone {self.by_complexity.value:.4g})"
         return text + ("; surprise goes with complexity" if self.confounded else "")
 
@@ -88,9 +92,9 @@ def rank_anomalies(
     X : rows
         Of the model's domain.
     y : array of shape (n,)
-        1 where a row is odd; any labels with `positive`.
+        1 where a row is anomalous; any labels with `positive`.
     positive : label, optional
-        That of odd rows.
+        That of anomalous rows.
     k : sequence of int, default (10, 50, 100)
         Depths of the ranking; those beyond the rows are left out.
 
@@ -103,7 +107,7 @@ def rank_anomalies(
     UserTypeError
         A model that says nothing of single rows.
     UserValueError
-        Scores that are NaN, no odd row, no ordinary one, a depth below 1.
+        Scores that are NaN, no anomalous row, no ordinary one, a depth below 1.
 
     Notes
     -----
@@ -118,21 +122,22 @@ def rank_anomalies(
     {1: (1.0, 1.0), 2: (0.5, 1.0)}
     """
     ordinary = _ordinary(model, X)
-    odd = flags(y, positive)
-    if len(odd) != len(ordinary):
-        raise UserValueError(f"y must be one label for each of {len(ordinary)} rows, got {len(odd)}", "y")
+    anomalous = flags(y, positive)
+    if len(anomalous) != len(ordinary):
+        raise UserValueError(f"y must be one label for each of {len(ordinary)} rows, got {len(anomalous)}", "y")
     if np.isnan(ordinary).any():
         raise UserValueError("scores must be numbers, got NaN", f"row {int(np.isnan(ordinary).argmax())}")
-    if odd.all() or not odd.any():
-        raise UserValueError("y must have odd rows and ordinary ones", "y", "label both")
+    if anomalous.all() or not anomalous.any():
+        raise UserValueError("y must have anomalous rows and ordinary ones", "y", "label both")
     if any(depth < 1 for depth in k):
         raise UserValueError.must("k", "be at least 1", min(k))
-    surprise = -np.clip(ordinary, *np.array([-1, 1]) * np.finfo(np.float64).max)  # probability 0 is the oddest
+    surprise = -np.clip(ordinary, *np.array([-1, 1]) * np.finfo(np.float64).max)  # probability 0 surprises most
     length = complexity(X)
     return AnomalyRanking(
-        average_precision(odd, surprise), roc_auc(odd, surprise),
-        {int(depth): _at(odd, surprise, depth) for depth in k if depth <= len(odd)}, pr_curve(odd, surprise), len(odd),
-        int(odd.sum()), roc_auc(odd, length), _rank_correlation(surprise, length),
+        average_precision(anomalous, surprise), roc_auc(anomalous, surprise),
+        {int(depth): _at(anomalous, surprise, depth) for depth in k if depth <= len(anomalous)},
+        pr_curve(anomalous, surprise), len(anomalous), int(anomalous.sum()), roc_auc(anomalous, length),
+        _rank_correlation(surprise, length),
     )  # fmt: skip
 
 
@@ -162,16 +167,16 @@ def _ordinary(model: Any, X: Any) -> Floats:
             return sign * np.asarray(getattr(model, verb)(X), np.float64)
     score = model.evaluate(X).get("log_likelihood") if hasattr(model, "evaluate") else None
     if score is None or score.pointwise is None:
-        raise UserTypeError(f"{type(model).__name__} says nothing of single rows", "model", "give a density model")
+        raise UserTypeError("model must have a density or an energy of rows, got " + type(model).__name__, "model")
     return np.asarray(score.pointwise, np.float64)
 
 
-def _at(odd: NDArray[np.bool_], surprise: Floats, k: int) -> tuple[float, float]:
-    """Precision and recall among the k oddest; of rows that tie at the end as many are odd as on average."""
+def _at(anomalous: NDArray[np.bool_], surprise: Floats, k: int) -> tuple[float, float]:
+    """Precision and recall among the k most surprising; rows that tie at the end count by their share."""
     last = np.sort(surprise)[-k]
     above, tied = surprise > last, surprise == last
-    found = float(odd[above].sum()) + float(odd[tied].mean()) * (k - int(above.sum()))
-    return found / k, found / int(odd.sum())
+    found = float(anomalous[above].sum()) + float(anomalous[tied].mean()) * (k - int(above.sum()))
+    return found / k, found / int(anomalous.sum())
 
 
 def _rank_correlation(a: Floats, b: Floats) -> float:

@@ -159,7 +159,7 @@ def gradient_bias_variance(
     if pairs < 1:
         raise UserValueError.must("pairs", "be at least 1", pairs)
     table = _Table(model, visible)
-    data = table.law if X is None else _frequencies(X, weight, model.sizes[visible])
+    data = table.distribution if X is None else _frequencies(X, weight, model.sizes[visible])
     return [_moments(table, data, one, pairs) for one in estimators]
 
 
@@ -169,8 +169,8 @@ class _Table:
     def __init__(self, model: Any, visible: str) -> None:
         rows = convert(states(model.sizes[visible]), prototype(model))
         minus_energy = -to_numpy(model.marginal_energy({visible: rows})).astype(np.float64)
-        law = np.exp(minus_energy - minus_energy.max())
-        self.law = law / law.sum()
+        distribution = np.exp(minus_energy - minus_energy.max())
+        self.distribution = distribution / distribution.sum()
         self.kernel = block_kernel(model, visible)
         one = np.ones(1)
         found = [model.marginal_gradient({visible: rows[i : i + 1]}, convert(one, rows)) for i in range(len(rows))]
@@ -188,7 +188,9 @@ class _Table:
 
 def _visible(model: Any) -> str:
     if len(getattr(model, "blocks", ())) != 2 or not hasattr(model, "marginal_gradient"):
-        raise UserTypeError(f"{type(model).__name__} is no machine of two layers", "model", "give an rbm, say")
+        raise UserTypeError(
+            f"model must be a machine of two layers, got {type(model).__name__}", "model", "give an rbm, say"
+        )
     if any(getattr(one, "values", (0, 1)) != (0, 1) or one.n_states != 2**one.size for one in model.units.values()):
         raise UserTypeError("the machine's units must be 0 and 1", "model", "give an rbm, say")
     if max(model.sizes.values()) > LARGEST:
@@ -213,30 +215,30 @@ def _moments(table: _Table, data: Matrix, estimator: ChainEstimator, pairs: int)
     s = table.statistics
     walked = np.linalg.matrix_power(table.kernel, estimator.k)
     shared = estimator.start == "data"
-    law = table.law if estimator.start in ("model", "persistent") else walked @ data
-    positive, negative = s.T @ data, s.T @ law
-    apart, far = _variance(s, data, positive), _variance(s, law, negative) / pairs
+    distribution = table.distribution if estimator.start in ("model", "persistent") else walked @ data
+    positive, negative = s.T @ data, s.T @ distribution
+    apart, far = _variance(s, data, positive), _variance(s, distribution, negative) / pairs
     if estimator.start == "persistent":
-        far = _successive(s, law, negative, walked, pairs)
+        far = _successive(s, distribution, negative, walked, pairs)
     total = apart / pairs + far
     if shared:  # the two phases covary: the negative one is k steps from the positive one
         total = total - 2 * ((s - positive) * (walked.T @ (s - negative)) * data[:, None]).sum(0) / pairs
-    exact = positive - s.T @ table.law
+    exact = positive - s.T @ table.distribution
     return GradientMoments(
         estimator, table.named(exact), table.named(positive - negative - exact), table.named(total),
         float(total.sum()), float(far.sum()),
     )  # fmt: skip
 
 
-def _variance(s: Matrix, law: Matrix, mean: Matrix) -> Matrix:
-    return np.asarray(law @ (s - mean) ** 2)
+def _variance(s: Matrix, distribution: Matrix, mean: Matrix) -> Matrix:
+    return np.asarray(distribution @ (s - mean) ** 2)
 
 
-def _successive(s: Matrix, law: Matrix, mean: Matrix, kernel: Matrix, n: int) -> Matrix:
+def _successive(s: Matrix, distribution: Matrix, mean: Matrix, kernel: Matrix, n: int) -> Matrix:
     """Variance of the mean of n successive states of a stationary chain: sum over lags of the autocovariance."""
     centered = s - mean
     found = sum(
-        ((n - lag) * (1 if lag == 0 else 2)) * (law[:, None] * centered * later).sum(0)
+        ((n - lag) * (1 if lag == 0 else 2)) * (distribution[:, None] * centered * later).sum(0)
         for lag, later in enumerate(_expected_later(centered, kernel, n))
     )
     return np.asarray(found / n**2)

@@ -140,7 +140,7 @@ def spurious_mass(
     measure = _Measure(rows, discrete=np.isfinite(bits(model, (visible,))))
     apart = measure.within()
     radius = max(float(np.quantile(apart, USUAL, method="higher")), measure.least) if r is None else float(r)
-    sample, states = _law(model, visible, stream, chains, schedule)
+    sample, states = _distribution(model, visible, stream, chains, schedule)
     distance = measure.to(states)
     outside = distance > radius
     exact = isinstance(sample, np.ndarray)
@@ -197,7 +197,7 @@ class _Measure:
         return np.repeat(found, self.counts)
 
 
-def _law(model: Any, visible: str, noise: contracts.Noise, chains: int, schedule: int) -> tuple[Any, Floats]:
+def _distribution(model: Any, visible: str, noise: contracts.Noise, chains: int, schedule: int) -> tuple[Any, Floats]:
     """Probabilities or weights, and the observed states that they belong to."""
     alone = any(tuple(kept) == (visible,) for kept in getattr(model, "marginal_blocks", ()))
     if alone and bits(model, (visible,)) <= EXACT_BITS and enumerable(model, EXACT_BITS + 4):

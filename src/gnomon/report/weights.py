@@ -30,7 +30,7 @@ def weights_of(subject: Subject) -> Section | None:
         warnings.simplefilter("ignore")  # told in the section
         found: Any = subject.system.log_partition("bracket")
     weights = found.weights
-    told = {
+    values = {
         "log Z": f"{number(found.value)} ± {number(found.error)} nats",
         "annealed downwards": f"{number(found.upper)} ± {number(found.gap_error)} nats"
         + ("" if found.exact_start else ", from chains that may not have mixed"),
@@ -41,7 +41,7 @@ def weights_of(subject: Subject) -> Section | None:
         "spread of the log weights": f"{number(float(np.std(weights.log_weights)))} nats",
     }
     words = [weights.notice, "Annealing upwards and downwards disagree." if found.disagrees else ""]
-    body = facts(told) + "".join(paragraph(one, "warning") for one in words if one)
+    body = facts(values) + "".join(paragraph(one, "warning") for one in words if one)
     rows = [(one.steps, number(one.shift), number(one.error)) for one in found.ladder]
     body += table(["temperatures", "log Z less that of all", "± estimator"], rows, right=[0, 1, 2], caption="ladders")
     reading = "A run of annealing each, upwards and downwards: log Z lies between where they overlap, or is not known."

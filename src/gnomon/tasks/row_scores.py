@@ -90,7 +90,7 @@ def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
     return None
 
 
-def ranked_by_surprise(system: Any, X: Any, data: Dataset, odd: str) -> AnomalyRanking:
+def ranked_by_surprise(system: Any, X: Any, data: Dataset, anomalous: str) -> AnomalyRanking:
     """How early the rows of a label come where rows are ranked by how improbable they are.
 
     Parameters
@@ -100,8 +100,8 @@ def ranked_by_surprise(system: Any, X: Any, data: Dataset, odd: str) -> AnomalyR
     X : rows
     data : Dataset
         What X is of, with labels.
-    odd : str
-        The label of odd rows, by its name.
+    anomalous : str
+        The label of anomalies, by its name.
 
     Raises
     ------
@@ -110,13 +110,15 @@ def ranked_by_surprise(system: Any, X: Any, data: Dataset, odd: str) -> AnomalyR
     """
     scores = None if is_conditional(system) else row_scores(system, X)
     if scores is None:
-        raise UserTypeError(f"{system.name} says nothing of single rows", "--odd", "choose a density model")
+        raise UserTypeError(f"the system must have a density or an energy of rows, got {system.name}", "--anomalous")
     labels = data.view("labels")
     names = [str(label) for label in (labels.tolist() if data.classes is None else _named(labels, data.classes))]
-    if odd not in names:
-        close = nearest(odd, sorted(set(names))) or sorted(set(names))
-        raise UserValueError(f"no row has the label {odd!r}", "--odd", f"choose from {', '.join(close[:8])}")
-    return rank_anomalies(scores.values, X, np.array(names) == odd)
+    if anomalous not in names:
+        close = nearest(anomalous, sorted(set(names))) or sorted(set(names))
+        raise UserValueError(
+            f"no row has the label {anomalous!r}", "--anomalous", f"choose from {', '.join(close[:8])}"
+        )
+    return rank_anomalies(scores.values, X, np.array(names) == anomalous)
 
 
 def _named(labels: Any, classes: Any) -> list[Any]:

@@ -30,9 +30,9 @@ def together(lines: Lines) -> Answer:
     if chains is None:
         return NONE
     ratio = chains["mixing_ratio"]
-    told = f"mixing ratio {'infinite, all the same' if ratio is None else format(ratio, '.3g')}"
+    size = f"mixing ratio {'infinite, all the same' if ratio is None else format(ratio, '.3g')}"
     evidence = (
-        f"{told}, of {counted(chains['chains'], 'chain')} over {counted(chains['updates'], 'update')}; 1 if apart"
+        f"{size}, of {counted(chains['chains'], 'chain')} over {counted(chains['updates'], 'update')}; 1 if apart"
     )
     if ratio is None or ratio > TOGETHER:
         return [Finding("warning", "the chains move together", evidence, SLOWER)]
