@@ -14,4 +14,10 @@ ENTRIES = (
         {"n_components": 1, "max_iter": 30},
         missing=True,
     ),
+    Entry(
+        "product-of-ppca", "Product of probabilistic PCA experts", "概率主成分分析专家乘积", "model",
+        ("density",), "gnomon.systems.factors.product_of_ppca:ProductOfPPCA", "Williams and Agakov 2002",
+        ("GEN-049",),
+        {"n_components": 2, "max_iter": 30},
+    ),
 )  # fmt: skip
