@@ -41,7 +41,7 @@ def test_it_is_the_product_of_the_experts_densities():
 @pytest.mark.spec("GEN-049")
 def test_one_expert_is_probabilistic_pca_with_one_component():
     X = data()
-    found, peer = ProductOfPPCA(n_components=1, random_state=0).fit(X), PCA(1).fit(X)
+    found, peer = ProductOfPPCA(n_components=1, standardize=False, random_state=0).fit(X), PCA(1).fit(X)
     # the peer divides by n - 1
     same = PCA(1).fit(np.vstack([X, X]))
     assert found.score(X) == pytest.approx(same.score(X), abs=1e-4) and found.score(X) >= peer.score(X)
@@ -72,7 +72,7 @@ def test_a_fit_finds_the_density_that_it_can_have():
     truth = ProductOfPPCAModel(3 * W, S, [1.0, -2.0, 0.0, 50.0])
     X = truth.sample(4000, Noise(0, "rows"))
     np.testing.assert_allclose(np.cov(X.T), truth.covariance(), atol=0.15 * np.trace(truth.covariance()) / 4)
-    scores = [ProductOfPPCA(n_components=n, random_state=0).fit(X).score(X) for n in (1, 2, 3, 6)]
+    scores = [ProductOfPPCA(n_components=n, standardize=False, random_state=0).fit(X).score(X) for n in (1, 2, 3, 6)]
     full = multivariate_normal(X.mean(0), np.cov(X.T, bias=True)).logpdf(X).mean()
     assert scores[0] < scores[1] < scores[2] < full + 1e-9
     assert scores[2] > full - 5e-3 and scores[3] > full - 5e-3  # 10 free numbers of the covariance: 10 / (2 n)
@@ -86,8 +86,13 @@ def test_weights_count_rows_and_units_are_the_columns():
     one = ProductOfPPCA(random_state=0).fit(X, sample_weight=weight)
     other = ProductOfPPCA(random_state=0).fit(np.repeat(X, weight, axis=0))
     np.testing.assert_allclose(one.get_covariance(), other.get_covariance(), rtol=1e-3)
-    plain, large = (ProductOfPPCA(random_state=0).fit(scale * X).get_covariance() for scale in (1, 1000))
-    np.testing.assert_allclose(large, 1e6 * plain, rtol=1e-3)
+    for standardize, scale in ((False, np.full(5, 1000.0)), (True, np.array([0.1, 1.0, 7.0, 50.0, 200.0]))):
+        plain, large = (ProductOfPPCA(standardize=standardize, random_state=0).fit(X * s) for s in (1.0, scale))
+        np.testing.assert_allclose(large.get_covariance(), plain.get_covariance() * np.outer(scale, scale), rtol=1e-3)
+        np.testing.assert_allclose(large.log_prob(X * scale), plain.log_prob(X) - np.log(scale).sum(), atol=1e-4)
+        normal = multivariate_normal(large.mean_, large.get_covariance())
+        np.testing.assert_allclose(large.log_prob(X * scale), normal.logpdf(X * scale), rtol=1e-8)
+        assert large.history_["log_likelihood"][-1] == pytest.approx(large.score(X * scale), rel=1e-8)
 
 
 @pytest.mark.spec("GEN-049")

@@ -18,13 +18,20 @@ from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
+from gnomon.system.fields import Standardized
 from gnomon.training.em import ClosedForm
 from gnomon.training.group import current as current_group
 
 __all__ = ["ProductOfPPCA", "ProductOfPPCAModel"]
 
+TURNS = (0.01, 0.3, 1.0)
+"""Lengths of the random turns of the starts of a fit, beside the eigenvectors' 1; the best end is taken."""
 FLOOR = 1e-9
 """Smallest noise variance of an expert, as a share of the mean variance of a column."""
+
+STATE = ("loadings", "noise_variances", "mean", "pivot", "unit")
+REACH = 100.0
+"""Largest loading and standard deviation of an expert, beside those of the data times the root of n d."""
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +51,8 @@ class ProductOfPPCAModel:
         Iterations of a fit at most.
     tol : float, in [0, inf)
         A fit ends when an iteration gains no more, in nats per row.
+    standardize : bool
+        Whether a fit divides columns by their standard deviations, which ``unit`` then holds, before all else.
 
     Raises
     ------
@@ -64,11 +73,13 @@ class ProductOfPPCAModel:
         *,
         max_iter: int = 500,
         tol: float = 1e-9,
+        standardize: bool = False,
     ) -> None:
         self.loadings = np.array(loadings, np.float64)
         self.noise_variances = np.array(noise_variances, np.float64)
         self.mean = np.zeros(self.loadings.shape[1]) if mean is None else np.array(mean, np.float64)
-        self.pivot, self.max_iter, self.tol = self.mean.copy(), max_iter, tol
+        self.pivot, self.unit = self.mean.copy(), np.ones(len(self.mean))
+        self.max_iter, self.tol, self.standardize = max_iter, tol, standardize
         if not (np.isfinite(self.noise_variances) & (self.noise_variances > 0)).all():
             what = f"noise_variances must be finite and above 0, got {self.noise_variances.min():g}"
             raise UserValueError(what, "noise_variances")
@@ -79,19 +90,18 @@ class ProductOfPPCAModel:
         return int(self.loadings.size + self.noise_variances.size + self.mean.size)
 
     def state(self) -> dict[str, Array]:
-        """Loadings, noise variances, mean, and the point that sums are taken about."""
-        names = ("loadings", "noise_variances", "mean", "pivot")
-        return {name: getattr(self, name) for name in names}
+        """Loadings, noise variances, mean, units, and the point that sums are taken about."""
+        return {name: getattr(self, name) for name in STATE}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take the arrays over."""
-        for name in ("loadings", "noise_variances", "mean", "pivot"):
+        for name in STATE:
             setattr(self, name, np.array(state[name], np.float64))
 
     @property
     def precision(self) -> Floats:
-        """P, shape (d, d)."""
-        return _precision(self.loadings, self.noise_variances)
+        """P, shape (d, d), of the rows in their own units."""
+        return _precision(self.loadings, self.noise_variances) / np.outer(self.unit, self.unit)
 
     def covariance(self) -> Floats:
         """P^-1, shape (d, d)."""
@@ -122,32 +132,44 @@ class ProductOfPPCAModel:
         """Loadings and noise variances by L-BFGS on the exact likelihood, begun at the eigenvectors of the covariance.
 
         The experts begin with equal shares of the least variances, each stretched along an eigenvector, of the
-        greatest eigenvalue first; random turns, those that the loadings hold before, make experts differ that share
-        one.
+        greatest eigenvalue first, and turned at random, by little and by much: the best of three ends is taken. The
+        turns are the loadings from before.
         """
         shift = moments["sum"] / moments["weight"]
         covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
-        scale = float(np.trace(covariance)) / len(shift) or 1.0
+        variance = np.maximum(np.diag(covariance), 0.0)
+        if self.standardize:
+            self.unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+        scaled = covariance / np.outer(self.unit, self.unit)
+        scale = float(np.trace(scaled)) / len(shift) or 1.0
+        ends = [self._end(scaled / scale, turn) for turn in TURNS]
+        best = min(ends, key=lambda end: end.fun)
+        n, d = self.loadings.shape
+        log_noise = best.x[n * d :]
         self.mean = self.pivot + shift
-        target, (n, d) = covariance / scale, self.loadings.shape
-        values, vectors = np.linalg.eigh(target)
-        values, vectors = np.maximum(values[::-1], FLOOR), vectors[:, ::-1]
-        which = np.arange(n) % d
-        rest = n * max(float(values[min(n, d - 1) :].mean()), 2 * FLOOR)
-        first = np.sqrt(n * values[which])[:, None] * (vectors.T[which] + 0.01 * self.loadings)
-        begin = np.concatenate([first.ravel(), np.full(n, math.log(rest))])
-        bounds = [(None, None)] * (n * d) + [(math.log(FLOOR), None)] * n
-        found = minimize(
-            _loss, begin, (target, n), "L-BFGS-B", jac=True, bounds=bounds,
-            options={"maxiter": self.max_iter, "ftol": self.tol / max(d, 1), "gtol": 1e-9, "maxfun": 10**9},
-        )  # fmt: skip
-        log_noise = found.x[n * d :]
-        self.loadings = math.sqrt(scale) * found.x[: n * d].reshape(n, d)
+        self.loadings = math.sqrt(scale) * best.x[: n * d].reshape(n, d)
         self.noise_variances = scale * np.exp(log_noise)
         if (log_noise <= math.log(FLOOR)).any() and not current_group().rank:
             what = "the rows lie in a plane: noise variances are at their least; use fewer columns for a density"
             warnings.warn(what, UserWarning, stacklevel=4)
-        return {"log_likelihood": -float(found.fun) - 0.5 * d * math.log(scale), "iterations": float(found.nit)}
+        log_volume = 0.5 * d * math.log(scale) + float(np.log(self.unit).sum())
+        return {"log_likelihood": -float(best.fun) - log_volume, "iterations": float(best.nit)}
+
+    def _end(self, target: Floats, turn: float) -> Any:
+        """Where L-BFGS ends that begins so far from the eigenvectors, SciPy's answer."""
+        n, d = self.loadings.shape
+        values, vectors = np.linalg.eigh(target)
+        values, vectors = np.maximum(values[::-1], FLOOR), vectors[:, ::-1]
+        which = np.arange(n) % d
+        rest = n * max(float(values[min(n, d - 1) :].mean()), 2 * FLOOR)
+        first = np.sqrt(n * values[which])[:, None] * (vectors.T[which] + turn / math.sqrt(d) * self.loadings)
+        begin = np.concatenate([first.ravel(), np.full(n, math.log(rest))])
+        far = REACH * math.sqrt(n * d)  # a line search that tries more would overflow
+        bounds = [(-far, far)] * (n * d) + [(math.log(FLOOR), 2 * math.log(far))] * n
+        return minimize(
+            _loss, begin, (target, n), "L-BFGS-B", jac=True, bounds=bounds,
+            options={"maxiter": self.max_iter, "ftol": self.tol / max(d, 1), "gtol": 1e-9, "maxfun": 10**9},
+        )  # fmt: skip
 
 
 def _precision(loadings: Floats, noise: Floats) -> Floats:
@@ -178,7 +200,7 @@ def _loss(values: Floats, target: Floats, n: int) -> tuple[float, Floats]:
     return float(loss), np.concatenate([by_w.ravel(), -s * trace])
 
 
-class ProductOfPPCA(System):
+class ProductOfPPCA(Standardized, System):
     r"""Product of probabilistic PCA experts: a normal density that each expert relaxes along one direction.
 
     An expert is the density of probabilistic principal component analysis with one factor, :math:`N(0, \sigma_i^2 I +
@@ -188,9 +210,9 @@ class ProductOfPPCA(System):
     Attributes
     ----------
     loadings_ : array of shape (n_components, n_features)
-        w_i.
+        w_i, of columns in units of their standard deviations unless ``standardize`` is off.
     noise_variances_ : array of shape (n_components,)
-        sigma_i^2.
+        sigma_i^2, likewise.
     mean_ : array of shape (n_features,)
 
     Notes
@@ -198,9 +220,9 @@ class ProductOfPPCA(System):
     Each expert adds precision, so that variances shrink with their number unless the experts' own variances grow; the
     fit sees to that. A direction that all but expert i leave alone keeps at least the share :math:`1 - p_i` of the
     greatest precision, with :math:`p_i` the expert's share of :math:`\sum_i \sigma_i^{-2}`: with many experts and few
-    along each direction variances differ little. Of the likelihood's maxima the fit finds one. Cost of an iteration
-    O(n_components d^2 + d^3). Sources: Williams and Agakov (2002), "Products of Gaussians and probabilistic minor
-    component analysis"; Courville, Bergstra and Bengio (2011), "A spike and slab restricted Boltzmann machine".
+    along each direction variances differ little. Of the likelihood's maxima the fit finds the best of three. Cost of an
+    iteration O(n_components d^2 + d^3). Sources: Williams and Agakov (2002), "Products of Gaussians and probabilistic
+    minor component analysis"; Courville, Bergstra and Bengio (2011), "A spike and slab restricted Boltzmann machine".
 
     Examples
     --------
@@ -208,7 +230,8 @@ class ProductOfPPCA(System):
     >>> X = np.random.default_rng(0).normal(size=(500, 1)) * [2.0, 2.0, 0.0] + np.random.default_rng(1).normal(
     ...     size=(500, 3)
     ... )
-    >>> ProductOfPPCA(n_components=2, random_state=0).fit(X).get_covariance().round(1)[0, 1] > 3
+    >>> machine = ProductOfPPCA(n_components=2, standardize=False, random_state=0).fit(X)
+    >>> bool(machine.get_covariance()[0, 1] > 3)
     True
     """
 
@@ -216,7 +239,6 @@ class ProductOfPPCA(System):
     tasks: ClassVar[tuple[str, ...]] = ("density",)
     model_class: ClassVar[type] = ProductOfPPCAModel
     domain = Real(largest=1e100)
-    scale_dependent: ClassVar[bool] = True
 
     n_components: Annotated[int, "[1, inf)", Doc("Experts, one direction each.")] = 2
     max_iter: Annotated[int, "[1, inf)", Doc("Iterations of L-BFGS at most.")] = 500
@@ -233,7 +255,8 @@ class ProductOfPPCA(System):
     def make(self, n_features: int, dtype: str) -> ProductOfPPCAModel:
         shape = (self.n_components, n_features)
         return ProductOfPPCAModel(
-            np.zeros(shape), np.ones(self.n_components), max_iter=self.max_iter, tol=self.tol
+            np.zeros(shape), np.ones(self.n_components), max_iter=self.max_iter, tol=self.tol,
+            standardize=self.standardize,
         )  # fmt: skip
 
     def initialize(self, model: ProductOfPPCAModel, examples: Examples, noise: Noise) -> None:
