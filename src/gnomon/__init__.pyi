@@ -45,6 +45,7 @@ from gnomon.systems.ensemble.random_forest import RandomForestRegression as Rand
 from gnomon.systems.ensemble.stacking import Stacking as Stacking
 from gnomon.systems.ensemble.stacking import StackingRegression as StackingRegression
 from gnomon.systems.factors.ppca import PPCA as PPCA
+from gnomon.systems.factors.product_of_ppca import ProductOfPPCA as ProductOfPPCA
 from gnomon.systems.kernel.svm import SVM as SVM
 from gnomon.systems.kernel.svm import SupportVectorRegression as SupportVectorRegression
 from gnomon.systems.linear.bayesian_regression import BayesianRegression as BayesianRegression
