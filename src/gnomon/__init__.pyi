@@ -62,6 +62,7 @@ from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression
 from gnomon.systems.recommend.implicit_factorization import ImplicitFactorization as ImplicitFactorization
 from gnomon.systems.recommend.matrix_factorization import MatrixFactorization as MatrixFactorization
 from gnomon.systems.recommend.pmf import PMF as PMF
+from gnomon.systems.recommend.rating_rbm import RatingRBM as RatingRBM
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq

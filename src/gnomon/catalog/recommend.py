@@ -27,4 +27,10 @@ ENTRIES = (
         ("PRA-194",),
         {"n_factors": 2, "noise_variance": 0.1},
     ),
+    Entry(
+        "rating-rbm", "Restricted Boltzmann machine of ratings", "评分受限玻尔兹曼机", "model",
+        ("recommend",), "gnomon.systems.recommend.rating_rbm:RatingRBM", "Salakhutdinov, Mnih and Hinton 2007",
+        ("PRA-193",),
+        {"n_factors": 4, "epochs": 20},
+    ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.recommend._model import FactorModel
+from gnomon.systems.recommend._model import FactorModel, KnownPairs
 from gnomon.training.one_process import share
 from gnomon.training.procedure import Info, Problem
 
@@ -78,10 +78,10 @@ def codes_of(examples: Examples) -> tuple[Ints, Ints]:
     return users, items
 
 
-def remember(model: FactorModel, examples: Examples) -> None:
+def remember(model: KnownPairs, examples: Examples) -> None:
     """Tell a model its ids, and which items every user had."""
     users, items = codes_of(examples)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(model.user_bias)))])
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(examples.shared["users"])))])
     model.remember(examples.shared["users"], examples.shared["items"], offsets, items.astype(np.int32))
 
 

@@ -12,7 +12,7 @@ from gnomon.contracts import Array
 from gnomon.data.interactions import Ids
 from gnomon.systems.recommend._kernels import best_of_rows, score_pairs
 
-__all__ = ["FactorModel"]
+__all__ = ["CELLS", "FactorModel", "KnownPairs"]
 
 CELLS = 1 << 22
 """Users by items whose scores are in memory at once."""
@@ -21,7 +21,117 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 
-class FactorModel:
+class KnownPairs:
+    """Base of the models of users and items: the ids, who had what, lists of the best, saving.
+
+    A subclass gives `score` and `rows`, the arrays that it has `learned`, and ``item_factors``, by which items are
+    compared.
+
+    Parameters
+    ----------
+    n_users : int
+    dtype : dtype
+        Of the scores of lists.
+    """
+
+    item_factors: Floats
+
+    def __init__(self, n_users: int, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.users = self.items = Ids(np.zeros(0, np.int64))
+        self.seen_offsets, self.seen_items = np.zeros(n_users + 1, np.int64), np.zeros(0, np.int64)
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were learned."""
+        return sum(part.size for part in self.learned().values())
+
+    def learned(self) -> dict[str, Floats]:
+        """What a fit changes."""
+        raise NotImplementedError
+
+    def score(self, users: Array, items: Array) -> NDArray[np.float64]:
+        """Expected rating of each pair of codes, shape (n,); the code -1 is an unknown user or item."""
+        raise NotImplementedError
+
+    def rows(self, users: Ints) -> Floats:
+        """Expected ratings of all items by some users, shape (n, n_items)."""
+        raise NotImplementedError
+
+    def best(self, users: Ints, k: int, *, exclude_seen: bool) -> tuple[Ints, Floats]:
+        """Codes and scores of the k best items of each user; -1 and -inf where there are no more.
+
+        Cost O(n_items width) per user; never more than some million scores are in memory.
+        """
+        codes = np.full((len(users), k), -1, np.int64)
+        values = np.full((len(users), k), -np.inf, self.dtype)
+        for part in _chunks(len(users), len(self.items)):
+            scores = self.rows(users[part])
+            if exclude_seen:
+                rows, items = self.seen_by(users[part])
+                scores[rows, items] = -np.inf
+            best_of_rows(scores, codes[part], values[part])
+        return codes, values
+
+    def seen_by(self, users: Ints) -> tuple[Ints, Ints]:
+        """Rows and codes of the items that these users had rated; none of an unknown user."""
+        rows, places = self.seen_at(users)
+        return rows, self.seen_items[places]
+
+    def seen_at(self, users: Ints) -> tuple[Ints, Ints]:
+        """Rows of what these users had rated, and its places among all that was rated."""
+        begin = np.where(users >= 0, self.seen_offsets[users], 0)
+        counts = np.where(users >= 0, self.seen_offsets[users + 1], 0) - begin
+        rows = np.repeat(np.arange(len(users)), counts)
+        return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begin, counts)
+
+    def similar(self, items: Ints, k: int) -> tuple[Ints, Floats]:
+        """Codes and cosines of the k items whose factors are most like those of each item, itself left out."""
+        length = np.linalg.norm(self.item_factors, axis=1, keepdims=True)
+        unit = self.item_factors / np.where(length > 0, length, 1)
+        codes = np.full((len(items), k), -1, np.int64)
+        values = np.full((len(items), k), -np.inf, self.dtype)
+        for part in _chunks(len(items), len(self.items)):
+            scores = np.matmul(unit[items[part]], unit.T)
+            scores[np.arange(len(scores)), items[part]] = -np.inf
+            best_of_rows(scores, codes[part], values[part])
+        return codes, values
+
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    def remember(self, users: Ids, items: Ids, offsets: Ints, codes: Ints) -> None:
+        """Keep the ids, and who has rated what."""
+        self.users, self.items, self.seen_offsets, self.seen_items = users, items, offsets, codes
+
+    def state(self) -> dict[str, Array]:
+        """What was learned, ids, and who has rated what."""
+        ids = {
+            f"{side}.{name}": value
+            for side in ("users", "items")
+            for name, value in getattr(self, side).state().items()
+        }
+        return {**self.learned(), "seen_offsets": self.seen_offsets, "seen_items": self.seen_items, **ids}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take the arrays over, in place.
+
+        Raises
+        ------
+        ValueError
+            Arrays of another model.
+        """
+        for name, own in self.learned().items():
+            if own.shape != np.shape(state[name]):
+                raise ValueError(f"{name} of shape {own.shape} has shape {np.shape(state[name])}")
+            own[...] = state[name]
+        sides = [
+            Ids.from_state({key.partition(".")[2]: value for key, value in state.items() if key.startswith(f"{side}.")})
+            for side in ("users", "items")
+        ]
+        self.remember(sides[0], sides[1], np.array(state["seen_offsets"]), np.array(state["seen_items"]))
+
+
+class FactorModel(KnownPairs):
     r""":math:`\hat r_{ui} = \mu + b_u + c_i + s A_u \cdot B_i`; an unknown user or item has bias and factors 0.
 
     Parameters
@@ -41,21 +151,15 @@ class FactorModel:
     """
 
     def __init__(self, n_users: int, n_items: int, width: int, dtype: Any) -> None:
+        super().__init__(n_users, dtype)
         self.mean = np.zeros(1, dtype)
         self.user_bias, self.item_bias = np.zeros(n_users, dtype), np.zeros(n_items, dtype)
         self.user_factors, self.item_factors = np.zeros((n_users, width), dtype), np.zeros((n_items, width), dtype)
-        self.users = self.items = Ids(np.zeros(0, np.int64))
-        self.seen_offsets, self.seen_items = np.zeros(n_users + 1, np.int64), np.zeros(0, np.int64)
 
     @property
     def scale(self) -> float:
         """s: 1; a model of several draws side by side divides by their number."""
         return 1.0
-
-    @property
-    def n_parameters(self) -> int:
-        """Numbers that were learned."""
-        return sum(part.size for part in self.learned().values())
 
     def learned(self) -> dict[str, Floats]:
         """What a fit changes."""
@@ -81,74 +185,6 @@ class FactorModel:
         scores += self.item_bias + self.mean
         scores += (self.user_bias[rows] * known)[:, None]
         return scores
-
-    def best(self, users: Ints, k: int, *, exclude_seen: bool) -> tuple[Ints, Floats]:
-        """Codes and scores of the k best items of each user; -1 and -inf where there are no more.
-
-        Cost O(n_items width) per user; never more than some million scores are in memory.
-        """
-        codes = np.full((len(users), k), -1, np.int64)
-        values = np.full((len(users), k), -np.inf, self.mean.dtype)
-        for part in _chunks(len(users), len(self.items)):
-            scores = self.rows(users[part])
-            if exclude_seen:
-                rows, items = self.seen_by(users[part])
-                scores[rows, items] = -np.inf
-            best_of_rows(scores, codes[part], values[part])
-        return codes, values
-
-    def seen_by(self, users: Ints) -> tuple[Ints, Ints]:
-        """Rows and codes of the items that these users had rated; none of an unknown user."""
-        begin = np.where(users >= 0, self.seen_offsets[users], 0)
-        counts = np.where(users >= 0, self.seen_offsets[users + 1], 0) - begin
-        rows = np.repeat(np.arange(len(users)), counts)
-        indices = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begin, counts)
-        return rows, self.seen_items[indices]
-
-    def similar(self, items: Ints, k: int) -> tuple[Ints, Floats]:
-        """Codes and cosines of the k items whose factors are most like those of each item, itself left out."""
-        length = np.linalg.norm(self.item_factors, axis=1, keepdims=True)
-        unit = self.item_factors / np.where(length > 0, length, 1)
-        codes = np.full((len(items), k), -1, np.int64)
-        values = np.full((len(items), k), -np.inf, self.mean.dtype)
-        for part in _chunks(len(items), len(self.items)):
-            scores = np.matmul(unit[items[part]], unit.T)
-            scores[np.arange(len(scores)), items[part]] = -np.inf
-            best_of_rows(scores, codes[part], values[part])
-        return codes, values
-
-    # --- saving -------------------------------------------------------------------------------------------------
-
-    def remember(self, users: Ids, items: Ids, offsets: Ints, codes: Ints) -> None:
-        """Keep the ids, and who has rated what."""
-        self.users, self.items, self.seen_offsets, self.seen_items = users, items, offsets, codes
-
-    def state(self) -> dict[str, Array]:
-        """Biases, factors, ids, and who has rated what."""
-        ids = {
-            f"{side}.{name}": value
-            for side in ("users", "items")
-            for name, value in getattr(self, side).state().items()
-        }
-        return {**self.learned(), "seen_offsets": self.seen_offsets, "seen_items": self.seen_items, **ids}
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Take the arrays over, in place.
-
-        Raises
-        ------
-        ValueError
-            Arrays of another model.
-        """
-        for name, own in self.learned().items():
-            if own.shape != np.shape(state[name]):
-                raise ValueError(f"{name} of shape {own.shape} has shape {np.shape(state[name])}")
-            own[...] = state[name]
-        sides = [
-            Ids.from_state({key.partition(".")[2]: value for key, value in state.items() if key.startswith(f"{side}.")})
-            for side in ("users", "items")
-        ]
-        self.remember(sides[0], sides[1], np.array(state["seen_offsets"]), np.array(state["seen_items"]))
 
 
 def _chunks(n: int, width: int) -> Iterator[slice]:
