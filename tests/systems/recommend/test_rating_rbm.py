@@ -77,6 +77,10 @@ def test_conditionals_and_free_energies_are_enumerated_ones(conditional):
     free = machines.marginal_energy({"visible": visible})
     np.testing.assert_allclose(free, [-log_weight(model, ratings_of(user, WEIGHT)) for user in range(3)], rtol=1e-12)
     h = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    joint = machines.joint_energy({"visible": visible, "hidden": h})
+    np.testing.assert_allclose(
+        joint, [energy(model, ratings_of(user, WEIGHT), h[user]) for user in range(3)], rtol=1e-12
+    )
     found = machines.conditional("visible", {"hidden": h}).mean
     for row, ((user, item), w) in enumerate(zip(X, WEIGHT, strict=True)):
         odds = np.exp([-energy(model, {item: (k, w)}, h[user]) for k in range(3)])

@@ -76,13 +76,25 @@ class RatingMachines:
         rating_fields(self.offsets, self.items, self.weight, hidden, self.model.bias, self.model.coupling, field)
         return field
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Levels of a rating, hidden units of a user."""
+        return {"visible": len(self.model.levels), "hidden": len(self.model.hidden_bias)}
+
+    def joint_energy(self, state: State) -> Floats:
+        """E(v, h) of each user, in nats."""
+        return self._own_energy(state["visible"]) - (self.hidden_field(state["visible"]) * state["hidden"]).sum(1)
+
     def marginal_energy(self, kept: State) -> Floats:
         """-log sum over hidden units of exp(-E) of each user's ratings, in nats."""
-        visible = kept["visible"]
+        return self._own_energy(kept["visible"]) - ops.softplus(self.hidden_field(kept["visible"])).sum(1)
+
+    def _own_energy(self, visible: Array) -> Floats:
+        """Minus the biases of each user's ratings."""
         own = (self.weight[:, None] * visible * self.model.bias[self.items]).sum(1)
         total = np.add.reduceat(np.append(own, 0), self.offsets[:-1])
         total[np.diff(self.offsets) == 0] = 0
-        return -total - ops.softplus(self.hidden_field(visible)).sum(1)
+        return -total
 
     def contrast(self, near: Array, far: Array) -> Slopes:
         """Energies of `far` less those of `near`, the hidden units summed out: derivatives by the parameters."""
