@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,11 @@ class RatingMachines:
     items: Ints
     weight: Floats
     blocks: tuple[str, ...] = ("visible", "hidden")
+    sizes: Mapping[str, int] = field(init=False)
+    """Levels of a rating, hidden units of a user."""
+
+    def __post_init__(self) -> None:
+        self.sizes = {"visible": len(self.model.levels), "hidden": len(self.model.hidden_bias)}
 
     def conditional(self, block: str, state: State) -> Distribution:
         """A softmax for each rating given the hidden units, or independent hidden units given the ratings."""
@@ -75,11 +80,6 @@ class RatingMachines:
         field = np.empty((len(self.items), len(self.model.levels)), self.model.dtype)
         rating_fields(self.offsets, self.items, self.weight, hidden, self.model.bias, self.model.coupling, field)
         return field
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Levels of a rating, hidden units of a user."""
-        return {"visible": len(self.model.levels), "hidden": len(self.model.hidden_bias)}
 
     def joint_energy(self, state: State) -> Floats:
         """E(v, h) of each user, in nats."""
