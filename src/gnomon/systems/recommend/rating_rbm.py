@@ -149,8 +149,8 @@ class RatingRBM(Recommender):
         some, rows = np.unique(users, return_inverse=True)
         machines, visible = self.model_.machines(some)
         mean: Any = machines.conditional("hidden", {"visible": visible}).mean
-        asked, order = self._asked(rows, items, len(some))
-        found: Any = asked.conditional("visible", {"hidden": mean})
+        these, order = self._machines_of(rows, items, len(some))
+        found: Any = these.conditional("visible", {"hidden": mean})
         answers = np.empty(len(users))
         answers[order] = found.mean @ self.levels_
         return answers
@@ -178,7 +178,7 @@ class RatingRBM(Recommender):
         own, visible = model.machines(some)
         rows = np.concatenate([np.repeat(np.arange(len(some)), np.diff(own.offsets)), np.searchsorted(some, users)])
         order = np.argsort(rows, kind="stable")
-        both, _ = self._asked(rows, np.concatenate([own.items, items]), len(some))
+        both, _ = self._machines_of(rows, np.concatenate([own.items, items]), len(some))
         both.weight[:] = np.concatenate([own.weight, np.ones(len(users), model.dtype)])[order]
         held = np.concatenate([np.ones(len(own.items), bool), np.zeros(len(users), bool)])[order]
         begun = np.concatenate([visible, np.tile(np.exp(model.log_base), (len(users), 1))])[order]
@@ -201,7 +201,7 @@ class RatingRBM(Recommender):
             what = "pairs to draw must have no rating in the fit, and come once"
             raise UserValueError(what, f"row {int(rated.argmax())}", "drop the others")
 
-    def _asked(
+    def _machines_of(
         self, rows: NDArray[np.int64], items: NDArray[np.int64], n_users: int
     ) -> tuple[RatingMachines, NDArray[np.int64]]:
         """Machines of these items, whose users are numbers, and the order that they have there; weights are 1."""
