@@ -165,6 +165,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"objective": SelfContrast(refresh_every=3), "epochs": 60, "batch_size": 7, "learning_rate": 0.02},
     ),
     "rbm, centered": ("rbm", {"objective": Centered("pcd"), "epochs": 60, "batch_size": 7, "learning_rate": 0.3}),
+    "harmonium, counts before categories": ("harmonium", {"visible": "poisson", "hidden": "softmax"}),
     "product-of-t, experts alone": ("product-of-t", {"n_mean": 0, "n_experts": None, "objective": "pcd"}),
     "product-of-t, more experts than columns": ("product-of-t", {"n_mean": 0, "n_experts": 12, "standardize": False}),
     "gaussian-rbm, enhanced gradient": ("gaussian-rbm", {"objective": Enhanced("exact"), "optimizer": "sgd"}),

@@ -116,4 +116,9 @@ ENTRIES = (
         {"n_hidden": 2, "objective": "exact", "epochs": 30, "batch_size": None, "learning_rate": 0.1},
         takes="table from 0 to 1",
     ),
+    Entry(
+        "harmonium", "Exponential-family harmonium", "指数族簧风琴模型", "model", ("density", "represent"),
+        "gnomon.systems.energy.harmonium:Harmonium", "Welling, Rosen-Zvi and Hinton 2004", ("GEN-038",),
+        {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+    ),
 )  # fmt: skip

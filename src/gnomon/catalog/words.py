@@ -131,6 +131,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "dbn": "DBN 深度信念网络 深层信念网 wake-sleep 醒睡 逐层预训练 玻尔兹曼机 波尔兹曼机",
     "mcrbm": "mcRBM cRBM covariance RBM 均值 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "product-of-ppca": "PoPPCA PCA product of experts 专家乘积 主成分 协方差 minor components",
+    "harmonium": "EFH exponential family Poisson RBM counts softmax 指数族 泊松 计数 玻尔兹曼机 波尔兹曼机",
     "product-of-t": "PoT mPoT product of experts Student-t heavy-tailed ICA 专家乘积 学生t 重尾 玻尔兹曼机 波尔兹曼机",
     "vae": "VAE 变分自动编码器 自编码器 autoencoder",
     "gan": "GAN 生成式对抗网络 对抗生成网络",
