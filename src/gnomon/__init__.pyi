@@ -22,6 +22,7 @@ from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalR
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
+from gnomon.systems.energy.harmonium import Harmonium as Harmonium
 from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachine as HiddenBoltzmannMachine
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
