@@ -72,6 +72,13 @@ def test_features_see_through_a_shift_by_a_pixel():
     sums = lambda x: x.sum(axis=2)  # noqa: E731
     found = memorization(moved, train, fresh, features=sums)
     assert found.flagged() and found.index.tolist() == list(range(60)) and len(found.copies) == 60
+    assert found.held_out == pytest.approx(nearest_training(fresh, train, features=sums)[1], rel=1e-12)
+
+
+@pytest.mark.spec("GEN-144")
+def test_rows_as_far_away_as_the_median_count_half():
+    found = memorization([[2.0], [1.0], [0.5], [3.0]], [[0.0]], [[1.0], [2.0], [4.0]])
+    assert found.score.value == (0.5 + 1 + 1 + 0) / 4
 
 
 def test_what_cannot_be_compared_is_refused():

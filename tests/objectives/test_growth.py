@@ -69,7 +69,9 @@ def test_each_epoch_takes_the_steps_of_its_number(recipe):
 
 
 @pytest.mark.spec("INF-34")
-@pytest.mark.parametrize("growth", [FixedSteps(), RisingSteps(largest=2), StepTable(start=(1,), steps=(2,))])
+@pytest.mark.parametrize(
+    "growth", [FixedSteps(), RisingSteps(largest=2), RisingSteps(every=1, largest=1), StepTable(start=(1,), steps=(2,))]
+)
 def test_a_constant_number_is_contrastive_divergence_bit_for_bit(growth):
     X = bits(60, 6)
     one, other = (
