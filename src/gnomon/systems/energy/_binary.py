@@ -98,17 +98,17 @@ def _presented(batch: Batch, noise: contracts.Noise) -> Batch:
     return Batch({**batch.data, "X": rows}, batch.rows, batch.positions, batch.weight)
 
 
-def check_layers(hidden: Sequence[int], instead: Sequence[int]) -> None:
-    """Refuse a stack without layers, or a layer without units; `instead` is what is proposed.
+def check_layers(hidden: Sequence[int], instead: Sequence[int], name: str = "hidden") -> None:
+    """Refuse a stack without layers, or a layer without units; `instead` is what is proposed for the field `name`.
 
     Raises
     ------
     UserTypeError, UserValueError
         See `gnomon.recipes.parameters.check_layer_sizes`.
     """
-    check_layer_sizes(hidden)
+    check_layer_sizes(hidden, name)
     if not hidden:
-        raise UserValueError("hidden must name at least one layer, got ()", "hidden", f"use {tuple(instead)}")
+        raise UserValueError(f"{name} must name at least one layer, got ()", name, f"use {tuple(instead)}")
 
 
 def layer_problem(

@@ -101,6 +101,9 @@ def _bias_names(machine: Any) -> dict[str, str]:
         if "bias" not in kind.parameters or type(kind).features is not Units.features:
             what = f"the layer {block!r} ({type(kind).__name__}) has no bias that could make up for an offset"
             raise UserTypeError(what, "objective", "train it by the inner objective alone")
+        if machine.get_parameter(machine._own_names[block]["bias"]).shape != (machine.sizes[block],):
+            what = f"units of the layer {block!r} share biases, which cannot make up for an offset of each"
+            raise UserTypeError(what, "objective", "train it by the inner objective alone")
     return {block: names["bias"] for block, names in machine._own_names.items()}
 
 

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import torch
 
 from gnomon import contracts
-from gnomon.contracts import Array, Procedure
+from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
-from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits, Units
-from gnomon.errors import UserValueError
-from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.variational.mean_field import (
     MeanFieldSolution,
-    factorized_posterior,
-    mean_field_evidence,
     mean_field_solution,
 )
 from gnomon.inference.variational.recognition import RecognitionNetwork
-from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.ops import concatenate
-from gnomon.objectives.contrastive import CD, PCD
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.parameters import how_many
-from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer_problem, on_its_device
-from gnomon.systems.energy._machine import DensityMachine, GibbsSteps
+from gnomon.systems.energy._binary import check_layers, on_its_device
+from gnomon.systems.energy._deep import VISIBLE, DeepMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
-from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
-from gnomon.training.stages import Stages
 
 __all__ = ["DBM", "DBMModel"]
-
-VISIBLE = "visible"
 
 
 class DBMModel(LayeredMachine):
@@ -128,7 +112,7 @@ class DBMModel(LayeredMachine):
         return self.copies(number)[0] * x
 
 
-class DBM(BinaryRows, DensityMachine):
+class DBM(DeepMachine):
     r"""Deep Boltzmann machine: binary rows below layers of binary units, each linked to the next, all undirected.
 
     :math:`E(v, h) = -\sum_l b_l^T h_l - \sum_l h_{l-1}^T W_l h_l` with :math:`h_0 = v`. The hidden layers depend on
@@ -175,144 +159,32 @@ class DBM(BinaryRows, DensityMachine):
     """
 
     name: ClassVar[str] = "dbm"
-    tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = DBMModel
-    domain = UnitInterval()
-    outcomes = Binary()
 
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...],
         Doc("Units of the hidden layers from the rows up, ``64x32`` on the command line."),
     ] = (64, 32)
-    pretrain_epochs: Annotated[
-        int,
-        "[0, inf)",
-        Doc("Passes over the training rows for each layer, one after the other, before the joint fit."),
-    ] = 20
-    objective: Annotated[
-        str | Recipe,
-        Doc("How all layers are learned together: ``pcd``, ``multi-prediction``, or ``exact`` of a small machine."),
-    ] = PCD(k=5, positive="mean_field")
-    epochs: int = 50
-    batch_size: int | None = 20
-    learning_rate: float = 0.02
-    optimizer: str | Recipe = "sgd"
+
+    def check_parameters(self) -> None:
+        check_layers(self.hidden, (64, 32))
+        super().check_parameters()
+
+    @property
+    def _depth(self) -> int:
+        return len(self.hidden)
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> DBMModel:
         recognized = bool(self.recipe("objective").recognizes)
         return DBMModel(n_features, self.hidden, getattr(torch, dtype), recognized=recognized)
 
     def initialize(self, model: DBMModel, examples: Examples, noise: contracts.Noise) -> None:
-        model.initialize(noise, self._start_mean())
+        super().initialize(model, examples, noise)
         model.begin_recognition()
 
-    # --- fit ----------------------------------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_layers(self.hidden, (64, 32))
-        principle = self.recipe("objective")
-        if len(self.hidden) > 1 and not principle.deep:
-            what = f"objective {principle.short!r} needs exact draws of the hidden layers or the energy of a row"
-            remedy = "these depend on each other in a deep machine: use pcd with positive mean_field, or exact"
-            raise UserValueError(what, "objective", remedy)
-
-    def procedure(self, examples: Any) -> Procedure:
-        layers = len(self.hidden)
-        *begun, joint = dealt([self.pretrain_epochs] * layers + [self.epochs], self.max_updates)
-        last = self._steps(cast(Budget, joint))
-        stages = [
-            (f"layer_{number}", self._steps(budget), partial(self._layer, number))
-            for number, budget in enumerate(begun, 1)
-            if budget
-        ]
-        return Stages([*stages, ("joint", last, self._joint)]) if stages else last
-
-    def _steps(self, budget: Budget) -> GibbsSteps:
-        return GibbsSteps(self.recipe("optimizer"), self.learning_rate, budget)
-
-    def _layer(self, number: int, whole: Problem) -> Problem:
-        """The problem of a layer that is begun."""
-        model = on_its_device(whole.model)
-        lift = lambda x, _: model.rows_below(number, x)  # noqa: E731
-        return layer_problem(whole, number, model.pair(number), lift, self.layout, CD().build())
-
     def _joint(self, whole: Problem) -> Problem:
-        """The problem of all layers together."""
         on_its_device(whole.model).begin_recognition()
-        return replace(whole, noise=whole.noise.child("joint"))
-
-    def _chunk_procedure(self, examples: Any) -> Procedure:
-        """All layers at once: what begins them needs all rows."""
-        return self._steps(Budget.of(self.epochs, self.max_updates))
-
-    # --- the hidden layers --------------------------------------------------------------------------------------------
-
-    @property
-    def _n_features_out(self) -> int:
-        return sum(self.model_.sizes[name] for name in self.model_.hidden)
-
-    def infer(self, X: Any, *, steps: int = 100, tol: float = 1e-6, damping: float = 0.0) -> MeanFieldSolution:
-        """Mean-field means of each hidden layer given the rows, and whether they have converged.
-
-        Of a machine that was fitted by ``recognized`` rounds begin at the guess of its network, else in the middle.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        steps : int, in [0, inf), default 100
-            Rounds over the odd and then the even layers, at most.
-        tol : float, in [0, inf), default 1e-6
-            End when no mean moves by more than this in a round.
-        damping : float, in [0, 1), default 0
-            Share of its old mean that a unit keeps at an update.
-
-        Returns
-        -------
-        MeanFieldSolution
-            ``means`` by layer, ``residual`` and ``converged`` by row.
-        """
-        return self._solution(self._rows(X), steps=steps, tol=tol, damping=damping)
+        return super()._joint(whole)
 
     def _solution(self, rows: Array, **options: Any) -> MeanFieldSolution:
         return mean_field_solution(self.model_, {VISIBLE: rows}, start=self.model_.guess(rows), **options)
-
-    def _hidden_means(self, rows: Array) -> Array:
-        means = self._solution(rows).means
-        return concatenate([means[name] for name in self.model_.hidden], axis=1)
-
-    def transform(self, X: Any) -> Array:
-        """Mean-field means of all hidden layers side by side, from the lowest up, shape (n, sum of the units)."""
-        return self._hidden_means(self._rows(X))
-
-    def reconstruct(self, X: Any) -> Array:
-        """E[v | h_1] at the mean-field means given X, shape (n, n_features)."""
-        means = self.infer(X).means
-        return self.from_visible(self.model_.conditional(VISIBLE, means).mean)
-
-    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
-        noise = Noise(seed_of(random_state), "gibbs")
-        state = factorized_posterior(self.model_, {VISIBLE: rows})
-        for draw, name in enumerate(self.model_.hidden):
-            state[name] = state[name].sample(noise.child("start"), draw)
-        sweeps = how_many(steps, "steps")
-        return gibbs(self.model_, state, noise, steps=sweeps)[VISIBLE]
-
-    # --- evidence -----------------------------------------------------------------------------------------------------
-
-    def log_prob_bound(self, X: Any) -> Array:
-        """Mean-field lower bound of log p(x) of each row in nats, shape (n,); as exact as `log_partition` is."""
-        rows = self._outcomes(X)
-        return mean_field_evidence(self.model_, {VISIBLE: rows}, steps=100, tol=1e-6) - self.log_partition().value
-
-    @property
-    def weights_(self) -> tuple[Array, ...]:
-        """Couplings of each hidden layer with the layer below."""
-        state = self.model_.state()
-        return tuple(state[link.names["weight"]] for link in self.model_.links)
-
-    @property
-    def biases_(self) -> tuple[Array, ...]:
-        """Biases of the visible layer and of each hidden one."""
-        state = self.model_.state()
-        return tuple(state[f"{name}_bias"] for name in self.model_.layers)

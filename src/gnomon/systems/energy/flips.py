@@ -107,7 +107,8 @@ class Flips:
             found |= {link.names[name]: value for name, value in couplings.items()}
             found |= {machine._own_names[block][name]: value for name, value in sums.items()}
             found |= self._by_row(block, by_row)
-        return {name: detached(value) for name, value in found.items()}
+        whole = {name: detached(value) for name, value in found.items()}
+        return dict(machine._pulled(whole, {machine.observed: self.x}))
 
     def _gain(self, coupling: Array) -> Array:
         """delta . x L + delta^T L delta / 2 of each copy."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from gnomon import contracts
-from gnomon.contracts import Array, Path, State
+from gnomon.contracts import Array, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import exp
@@ -22,6 +22,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import StandardizedMachine, TwoLayerMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
+from gnomon.systems.energy.mapped import MappedMachine
 
 __all__ = ["GaussianRBM", "GaussianRBMModel"]
 
@@ -30,7 +31,7 @@ FIRST_WEIGHTS = 0.1
 LAYERS = ("visible_bias", "visible_log_precision", "hidden_bias")
 
 
-class GaussianRBMModel(LayeredMachine):
+class GaussianRBMModel(MappedMachine):
     r"""E(v, h) = sum_i beta_i (v_i - a_i)^2 / 2 - (beta v)^T W h - sum_j (b_j - q_j) h_j over v in R^d, h in {0,1}^m.
 
     Then p(v | h) = N(a + W h, diag(1 / beta)) and p(h_j = 1 | v) = sigmoid(b_j - q_j + sum_i v_i beta_i W_ij). q is 0,
@@ -138,21 +139,8 @@ class GaussianRBMModel(LayeredMachine):
             "hidden_bias": bias,
         }  # fmt: skip
 
-    def _arrays(self, state: State) -> Mapping[str, Any]:
-        return self._mapped(super()._arrays(state))
-
-    def layered(self, dtype: torch.dtype | None = None) -> LayeredMachine:
-        """The same distribution with the couplings and biases as parameters, computed in this precision."""
-        dtype = dtype or self.weight.dtype
-        machine = LayeredMachine(self.units, self.links, dtype=dtype).to(self.device)
-        with torch.no_grad():
-            own = {name: value.to(dtype) for name, value in self.named_parameters()}
-            for name, value in self._mapped(own).items():
-                machine.get_parameter(name).copy_(value)
-        return machine
-
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
-        own = {name: detached(value) for name, value in super()._arrays(state).items()}
+        own = {name: detached(value) for name, value in LayeredMachine._arrays(self, state).items()}
         W, bias, by_weight = own["weight"], found["hidden_bias"], found["weight"]
         by_log = by_weight * W
         if self.quadratic:
@@ -164,24 +152,12 @@ class GaussianRBMModel(LayeredMachine):
             log_precision = log_precision.sum(0).reshape(1)
         return found | {"weight": precision * by_weight, "visible_log_precision": log_precision}
 
-    def log_partition(self) -> float:
-        """Exact log Z by enumeration of the hidden units, with the visible ones integrated."""
-        return self.layered(torch.float64).log_partition()
-
     def base(self, mean: Array | None = None) -> LayeredMachine:  # type: ignore[override]
         """The machine without coupling whose visible units have these means and the spread of the data."""
         found = self.layered().base(mean)
         with torch.no_grad():
             found.get_parameter("visible_log_precision").copy_(torch.from_numpy(-2 * np.log(self.spread)))
         return found
-
-    def bridge(self, base: LayeredMachine, eta: float) -> LayeredMachine:  # type: ignore[override]
-        """p_base**(1 - eta) * p**eta on both layers, a machine of layers."""
-        return self.layered().bridge(base, eta)
-
-    def path(self, base: LayeredMachine, etas: Array, keep: Sequence[str]) -> Path:
-        """The bridge."""
-        return self.layered().path(base, etas, keep)
 
     def confine(self) -> None:
         """Precisions back to where p(v | h) is no narrower than the floor."""

@@ -1,0 +1,229 @@
+"""The model behind the convolutional machines: maps over images, in one layer or several, with shared biases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from gnomon.contracts import Array, State
+from gnomon.distributions.pooled_units import DeterministicMaxUnits, PooledUnits, ProbabilisticMaxUnits
+from gnomon.distributions.units import BernoulliUnits, Units
+from gnomon.errors import UserValueError
+from gnomon.nn.encoders import image_shape_of
+from gnomon.numeric.tensors import is_tensor
+from gnomon.recipes.fields import Doc
+from gnomon.systems.energy._binary import BinaryRows
+from gnomon.systems.energy.convolution import ConvolutionalLink, places_of
+from gnomon.systems.energy.layered import LayeredMachine
+from gnomon.systems.energy.links import Link
+from gnomon.systems.energy.mapped import MappedMachine
+
+__all__ = ["ConvolutionalModel", "HasMaps", "Maps", "SharedBiasMachine"]
+
+Mode = Literal["valid", "same"]
+Pooling = Literal["none", "probabilistic", "deterministic"]
+Side = Annotated[int, "[1, inf)"]
+POOLED: Mapping[str, type[PooledUnits]] = {
+    "probabilistic": ProbabilisticMaxUnits, "deterministic": DeterministicMaxUnits,
+}  # fmt: skip
+VISIBLE = "visible"
+
+
+class SharedBiasMachine(MappedMachine):
+    """A machine of layers whose units share biases: those of column j are number j modulo what the layer has of them.
+
+    Parameters
+    ----------
+    units, links, dtype
+        See `LayeredMachine`.
+    shared : mapping of str to int
+        Biases of the layers that share them: channels or maps, which lie side by side at each place.
+    """
+
+    def __init__(
+        self,
+        units: Mapping[str, Units],
+        links: Iterable[Link],
+        shared: Mapping[str, int],
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(units, links, dtype=dtype)
+        self.shared = {f"{block}_bias": n for block, n in shared.items()}
+        for name, n in self.shared.items():
+            self.register_parameter(name, torch.nn.Parameter(torch.zeros(n, dtype=dtype)))
+        self._repeats = {f"{block}_bias": self.units[block].shapes["bias"][0] // n for block, n in shared.items()}
+
+    def _mapped(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(own)
+        for name, times in self._repeats.items():
+            found[name] = own[name].repeat(times) if is_tensor(own[name]) else np.tile(own[name], times)
+        return found
+
+    def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
+        return found | {name: found[name].reshape(-1, n).sum(0) for name, n in self.shared.items()}
+
+    def _base_parameters(self, mean: Any) -> dict[str, Any]:
+        n = self.shared.get(f"{self.observed}_bias")
+        if mean is not None and n is not None:
+            each = np.asarray(mean, np.float64).reshape(-1, n).mean(0)
+            mean = np.tile(each, self.sizes[self.observed] // n)
+        found = super()._base_parameters(mean)
+        return found | {name: np.asarray(found[name])[:n] for name, n in self.shared.items()}
+
+
+class Maps(NamedTuple):
+    """A layer of maps: how many, their kernels, and what pools them."""
+
+    n: int
+    kernel: tuple[int, int]
+    mode: Mode = "valid"
+    pooling: Pooling = "none"
+    region: tuple[int, int] = (2, 2)
+
+
+class ConvolutionalModel(SharedBiasMachine):
+    r"""E(v, h) = -b^T v - sum_l sum_k (c_k^l sum_ij h^{k,l}_ij + <p^{l-1} * W^{k,l}, h^{k,l}>): maps over an image.
+
+    Layer l sees the image (p^0 = v), or the pooling units of the layer below, the maps themselves where nothing pools.
+    All links are undirected.
+
+    Parameters
+    ----------
+    shape : (rows, columns, channels)
+        Of the image.
+    layers : sequence of Maps
+        From the image up.
+    dtype : torch.dtype, default torch.float32
+    visible_bias : {"channel", "pixel"}
+        Whether all pixels of a channel share a bias.
+
+    Raises
+    ------
+    UserValueError
+        A kernel larger than what it moves over, regions that do not fill the maps.
+
+    Notes
+    -----
+    Layers are called ``visible`` and ``hidden``, or ``hidden_1``, ``hidden_2``, ... where there are several.
+
+    Examples
+    --------
+    >>> model = ConvolutionalModel((4, 4, 1), [Maps(2, (3, 3), pooling="probabilistic")])
+    >>> model.sizes, model.n_parameters
+    ({'visible': 16, 'hidden': 10}, 36)
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        layers: Sequence[Maps],
+        dtype: torch.dtype = torch.float32,
+        *,
+        visible_bias: Literal["channel", "pixel"] = "pixel",
+    ) -> None:
+        hidden = ["hidden"] if len(layers) == 1 else [f"hidden_{number + 1}" for number in range(len(layers))]
+        names, units, links = [VISIBLE, *hidden], {VISIBLE: BernoulliUnits(math.prod(shape))}, []
+        shared = {VISIBLE: shape[2]} if visible_bias == "channel" else {}
+        self.codes: dict[str, tuple[slice, tuple[int, int, int]]] = {}
+        skip = 0
+        for (below, name), layer in zip(zip(names, hidden, strict=False), layers, strict=True):
+            places = places_of(shape, layer.kernel, layer.mode)
+            kind, seen = _units(layer, places)
+            links.append(
+                ConvolutionalLink(
+                    below, name, shape, layer.n, layer.kernel,
+                    mode=layer.mode, skip=skip, extra=kind.size - math.prod(places) * layer.n,
+                )
+            )  # fmt: skip
+            units[name], shared[name], shape = kind, layer.n, seen
+            skip = kind.size - math.prod(seen)
+            self.codes[name] = slice(skip, None), seen
+        super().__init__(units, links, shared, dtype)
+        self.layers = tuple(names)
+        """Names of all layers, from the image up."""
+        self.blocks = (*names[1::2], *names[::2])  # a sweep moves the odd layers, then the even ones
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Names of the hidden layers, from the image up."""
+        return self.layers[1:]
+
+    def code(self, name: str, states: Array) -> Array:
+        """What the layer above sees of states or means of a layer: pooling units, the maps where nothing pools."""
+        return states[:, self.codes[name][0]]
+
+    def pair(self, number: int) -> LayeredMachine:
+        """The machine of layers `number` - 1 and `number` alone, whose parameters are this machine's.
+
+        The bias of the lower layer is learned with the layer below it.
+        """
+        lower, upper = self.layers[number - 1 : number + 1]
+        shared = {block: self._parameters[f"{block}_bias"].shape[0] for block in (lower, upper)}  # type: ignore[union-attr]
+        units = {block: self.units[block] for block in (lower, upper)}
+        machine = SharedBiasMachine(units, [self.links[number - 1]], shared)
+        for name in machine._parameters:
+            machine._parameters[name] = self._parameters[name]
+        if number > 1:
+            bias: Any = self._parameters[f"{lower}_bias"]
+            machine._parameters[f"{lower}_bias"] = torch.nn.Parameter(bias.data, requires_grad=False)
+        return machine
+
+    def rows_below(self, number: int, x: Array) -> Array:
+        """What images are to the lower layer of `pair(number)`: means of the layers below, pair by pair."""
+        for one in range(1, number):
+            lower, upper = self.layers[one - 1 : one + 1]
+            x = self.pair(one).conditional(upper, {lower: x}).mean
+        return x
+
+
+def _units(layer: Maps, places: tuple[int, int]) -> tuple[Units, tuple[int, int, int]]:
+    """The units of a layer, and the rows, columns and maps that the layer above sees."""
+    if layer.pooling == "none":
+        return BernoulliUnits(math.prod(places) * layer.n), (*places, layer.n)
+    height, width = layer.region
+    kind = POOLED[layer.pooling](layer.n, *places, height, width)
+    return kind, (places[0] // height, places[1] // width, layer.n)
+
+
+def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
+    """Refuse what is no rows and columns (and channels)."""
+    if sides is None:
+        return
+    whole = [hasattr(side, "__index__") and not isinstance(side, bool) and side >= 1 for side in sides]
+    if len(sides) not in lengths or not all(whole):
+        form = "(rows, columns)" + (" or (rows, columns, channels)" if len(lengths) > 1 else "")
+        raise UserValueError(f"{name} must be {form}, whole numbers of at least 1, got {sides!r}", name)
+
+
+class HasMaps(BinaryRows):
+    """Base of the systems of convolutional machines: their fields, and their model."""
+
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"region": {"pooling": "probabilistic"}}
+
+    mode: Annotated[
+        Mode,
+        Doc("``valid``: windows inside the image, ``same``: a place for each pixel, with zeros around the image."),
+    ] = "same"
+    region: Annotated[
+        tuple[Side, Side], Doc("Rows and columns of what a pooling unit pools, which must fill the maps.")
+    ] = (2, 2)
+    visible_bias: Annotated[
+        Literal["channel", "pixel"], Doc("Whether all pixels of a channel share a bias, or each has one.")
+    ] = "pixel"
+    image_shape: Annotated[
+        tuple[Side, ...] | None,
+        Doc("(rows, columns) or (rows, columns, channels) of a row; square and of one channel where not given."),
+    ] = None
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        for name, lengths in (("kernel", (2,)), ("region", (2,)), ("image_shape", (2, 3))):
+            _check_sides(name, getattr(self, name), lengths)
+
+    def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
+        shape = image_shape_of(self.image_shape, n_features)
+        return ConvolutionalModel(shape, layers, getattr(torch, dtype), visible_bias=self.visible_bias)
