@@ -68,6 +68,26 @@ ENTRIES = (
         takes="table from 0 to 1",
     ),
     Entry(
+        "conv-rbm", "Convolutional restricted Boltzmann machine", "卷积受限玻尔兹曼机", "model",
+        ("density", "represent"), "gnomon.systems.energy.conv_rbm:ConvRBM",
+        "Desjardins and Bengio 2008; Lee, Grosse, Ranganath and Ng 2009", ("GEN-050", "GEN-051", "GEN-053"),
+        {
+            "n_maps": 2, "kernel": (1, 2), "objective": "exact", "epochs": 20,
+            "batch_size": None, "learning_rate": 0.1,
+        },
+        takes="table from 0 to 1",
+    ),
+    Entry(
+        "conv-dbm", "Convolutional deep Boltzmann machine (convolutional deep belief network)",
+        "卷积深度玻尔兹曼机 (卷积深度信念网络)", "model", ("density", "represent"),
+        "gnomon.systems.energy.conv_dbm:ConvDBM", "Lee, Grosse, Ranganath and Ng 2009", ("GEN-054",),
+        {
+            "n_maps": (2, 2), "kernel": (1, 2), "region": (1, 1), "objective": "exact",
+            "pretrain_epochs": 0, "epochs": 40, "batch_size": None, "learning_rate": 0.1,
+        },
+        takes="table from 0 to 1",
+    ),
+    Entry(
         "spike-and-slab-rbm", "Spike-and-slab restricted Boltzmann machine", "尖峰-平板受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.spike_and_slab_rbm:SpikeAndSlabRBM",
         "Courville, Bergstra and Bengio 2011", ("GEN-044", "GEN-045", "GEN-046"),

@@ -128,6 +128,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "spike-and-slab-rbm": "ssRBM mu-ssRBM covariance 尖峰 平板 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "conditional-rbm": "CRBM structured output prediction multi-label 结构化输出 多标签 玻尔兹曼机 波尔兹曼机",
     "dbm": "DBM 深度玻尔兹曼机 深层 波尔兹曼机 pretraining 逐层预训练",
+    "conv-rbm": "CRBM ConvRBM convolutional 概率最大池化 probabilistic max pooling 玻尔兹曼机 波尔兹曼机",
+    "conv-dbm": "CDBN ConvDBN convolutional deep belief network 卷积深信网 概率最大池化 波尔兹曼机",
     "dbn": "DBN 深度信念网络 深层信念网 wake-sleep 醒睡 逐层预训练 玻尔兹曼机 波尔兹曼机",
     "mcrbm": "mcRBM cRBM covariance RBM 均值 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "product-of-ppca": "PoPPCA PCA product of experts 专家乘积 主成分 协方差 minor components",

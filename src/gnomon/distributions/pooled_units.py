@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Distribution
-from gnomon.distributions.layers import OneHot
 from gnomon.distributions.units import Own, Units, mean_of
 from gnomon.errors import UserValueError
 from gnomon.numeric import ops
@@ -109,19 +108,19 @@ class PooledUnits(Units):
         return {"bias": np.zeros(self.detectors)}
 
     def parts(self, x: Any) -> tuple[Any, Any]:
-        """Detectors by region, (rows, regions, members), and pooling units, (rows, regions), of states."""
+        """Detectors by region, (rows, members, regions), and pooling units, (rows, regions), of states."""
         return self.grouped(x[:, : self.detectors]), x[:, self.detectors :]
 
     def joined(self, d: Any, p: Any) -> Any:
         """States of their `parts`."""
-        blocks = d.reshape(len(d), *self._blocks, self.n, self.height, self.width)
-        return ops.concatenate([_permuted(blocks, (0, 1, 4, 2, 5, 3)).reshape(len(d), self.detectors), p], axis=1)
+        blocks = d.reshape(len(d), self.height, self.width, *self._blocks, self.n)
+        return ops.concatenate([_permuted(blocks, (0, 3, 1, 4, 2, 5)).reshape(len(d), self.detectors), p], axis=1)
 
     def grouped(self, d: Any) -> Any:
-        """Detectors (rows, detectors) by region, (rows, regions, members); both in reading order."""
+        """Detectors (rows, detectors) by region, (rows, members, regions); both in reading order."""
         down, across = self._blocks
         blocks = d.reshape(len(d), down, self.height, across, self.width, self.n)
-        return _permuted(blocks, (0, 1, 3, 5, 2, 4)).reshape(len(d), self.regions, self.members)
+        return _permuted(blocks, (0, 2, 4, 1, 3, 5)).reshape(len(d), self.members, self.regions)
 
     @property
     def _blocks(self) -> tuple[int, int]:
@@ -161,8 +160,8 @@ class ProbabilisticMaxUnits(PooledUnits):
         """The digits of the numbers, region by region: 0 for none, i for the i-th detector."""
         levels = self.members + 1
         digits = numbers[:, None] // levels ** np.arange(self.regions - 1, -1, -1, dtype=np.int64) % levels
-        on = (digits[..., None] == np.arange(1, levels)).astype(np.float64)
-        return np.asarray(self.joined(on, on.sum(-1)))
+        on = (digits[:, None] == np.arange(1, levels)[:, None]).astype(np.float64)
+        return np.asarray(self.joined(on, on.sum(1)))
 
     @property
     def center(self) -> NDArray[np.float64]:
@@ -179,7 +178,7 @@ class ProbabilisticMaxUnits(PooledUnits):
         return _OneOrNone(self, *self._under(field, own)).log_normalizer()
 
     def _agree(self, d: Any, p: Any) -> Any:
-        return (abs(d.sum(-1) - p) < SLACK) & (p < 1 + SLACK)
+        return (abs(d.sum(1) - p) < SLACK) & (p < 1 + SLACK)
 
 
 class DeterministicMaxUnits(PooledUnits):
@@ -210,7 +209,7 @@ class DeterministicMaxUnits(PooledUnits):
         """The bits of the numbers for the detectors, and the maxima of their regions."""
         shift = np.arange(self.detectors - 1, -1, -1, dtype=np.int64)
         bits = ((numbers[:, None] >> shift) & 1).astype(np.float64)
-        return np.concatenate([bits, self.grouped(bits).max(-1)], axis=1)
+        return np.concatenate([bits, self.grouped(bits).max(1)], axis=1)
 
     @property
     def center(self) -> NDArray[np.float64]:
@@ -226,8 +225,7 @@ class DeterministicMaxUnits(PooledUnits):
         return _AnyOrNone(self, *self._under(field, own)).log_normalizer()
 
     def _agree(self, d: Any, p: Any) -> Any:
-        peak = d.amax(-1) if is_tensor(d) else d.max(-1)
-        return (p > peak - SLACK) & (p < d.sum(-1) + SLACK) & (p < 1 + SLACK)
+        return (p > _library(d).amax(d, 1) - SLACK) & (p < d.sum(1) + SLACK) & (p < 1 + SLACK)
 
 
 class PooledDetectors:
@@ -236,7 +234,7 @@ class PooledDetectors:
     Parameters
     ----------
     units : PooledUnits
-    field : array or tensor, shape (rows, regions, members)
+    field : array or tensor, shape (rows, members, regions)
         Of the detectors.
     top : array or tensor, shape (rows, regions)
         Of the pooling units.
@@ -252,7 +250,7 @@ class PooledDetectors:
         raise NotImplementedError
 
     def means(self) -> tuple[Any, Any]:
-        """P(d_i = 1), (rows, regions, members), and P(p = 1), (rows, regions)."""
+        """P(d_i = 1), (rows, members, regions), and P(p = 1), (rows, regions)."""
         raise NotImplementedError
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
@@ -286,25 +284,30 @@ class PooledDetectors:
 
 
 class _OneOrNone(PooledDetectors):
-    def _choice(self) -> OneHot:
-        """One of the detectors of a region, or the last level: none."""
-        one = self.field + self.top[..., None]
-        levels = ops.concatenate([one, 0 * one[..., :1]], axis=-1)
-        return OneHot(levels.reshape(len(levels), -1), levels.shape[-1])
+    def _weights(self) -> tuple[Any, Any, Any]:
+        """Log of the largest weight of a state, weights of one detector on and the sum of all, divided by it."""
+        one = self.field + self.top[:, None]
+        lib = _library(one)
+        peak = lib.amax(one, 1).clip(0)
+        each = lib.exp(one - peak[:, None])
+        return peak, each, each.sum(1) + lib.exp(-peak)
 
     def log_normalizer(self) -> Any:
-        choice = self._choice()
-        return ops.logsumexp(choice.logits.reshape(len(self.top), -1, choice.levels)).sum(-1)
+        peak, _, total = self._weights()
+        return (peak + _library(total).log(total)).sum(-1)
 
     def means(self) -> tuple[Any, Any]:
-        return self._members(self._choice().mean)
+        _, each, total = self._weights()
+        d = each / total[:, None]
+        return d, d.sum(1)
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
-        return self.units.joined(*self._members(detached(self._choice().sample(noise, draw))))
-
-    def _members(self, levels: Any) -> tuple[Any, Any]:
-        d = levels.reshape(len(levels), self.units.regions, -1)[..., :-1]
-        return d, d.sum(-1)
+        d, p = (detached(mean) for mean in self.means())
+        u = noise.uniform(tuple(p.shape), draw, like=p)
+        beyond = 0 * d + (u[:, None] >= d.cumsum(1))
+        chosen = 1 - beyond
+        chosen[:, 1:] -= 1 - beyond[:, :-1]
+        return self.units.joined(chosen, 1 - beyond[:, -1])
 
 
 class _AnyOrNone(PooledDetectors):
@@ -312,11 +315,11 @@ class _AnyOrNone(PooledDetectors):
         """log prod_{j >= i} (1 + e^{I_j}) of each detector; more than 0, however far the fields fall."""
         each = ops.softplus(self.field)
         lib = _library(each)
-        return (lib.flip(lib.cumsum(lib.flip(each, (-1,)), -1), (-1,))).clip(lib.finfo(each.dtype).tiny)
+        return lib.flip(lib.flip(each, (1,)).cumsum(1), (1,)).clip(lib.finfo(each.dtype).tiny)
 
     def _odds(self) -> Any:
         """Log odds of any detector against none."""
-        whole = self._tails()[..., 0]
+        whole = self._tails()[:, 0]
         lib = _library(whole)
         return self.top + whole + lib.log(-lib.expm1(-whole))
 
@@ -324,23 +327,23 @@ class _AnyOrNone(PooledDetectors):
         return ops.softplus(self._odds()).sum(-1)
 
     def means(self) -> tuple[Any, Any]:
-        whole, p = self._tails()[..., :1], ops.sigmoid(self._odds())
-        return p[..., None] * (ops.sigmoid(self.field) / -_library(whole).expm1(-whole)), p
+        whole, p = self._tails()[:, :1], ops.sigmoid(self._odds())
+        return p[:, None] * (ops.sigmoid(self.field) / -_library(whole).expm1(-whole)), p
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
         p, tails, alone = (detached(x) for x in (ops.sigmoid(self._odds()), self._tails(), ops.sigmoid(self.field)))
-        n, regions, members = alone.shape
-        u = noise.uniform((n, regions, members + 1), draw, like=alone)
-        pooled = 0 * p + (u[..., -1] < p)
+        n, members, regions = alone.shape
+        u = noise.uniform((n, members + 1, regions), draw, like=alone)
+        pooled = 0 * p + (u[:, -1] < p)
         # where the region is on and no detector before this one is, one of the rest must be: the last for certain
         needed = alone / -_library(tails).expm1(-tails)
         d, found = 0 * alone, 0 * p
         for i in range(members):
-            drawn = u[..., i] < found * alone[..., i] + (1 - found) * needed[..., i]
+            drawn = u[:, i] < found * alone[:, i] + (1 - found) * needed[:, i]
             if i + 1 == members:
                 drawn = drawn | (found == 0)
-            d[..., i] = pooled * drawn
-            found = found + (1 - found) * d[..., i]
+            d[:, i] = pooled * drawn
+            found = found + (1 - found) * d[:, i]
         return self.units.joined(d, pooled)
 
 

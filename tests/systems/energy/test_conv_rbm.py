@@ -268,6 +268,8 @@ def test_sequences_and_colors():
     random = np.random.default_rng(0)
     line = (random.random((30, 12)) < 0.4).astype(float)
     assert ConvRBM(n_maps=2, kernel=(1, 4), image_shape=(1, 12), epochs=1).fit(line).transform(line).shape == (30, 24)
+    cut = ConvRBM(n_maps=2, kernel=(3, 30), epochs=1).fit(line)  # no square: a sequence, and a kernel of its length
+    assert (cut.maps_shape_, cut.weights_.shape) == ((1, 12, 2), (2, 1, 1, 12))
     color = random.random((30, 4, 4, 3)).reshape(30, -1)
     machine = ConvRBM(n_maps=2, image_shape=(4, 4, 3), visible_bias="channel", epochs=2).fit(color)
     assert machine.weights_.shape == (2, 3, 3, 3)
@@ -281,7 +283,6 @@ def test_sequences_and_colors():
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"kernel": (7, 2)}, UserValueError, "kernel must be at most 6 x 6, got 7 x 2"),
         ({"pooling": "probabilistic", "region": (4, 2)}, UserValueError, "regions must fill maps of 6 x 6, got 4 x 2"),
         (
             {"pooling": "probabilistic", "kernel": (2, 2), "mode": "valid"},

@@ -76,7 +76,7 @@ class SharedBiasMachine(MappedMachine):
 
 
 class Maps(NamedTuple):
-    """A layer of maps: how many, their kernels, and what pools them."""
+    """A layer of maps: how many, their kernels (cut to what they move over), and what pools them."""
 
     n: int
     kernel: tuple[int, int]
@@ -104,7 +104,7 @@ class ConvolutionalModel(SharedBiasMachine):
     Raises
     ------
     UserValueError
-        A kernel larger than what it moves over, regions that do not fill the maps.
+        Regions that do not fill the maps.
 
     Notes
     -----
@@ -131,11 +131,12 @@ class ConvolutionalModel(SharedBiasMachine):
         self.codes: dict[str, tuple[slice, tuple[int, int, int]]] = {}
         skip = 0
         for (below, name), layer in zip(zip(names, hidden, strict=False), layers, strict=True):
-            places = places_of(shape, layer.kernel, layer.mode)
+            kernel = min(layer.kernel[0], shape[0]), min(layer.kernel[1], shape[1])
+            places = places_of(shape, kernel, layer.mode)
             kind, seen = _units(layer, places)
             links.append(
                 ConvolutionalLink(
-                    below, name, shape, layer.n, layer.kernel,
+                    below, name, shape, layer.n, kernel,
                     mode=layer.mode, skip=skip, extra=kind.size - math.prod(places) * layer.n,
                 )
             )  # fmt: skip
@@ -202,7 +203,10 @@ def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
 class HasMaps(BinaryRows):
     """Base of the systems of convolutional machines: their fields, and their model."""
 
-    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"region": {"pooling": "probabilistic"}}
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "pooling": {"n_maps": 2, "region": (1, 5)}, "image_shape": {"objective": "pcd"},
+        "region": {"pooling": "probabilistic", "region": (1, 1), "objective": "pcd"},
+    }  # fmt: skip
 
     mode: Annotated[
         Mode,
@@ -216,7 +220,10 @@ class HasMaps(BinaryRows):
     ] = "pixel"
     image_shape: Annotated[
         tuple[Side, ...] | None,
-        Doc("(rows, columns) or (rows, columns, channels) of a row; square and of one channel where not given."),
+        Doc(
+            "(rows, columns) or (rows, columns, channels) of a row. Where not given a row is a square image, or, if "
+            "the columns are no square, a sequence, which is an image of one row."
+        ),
     ] = None
 
     def check_parameters(self) -> None:
@@ -225,5 +232,6 @@ class HasMaps(BinaryRows):
             _check_sides(name, getattr(self, name), lengths)
 
     def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
-        shape = image_shape_of(self.image_shape, n_features)
+        given, side = self.image_shape, math.isqrt(n_features)
+        shape = image_shape_of((1, n_features) if given is None and side * side != n_features else given, n_features)
         return ConvolutionalModel(shape, layers, getattr(torch, dtype), visible_bias=self.visible_bias)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from gnomon.contracts import Array
 from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import check_layers
 from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps, Pooling, Side
 from gnomon.systems.energy._deep import DeepMachine
@@ -63,12 +65,17 @@ class ConvDBM(HasMaps, DeepMachine):
 
     name: ClassVar[str] = "conv-dbm"
     model_class: ClassVar[type] = ConvolutionalModel
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **HasMaps.acts_with, "pooling": {"n_maps": (2,), "region": (1, 5)}
+    }  # fmt: skip
 
     n_maps: Annotated[tuple[Side, ...], Doc("Maps of each layer from the image up, ``16x16`` on the command line.")] = (
         16,
         16,
     )
-    kernel: Annotated[tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line.")] = (3, 3)
+    kernel: Annotated[
+        tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image.")
+    ] = (3, 3)
     pooling: Annotated[
         Pooling,
         Doc(
@@ -76,6 +83,11 @@ class ConvDBM(HasMaps, DeepMachine):
             "``deterministic``: any may be, the pooling unit is their maximum; or nothing, and no pooling units."
         ),
     ] = "probabilistic"
+
+    pretrain_epochs: int = 5
+    epochs: int = 15
+    learning_rate: float = 0.003
+    optimizer: str | Recipe = "adam"
 
     def check_parameters(self) -> None:
         check_layers(self.n_maps, (16, 16), "n_maps")

@@ -72,7 +72,9 @@ class ConvRBM(HasMaps, DensityMachine):
     outcomes = Binary()
 
     n_maps: Annotated[int, "[1, inf)", Doc("Maps of hidden units: kernels.")] = 16
-    kernel: Annotated[tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line.")] = (3, 3)
+    kernel: Annotated[
+        tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image.")
+    ] = (3, 3)
     pooling: Annotated[
         Pooling,
         Doc(
