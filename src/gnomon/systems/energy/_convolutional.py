@@ -26,7 +26,6 @@ __all__ = ["ConvolutionalModel", "HasMaps", "Maps", "SharedBiasMachine"]
 
 Mode = Literal["valid", "same"]
 Pooling = Literal["none", "probabilistic", "deterministic"]
-Side = Annotated[int, "[1, inf)"]
 POOLED: Mapping[str, type[PooledUnits]] = {
     "probabilistic": ProbabilisticMaxUnits, "deterministic": DeterministicMaxUnits,
 }  # fmt: skip
@@ -76,7 +75,7 @@ class SharedBiasMachine(MappedMachine):
 
 
 class Maps(NamedTuple):
-    """A layer of maps: how many, their kernels (cut to what they move over), and what pools them."""
+    """A layer of maps: how many, their kernels and what pools them, both cut to what they act on."""
 
     n: int
     kernel: tuple[int, int]
@@ -126,7 +125,8 @@ class ConvolutionalModel(SharedBiasMachine):
         visible_bias: Literal["channel", "pixel"] = "pixel",
     ) -> None:
         hidden = ["hidden"] if len(layers) == 1 else [f"hidden_{number + 1}" for number in range(len(layers))]
-        names, units, links = [VISIBLE, *hidden], {VISIBLE: BernoulliUnits(math.prod(shape))}, []
+        names, links = [VISIBLE, *hidden], []
+        units: dict[str, Units] = {VISIBLE: BernoulliUnits(math.prod(shape))}
         shared = {VISIBLE: shape[2]} if visible_bias == "channel" else {}
         self.codes: dict[str, tuple[slice, tuple[int, int, int]]] = {}
         skip = 0
@@ -185,7 +185,7 @@ def _units(layer: Maps, places: tuple[int, int]) -> tuple[Units, tuple[int, int,
     """The units of a layer, and the rows, columns and maps that the layer above sees."""
     if layer.pooling == "none":
         return BernoulliUnits(math.prod(places) * layer.n), (*places, layer.n)
-    height, width = layer.region
+    height, width = min(layer.region[0], places[0]), min(layer.region[1], places[1])
     kind = POOLED[layer.pooling](layer.n, *places, height, width)
     return kind, (places[0] // height, places[1] // width, layer.n)
 
@@ -204,22 +204,23 @@ class HasMaps(BinaryRows):
     """Base of the systems of convolutional machines: their fields, and their model."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "pooling": {"n_maps": 2, "region": (1, 5)}, "image_shape": {"objective": "pcd"},
-        "region": {"pooling": "probabilistic", "region": (1, 1), "objective": "pcd"},
+        "pooling": {"region": (1, 5)}, "region": {"pooling": "probabilistic", "mode": "valid", "region": (1, 1)},
+        "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip
 
     mode: Annotated[
-        Mode,
+        Literal["valid", "same"],
         Doc("``valid``: windows inside the image, ``same``: a place for each pixel, with zeros around the image."),
     ] = "same"
     region: Annotated[
-        tuple[Side, Side], Doc("Rows and columns of what a pooling unit pools, which must fill the maps.")
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Rows and columns of what a pooling unit pools, cut to the map, which they must fill."),
     ] = (2, 2)
     visible_bias: Annotated[
         Literal["channel", "pixel"], Doc("Whether all pixels of a channel share a bias, or each has one.")
     ] = "pixel"
     image_shape: Annotated[
-        tuple[Side, ...] | None,
+        tuple[Annotated[int, "[1, inf)"], ...] | None,
         Doc(
             "(rows, columns) or (rows, columns, channels) of a row. Where not given a row is a square image, or, if "
             "the columns are no square, a sequence, which is an image of one row."

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon.contracts import Array
 from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import check_layers
+<<<<<<< HEAD
 from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps, Pooling, Side
 from gnomon.systems.energy._deep import DeepMachine
+=======
+from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps
+from gnomon.systems.energy._deep import VISIBLE, DeepMachine
+>>>>>>> a50d245 (Describe convolutional machines, and cut regions to their maps)
 
 __all__ = ["ConvDBM"]
 
@@ -66,18 +71,22 @@ class ConvDBM(HasMaps, DeepMachine):
     name: ClassVar[str] = "conv-dbm"
     model_class: ClassVar[type] = ConvolutionalModel
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        **HasMaps.acts_with, "pooling": {"n_maps": (2,), "region": (1, 5)}
-    }  # fmt: skip
+        field: {**values, "n_maps": (1,)} for field, values in HasMaps.acts_with.items()
+    }
 
-    n_maps: Annotated[tuple[Side, ...], Doc("Maps of each layer from the image up, ``16x16`` on the command line.")] = (
+    n_maps: Annotated[
+        tuple[Annotated[int, "[1, inf)"], ...],
+        Doc("Maps of each layer from the image up, ``16x16`` on the command line."),
+    ] = (
         16,
         16,
     )
     kernel: Annotated[
-        tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image.")
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image."),
     ] = (3, 3)
     pooling: Annotated[
-        Pooling,
+        Literal["none", "probabilistic", "deterministic"],
         Doc(
             "What the hidden units of a region share: ``probabilistic``: one of them is on at most; "
             "``deterministic``: any may be, the pooling unit is their maximum; or nothing, and no pooling units."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -10,7 +10,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps, Pooling, Side
+from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps
 from gnomon.systems.energy._machine import DensityMachine
 
 __all__ = ["ConvRBM"]
@@ -73,10 +73,11 @@ class ConvRBM(HasMaps, DensityMachine):
 
     n_maps: Annotated[int, "[1, inf)", Doc("Maps of hidden units: kernels.")] = 16
     kernel: Annotated[
-        tuple[Side, Side], Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image.")
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image."),
     ] = (3, 3)
     pooling: Annotated[
-        Pooling,
+        Literal["none", "probabilistic", "deterministic"],
         Doc(
             "What the hidden units of a region share: nothing; ``probabilistic``: one of them is on at most; "
             "``deterministic``: codes are their maxima."
