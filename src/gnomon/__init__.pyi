@@ -19,6 +19,8 @@ from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gnomon.systems.energy.class_gated_rbm import ClassGatedRBM as ClassGatedRBM
 from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalRBM
+from gnomon.systems.energy.conv_dbm import ConvDBM as ConvDBM
+from gnomon.systems.energy.conv_rbm import ConvRBM as ConvRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM

@@ -60,6 +60,7 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         y = (y > np.median(y)).astype(np.float64)
     if field == "image_shape":
         X = np.random.default_rng(0).random((40, 64))
+        X = (X > 0.5).astype(np.float64) if name in ("conv-rbm", "conv-dbm") else X
     return X, y
 
 

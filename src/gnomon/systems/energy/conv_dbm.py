@@ -10,13 +10,8 @@ from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import check_layers
-<<<<<<< HEAD
-from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps, Pooling, Side
-from gnomon.systems.energy._deep import DeepMachine
-=======
 from gnomon.systems.energy._convolutional import ConvolutionalModel, HasMaps, Maps
-from gnomon.systems.energy._deep import VISIBLE, DeepMachine
->>>>>>> a50d245 (Describe convolutional machines, and cut regions to their maps)
+from gnomon.systems.energy._deep import DeepMachine
 
 __all__ = ["ConvDBM"]
 
