@@ -73,6 +73,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"dropout": 0.2, "batch_norm": True, "early_stopping": "patience", "batch_size": 6, "epochs": 30},
     ),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
+    "bernoulli-mixture, starts": ("bernoulli-mixture", {"n_init": 3, "max_iter": 5}),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
     "vae, everything on": (

@@ -11,7 +11,7 @@ ENTRIES = (
         "bernoulli-mixture", "Bernoulli mixture (latent class analysis)", "伯努利混合模型（潜在类别分析）", "model",
         ("density", "cluster"), "gnomon.systems.mixtures.bernoulli_mixture:BernoulliMixture",
         "Lazarsfeld and Henry 1968; Bishop 2006",
-        ("BAY-48", "BAY-50", "BAY-75"),
+        ("BAY-48", "BAY-50", "BAY-75", "REP-150"),
         {"n_components": 2, "max_iter": 30},
         takes="table of 0 and 1",
     ),

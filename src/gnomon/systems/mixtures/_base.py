@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import ClusterMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
@@ -99,7 +99,7 @@ def distinct_rows(X: Any, most: int, block: int = 256) -> int:
     return len(seen)
 
 
-class Mixture(ClusterMixin, Iterated, System):
+class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
     tasks: ClassVar[tuple[str, ...]] = ("density", "cluster")
@@ -141,6 +141,14 @@ class Mixture(ClusterMixin, Iterated, System):
         """Probability of each component given each row, shape (n, n_components)."""
         rows = self._rows(X)
         return self.model_.posterior(rows)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.model_.weights)
+
+    def transform(self, X: Any) -> Array:
+        """E[h | x] of the indicators of the hidden component, as features of each row: those of `predict_proba`."""
+        return self.predict_proba(X)
 
     def predict(self, X: Any) -> Array:
         """The most probable component of each row."""

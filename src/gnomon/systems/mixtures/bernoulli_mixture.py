@@ -16,7 +16,7 @@ from gnomon.errors import UserValueError
 from gnomon.numeric.sparse import wide
 from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
-from gnomon.training.em import EM
+from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
 
 __all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
@@ -53,6 +53,7 @@ class BernoulliMixtureModel(MixtureModel):
             raise UserValueError("means must be probabilities in [0, 1]", "means")
         self.means = np.clip(given, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
         self.smoothing = smoothing
+        self.starts: list[dict[str, Array]] = []
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
             raise UserValueError(
                 f"means must have {len(self.weights)} rows, one per weight, got shape {self.means.shape}", "means"
@@ -125,7 +126,8 @@ class BernoulliMixture(Mixture):
     labels_ : array of shape (n,)
         Component of each training row.
     history_ : dict of lists
-        ``log_likelihood`` (nats per row) and ``objective`` (with the prior) by iteration.
+        ``log_likelihood`` (nats per row) and ``objective`` (with the prior) by iteration; with several starts also
+        ``start``.
 
     Notes
     -----
@@ -154,6 +156,9 @@ class BernoulliMixture(Mixture):
             "from 0 and 1, of which a notice tells."
         ),
     ] = 0.1
+    n_init: Annotated[
+        int, "[1, inf)", Doc("Starts; the one that ends with the highest likelihood (and prior) is kept.")
+    ] = 1
 
     def make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components
@@ -162,8 +167,11 @@ class BernoulliMixture(Mixture):
     def initialize(self, model: BernoulliMixtureModel, examples: Examples, noise: Noise) -> None:
         weight = examples.weight.astype(np.float64)
         column = (weight @ wide(examples.X)) / weight.sum()
-        u = noise.uniform(model.means.shape, like=model.means)
-        model.means = 0.5 * column + 0.25 + 0.5 * (u - 0.5)
+        streams = [noise, *(noise.child(f"start/{i}") for i in range(1, self.n_init))]
+        shape, weights = model.means.shape, model.weights
+        means = [0.5 * column + 0.25 + 0.5 * (one.uniform(shape, like=model.means) - 0.5) for one in streams]
+        model.starts = [{"weights": weights, "means": each} for each in means]
+        model.load(model.starts[0])
 
     def finish(self, model: BernoulliMixtureModel) -> None:
         held = (model.means <= SMALLEST_MEAN) | (model.means >= 1 - SMALLEST_MEAN)
@@ -177,7 +185,7 @@ class BernoulliMixture(Mixture):
         )  # fmt: skip
 
     def procedure(self, examples: Any) -> Procedure:
-        return EM(self.max_iter, self.tol)
+        return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_components, self.n_features_in_))
