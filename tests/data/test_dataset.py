@@ -30,7 +30,9 @@ def test_built_in_tables(name):
 
 
 def test_every_name_loads_and_every_set_has_a_line():
-    assert set(SHAPES) | {"linnerud", "python-reference", "dates", "reversed"} == set(names()) - set(PACKAGED)
+    assert set(SHAPES) | {"linnerud", "python-reference", "dates", "reversed", "bouncing-ball"} == set(names()) - set(
+        PACKAGED
+    )
     assert set(PACKAGED) < set(names())
     assert all(len(line) > 20 and "\n" not in line for line in names().values())
 

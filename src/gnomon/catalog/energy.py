@@ -109,6 +109,23 @@ ENTRIES = (
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
     Entry(
+        "autoregressive-rbm", "Conditional restricted Boltzmann machine of time series", "时间序列条件受限玻尔兹曼机",
+        "model", ("density",), "gnomon.systems.energy.autoregressive_rbm:AutoregressiveRBM",
+        "Taylor, Hinton and Roweis 2007", ("GEN-056",),
+        {"n_hidden": 3, "order": 1, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "rnn-rbm", "Recurrent network with a restricted Boltzmann machine of each frame", "循环神经网络受限玻尔兹曼机",
+        "model", ("density",), "gnomon.systems.energy.rnn_rbm:RNNRBM",
+        "Boulanger-Lewandowski, Bengio and Vincent 2012", ("GEN-058",),
+        {
+            "n_hidden": 3, "n_recurrent": 4, "objective": "exact", "epochs": 20, "batch_size": None,
+            "learning_rate": 0.05,
+        },
+        takes="table of 0 and 1",
+    ),
+    Entry(
         "mcrbm", "Mean and covariance restricted Boltzmann machine", "均值-协方差受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.mcrbm:MCRBM", "Ranzato and Hinton 2010",
         ("GEN-039", "GEN-040"),

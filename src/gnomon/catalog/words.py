@@ -127,6 +127,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "gaussian-rbm": "GRBM GB-RBM Gaussian-Bernoulli 实值 连续 高斯 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "spike-and-slab-rbm": "ssRBM mu-ssRBM covariance 尖峰 平板 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "conditional-rbm": "CRBM structured output prediction multi-label 结构化输出 多标签 玻尔兹曼机 波尔兹曼机",
+    "autoregressive-rbm": "CRBM conditional RBM time series sequence motion 时间序列 序列 波尔兹曼机",
+    "rnn-rbm": "RNN-RBM RTRBM sequence time series polyphonic music 时间序列 序列 循环神经网络 波尔兹曼机",
     "dbm": "DBM 深度玻尔兹曼机 深层 波尔兹曼机 pretraining 逐层预训练",
     "conv-rbm": "CRBM ConvRBM convolutional 概率最大池化 probabilistic max pooling 玻尔兹曼机 波尔兹曼机",
     "conv-dbm": "CDBN ConvDBN convolutional deep belief network 卷积深信网 概率最大池化 波尔兹曼机",

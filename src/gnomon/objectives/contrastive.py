@@ -172,7 +172,8 @@ class _ExactLikelihood(InClosedForm):
             yield {name: -total * value for name, value in slopes.items()}
             return
         for states, log_p, rows in weighted_posterior(model.released, model.conditions, limit=self.limit):
-            yield model.released.marginal_gradient(states, (weight[rows][:, None] * _exp(log_p, X)).reshape(-1))
+            found = model.released.marginal_gradient(states, (weight[rows][:, None] * _exp(log_p, X)).reshape(-1))
+            yield model.summed(found, rows, len(X))
 
     def _log_z(self, model: Any, X: Array, weight: Array) -> float:
         """Sum of the rows' weights times log Z, which is another for each condition."""

@@ -92,7 +92,7 @@ class _InverseConditionals(AgainstFlips):
             squared, inverse = np.exp(2 * up), np.exp(-up)
             total += float(share @ (squared - 2 * inverse))
             for name, value in flips.gradient(convert(-2 * share * (squared + inverse), X)).items():
-                gradients[name] = gradients[name] + value
+                gradients[name] = gradients.get(name, 0) + value
         name = "generalized_score_matching"
         return Loss({name: Term(total, float(weight.sum()))}, gradients, name)
 

@@ -112,7 +112,7 @@ class _Conditionals(AgainstFlips):
             total += float((share.reshape(-1) * log_odds).sum())
             slope = -share.reshape(-1, 1) * _exp(up - log_odds[:, None])
             for name, value in flips.gradient(slope.reshape(-1)).items():
-                gradients[name] = gradients[name] + value
+                gradients[name] = gradients.get(name, 0) + value
         name = "negative_pseudo_log_likelihood"
         return Loss({name: Term(total, float(weight.sum()))}, gradients, name)
 

@@ -77,7 +77,7 @@ class _Ratios(AgainstFlips):
             up = sigmoid(-flips.energies())
             total += float((factor * up * up).sum())
             for name, value in flips.gradient(-2 * factor * up * up * (1 - up)).items():
-                gradients[name] = gradients[name] + value
+                gradients[name] = gradients.get(name, 0) + value
         return Loss({"ratio_matching": Term(total, float(weight.sum()))}, gradients, "ratio_matching")
 
     def _terms(self, model: Any, X: Array, positions: Array, noise: Noise) -> tuple[Ints, Ints, NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gnomon.contracts import Group, Noise
@@ -11,7 +11,7 @@ from gnomon.errors import UserTypeError, UserValueError
 from gnomon.objectives.around import Around
 from gnomon.objectives.base import Loss, Objective
 
-__all__ = ["GivenConditions"]
+__all__ = ["GivenConditions", "Outcomes", "outcomes_of"]
 
 
 class GivenConditions(Around):
@@ -32,18 +32,22 @@ class GivenConditions(Around):
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Begin the inner one with the rows that it compares."""
-        super().begin(model, _Outcomes(batches), noise, group)
+        super().begin(model, Outcomes(batches, outcomes_of), noise, group)
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch, as sums."""
-        given = model.given(model.place(batch.data["X"]))
-        loss: Loss = self.inner(given, outcomes_of(batch), noise=noise, phase=phase, group=group)
+        machine, rows = self.given(model, batch)
+        loss: Loss = self.inner(machine, rows, noise=noise, phase=phase, group=group)
         return loss
+
+    def given(self, model: Any, batch: Any) -> tuple[Any, Batch]:
+        """The machine under the conditions of a batch, and the rows that it is a machine of."""
+        return model.given(model.place(batch.data["X"])), outcomes_of(batch)
 
     def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
         """As of the inner one."""
-        given = model.given(model.place(batch.data["X"]))
-        return self.inner.validate(given, outcomes_of(batch), noise=noise, group=group)
+        machine, rows = self.given(model, batch)
+        return self.inner.validate(machine, rows, noise=noise, group=group)
 
 
 def outcomes_of(batch: Any) -> Batch:
@@ -51,12 +55,12 @@ def outcomes_of(batch: Any) -> Batch:
     return Batch({"X": batch.data["y"]}, batch.rows, batch.positions, batch.weight)
 
 
-class _Outcomes:
+class Outcomes:
     """The batches of a fit as an objective of their outcomes sees them."""
 
-    def __init__(self, batches: Any) -> None:
-        self.batches, self.batch_size, self.steps = batches, batches.batch_size, batches.steps
+    def __init__(self, batches: Any, of: Callable[[Any], Batch]) -> None:
+        self.batches, self.of, self.batch_size, self.steps = batches, of, batches.batch_size, batches.steps
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batch by batch."""
-        return (outcomes_of(batch) for batch in self.batches.epoch(number))
+        return (self.of(batch) for batch in self.batches.epoch(number))

@@ -17,6 +17,7 @@ from gnomon.distributions.units import Units
 from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.enumeration import enumerable, log_evidence
+from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.conditioned_flips import ConditionedFlips
 from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Link
@@ -66,6 +67,8 @@ class ConditionedMachine(LayeredMachine):
 
     held: Array | None = None
     """Rows of the condition that are in force: as many as the rows of a state, or one for all of them."""
+    traced: bool = False
+    """Whether gradients have ``condition`` too, those by each row of it: for what the condition is computed by."""
 
     def __init__(
         self,
@@ -82,15 +85,19 @@ class ConditionedMachine(LayeredMachine):
 
     # --- the condition ------------------------------------------------------------------------------------------------
 
-    def given(self, condition: Array) -> Self:
+    def given(self, condition: Array, *, traced: bool = False) -> Self:
         """The machine of the other layers, the condition being as these rows say; parameters are shared.
 
         Parameters
         ----------
         condition : array of shape (n, n_condition) or (1, n_condition)
             A row beside each row of the states that the machine will be asked about, or one row for all.
+        traced : bool, default False
+            Whether gradients shall have ``condition`` too, (n, n_condition): of n rows, those by each.
         """
-        return self._twin(condition, tuple(block for block in self.blocks if block != CONDITION))
+        twin = self._twin(condition, tuple(block for block in self.blocks if block != CONDITION))
+        twin.__dict__["traced"] = traced
+        return twin
 
     @property
     def released(self) -> Self:
@@ -161,7 +168,21 @@ class ConditionedMachine(LayeredMachine):
 
     def joint_gradient(self, state: State, weight: Array) -> dict[str, Array]:
         """See `HasJointGradient`; the couplings to the condition are among the parameters."""
-        return super().joint_gradient(self._whole(state), weight)
+        whole = self._whole(state)
+        found = super().joint_gradient(whole, weight)
+        if self.traced:
+            field = super()._field(CONDITION, whole, self._arrays(whole))
+            found[CONDITION] = detached(-weight[:, None] * field)
+        return found
+
+    def summed(self, found: dict[str, Array], rows: slice, n: int) -> dict[str, Array]:
+        """Gradients of several states beside each of some rows of n, those by a row of the condition added up."""
+        if not self.traced:
+            return found
+        each = found[CONDITION].reshape(rows.stop - rows.start, -1, self.sizes[CONDITION]).sum(1)
+        whole = convert(np.zeros((n, self.sizes[CONDITION])), each)
+        whole[rows] = each
+        return found | {CONDITION: whole}
 
     @available_if(lambda self: isinstance(self, type) or _has_flips(self))
     def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> ConditionedFlips:

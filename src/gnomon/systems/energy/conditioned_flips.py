@@ -6,6 +6,7 @@ from typing import Any
 
 from gnomon.contracts import Array
 from gnomon.inference.arrays import convert
+from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.flips import Flips, scattered
 from gnomon.systems.energy.links import Link
 
@@ -40,18 +41,25 @@ class ConditionedFlips(Flips):
 
     def gradient(self, weight: Array) -> dict[str, Array]:
         """See `Flips.gradient`; the couplings to the condition are among the parameters."""
+        self.by_condition = 0 * self.condition
         found = super().gradient(weight)
         n, d = self.x.shape
         shares = weight[:, None] * self.change
         slope = scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
         found |= self._pulled(self.own_link, -slope)
+        if self.machine.traced:
+            self.by_condition -= slope @ self.own_link.matrix(self._of(self.own_link)).T
+            found[self.own_link.ends[0]] = detached(self.by_condition)
         return found
 
     def _base(self, link: Link, block: str) -> Array:
         return super()._base(link, block) + self._to(block).field(block, self.condition, self._of(self._to(block)))
 
     def _by_row(self, block: str, slope: Array) -> dict[str, Array]:
-        return self._pulled(self._to(block), slope)
+        link = self._to(block)
+        if self.machine.traced:
+            self.by_condition = self.by_condition + slope @ link.matrix(self._of(link)).T
+        return self._pulled(link, slope)
 
     def _to(self, block: str) -> Link:
         """The link of the condition to a layer."""

@@ -1,0 +1,228 @@
+"""What machines of sequences share: frames, the likelihood of each given those before it, frames that go on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon import contracts
+from gnomon.contracts import Array, Group
+from gnomon.data.examples import Examples
+from gnomon.data.preprocessing import standardization
+from gnomon.distributions.frames import BinaryFrames, RealFrames, frame_width
+from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.inference.arrays import to_numpy
+from gnomon.inference.importance.by_row import log_partitions_by_annealing
+from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.numeric.noise import Noise, seed_of
+from gnomon.objectives.contrastive import EnergyObjective
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import how_many
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import System
+from gnomon.system.fields import GradientSteps, HasDtype, Standardized
+from gnomon.systems.energy.conditional_rbm import EXACT_BITS
+from gnomon.training.procedure import Problem
+
+__all__ = ["SequenceMachine"]
+
+Frames = Any
+Inside = NDArray[np.bool_]
+
+
+class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
+    """Base: log p(sequence) is the sum over its frames of log p(x_t | x_1 ... x_(t-1)), each that of a machine.
+
+    The model of a subclass has ``machine``, `contexts`, what this is given at each frame, and the same frame by
+    frame: `history`, `condition_of` and `advanced`.
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("density",)
+    slots: ClassVar[dict[str, type[Recipe]]] = {"objective": EnergyObjective}
+    numpy_products: ClassVar[bool] = True
+
+    frame_size: Annotated[
+        int | None, "[1, inf)",
+        Doc("Columns of a frame, where a row of X holds the frames of a sequence one after the other. None: the width "
+            "of a square image, else 1; of an array (n, T, d) or a list of arrays (T, d) it is d."),
+    ] = None  # fmt: skip
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 10
+    visible: Annotated[
+        Literal["bernoulli", "gaussian"],
+        Doc("Units of a frame: ``bernoulli`` takes 0 and 1, ``gaussian`` real numbers."),
+    ] = "bernoulli"
+    objective: Annotated[
+        str | Recipe, Doc("Training principle, of those that compare rows with states given the same condition.")
+    ] = "cd"
+    epochs: int = 50
+    learning_rate: float = 0.01
+    optimizer: str | Recipe = "adam"
+
+    @property
+    def domain(self) -> Any:
+        """Frames of zeros and ones, or of real numbers."""
+        if self.visible == "gaussian":
+            return RealFrames(largest=1e100)
+        return BinaryFrames()
+
+    def known_domain(self) -> Any:
+        return replace(self.domain, frames=self.n_features_in_ // self.arguments_["frame_size"])
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        own = frame_width(X)
+        if own is not None and self.frame_size not in (None, own):
+            what = f"frame_size must be {own}, as the sequences have it, got {self.frame_size}"
+            raise UserValueError(what, "frame_size", "leave it out")
+        examples = super().ingest(X, y, sample_weight)
+        columns = examples.X.shape[1]
+        side = math.isqrt(columns)
+        self.frame_size_ = own or self.frame_size or (side if side * side == columns else 1)
+        if columns % self.frame_size_:
+            what = f"frame_size must divide the {columns} columns, got {self.frame_size_}"
+            raise UserValueError(what, "frame_size", "give the columns of a frame")
+        return examples
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        d = self.frame_size_
+        frames, inside = split_frames(examples.X, d)
+        weight = np.repeat(examples.weight[:, None], frames.shape[1], axis=1)[inside]
+        mean, deviation = standardization(frames[inside], weight)
+        if not (self.standardize and self.visible == "gaussian"):
+            shift, deviation = 0 * mean, 0 * deviation + 1
+        else:
+            shift = mean
+        facts = {"mean": (mean - shift).tolist(), "shift": shift.tolist(), "deviation": deviation.tolist()}
+        return super().arguments(examples) | facts | {"frame_size": d}
+
+    def frames_of(self, rows: Array) -> tuple[Frames, Inside]:
+        """Frames (n, T, d) in the model's units, 0 behind the end of a sequence, and which are inside, (n, T)."""
+        frames, inside = split_frames(rows, self.arguments_["frame_size"])
+        scaled = (frames - np.array(self.arguments_["shift"])) / np.array(self.arguments_["deviation"])
+        return np.where(inside[..., None], scaled, 0).astype(rows.dtype), inside
+
+    def _unscaled(self, frames: Any) -> Array:
+        return np.asarray(frames * np.array(self.arguments_["deviation"]) + np.array(self.arguments_["shift"]))
+
+    def problem(
+        self, model: Any, examples: Examples, noise: contracts.Noise, group: Group, validation: Any = None
+    ) -> Problem:
+        return super().problem(model, self.learned(examples), noise, group, validation)
+
+    def learned(self, examples: Examples) -> Examples:
+        """The examples that batches are made of."""
+        raise NotImplementedError
+
+    # --- evidence -----------------------------------------------------------------------------------------------------
+
+    @available_if(lambda self: not hasattr(self, "model_") or self._exact())
+    def log_prob(self, X: Any) -> Array:
+        """Exact log p of each sequence in nats, shape (n,); with up to 12 hidden units, or columns of 0 and 1."""
+        return self._by_sequence(self._rows(X), exact=True)[0]
+
+    def _exact(self) -> bool:
+        machine = self.model_.machine
+        return bool(machine.sizes["hidden"] <= EXACT_BITS or machine.units["visible"].n_states <= 2**EXACT_BITS)
+
+    def _by_sequence(self, rows: Array, exact: bool) -> tuple[Array, Array]:
+        """Log p of each sequence, and the variance of its estimate."""
+        frames, inside = self.frames_of(rows)
+        machine, conditions = self.model_.machine, self.model_.contexts(frames)[inside]
+        energies = to_numpy(machine.given(conditions).energy(frames[inside]))
+        if exact:
+            log_z, error = machine.log_partitions(conditions, limit=EXACT_BITS), 0 * energies
+        else:
+            noise, mean = Noise(self.seed_, "evaluate"), np.array(self.arguments_["mean"])
+            log_z, error = log_partitions_by_annealing(machine, conditions, noise, mean=mean)
+        found = np.zeros((2, *inside.shape))
+        found[0][inside] = -energies - log_z - np.log(self.arguments_["deviation"]).sum()
+        found[1][inside] = error * error
+        values, variance = found.sum(2)
+        return values, variance
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
+        """The likelihood of the sequences: exact where there is `log_prob`, else with log Z of each frame estimated."""
+        rows, exact = self._rows(X), self._exact()
+        values, variance = self._by_sequence(rows, exact)
+        facts: dict[str, Any] = {"data_space": self.outcomes.space(rows.shape[1])}
+        if not exact:
+            facts |= {"kind": "estimate", "error": float(np.sqrt(variance.sum()) / len(rows))}
+            facts |= {"note": "log Z of each frame from 20 annealed chains"}
+        return {self.primary: Score.from_pointwise(values, **facts)}
+
+    # --- frames that go on --------------------------------------------------------------------------------------------
+
+    def generate(
+        self, n_frames: int, context: Any = None, *, n: int = 1, steps: int = 50, jitter: float = 0.0,
+        random_state: Any = None,
+    ) -> Array:  # fmt: skip
+        """Frames that go on from given ones: each the end of a Gibbs chain that begins at the frame before it.
+
+        Parameters
+        ----------
+        n_frames : int in [0, inf)
+        context : array of shape (n, T, d) or (T, d), optional
+            What comes before; of the second form n times the same. Nothing where left out.
+        n : int, default 1
+            Sequences, where the context does not say it.
+        steps : int in [1, inf), default 50
+            Sweeps for each frame.
+        jitter : float in [0, inf), default 0
+            Standard deviation of noise on the frames that later ones are given, in standard deviations of the columns
+            (of bits in units of 1): what is generated strays from what was learned less.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (n, n_frames, d)
+            Without the context.
+        """
+        check_is_fitted(self)
+        d, dtype = self.arguments_["frame_size"], np.dtype(self.arguments_["dtype"])
+        if not jitter >= 0:
+            raise UserValueError.must("jitter", "be at least 0", jitter)
+        before = np.zeros((how_many(n), 0, d), dtype) if context is None else self._context(context, how_many(n))
+        noise, machine = Noise(seed_of(random_state), "generate"), self.model_.machine
+        state, rows = self.model_.history(len(before)), np.arange(len(before))
+        start = machine.units["visible"].start(noise.child("start").rows(rows), len(before), before[:, :0].sum(1))
+        for t in range(before.shape[1]):
+            start = before[:, t]
+            state = self.model_.advanced(state, start)
+        drawn = np.zeros((len(before), how_many(n_frames, "n_frames"), d), dtype)
+        for t in range(n_frames):
+            given, stream = machine.given(self.model_.condition_of(state)), noise.at(t).rows(rows)
+            start = gibbs(given, {"visible": start}, stream, steps=steps, order=("hidden", "visible"))["visible"]
+            drawn[:, t] = start
+            seen = start + jitter * stream.child("jitter").normal(start.shape, like=start) if jitter else start
+            state = self.model_.advanced(state, seen)
+        return self._unscaled(drawn).astype(dtype)
+
+    def _context(self, context: Any, n: int) -> Array:
+        """Given frames in the model's units, (n, T, d)."""
+        d, given = self.arguments_["frame_size"], np.asarray(context)
+        given = np.repeat(given[None], n, axis=0) if given.ndim == 2 else given
+        if given.ndim != 3 or given.shape[2] != d:
+            what = f"context must be of shape (n, T, {d}) or (T, {d}), got {np.shape(context)}"
+            raise UserValueError(what, "context")
+        rows = self.domain.check(given.reshape(len(given), -1), name="context", dtype=self.arguments_["dtype"])
+        return self.frames_of(rows)[0]
+
+    def sample(self, n: int = 1, *, steps: int = 50, random_state: Any = None) -> Array:
+        """n sequences as rows, as long as the longest of training; see `generate`."""
+        check_is_fitted(self)
+        frames = self.n_features_in_ // self.arguments_["frame_size"]
+        return self.generate(frames, n=n, steps=steps, random_state=random_state).reshape(n, -1)
+
+
+def split_frames(rows: Array, d: int) -> tuple[Array, Inside]:
+    """Rows as frames (n, T, d), and which of these are inside of their sequence, (n, T)."""
+    frames = np.asarray(rows).reshape(len(rows), -1, d)
+    return frames, ~np.isnan(frames).any(2)
