@@ -33,7 +33,8 @@ from gnomon.system.prediction import Regressor
 from gnomon.systems.energy._conditional_objective import GivenConditions
 from gnomon.systems.energy._machine import GibbsSteps
 from gnomon.systems.energy.conditioned import CONDITION, ConditionedMachine
-from gnomon.systems.energy.links import DenseLink
+from gnomon.systems.energy.links import DenseLink, Link
+from gnomon.systems.energy.three_way import ThreeWayLink
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 
@@ -53,13 +54,25 @@ class ConditionalRBMModel(ConditionedMachine):
     kind : {"bernoulli", "gaussian"}
         Units of y: w(y) = b^T y of bits, -sum_j exp(log_precision_j) (y_j - b_j)^2 / 2 of real numbers.
     dtype : torch.dtype
+    couplings : bool, default False
+        Whether x moves the couplings too, by sum_ijk x_i G_ijk y_j h_k: n_features n_outputs n_hidden numbers.
     """
 
     def __init__(
-        self, n_features: int, n_outputs: int, n_hidden: int, kind: str, dtype: torch.dtype = torch.float32
+        self,
+        n_features: int,
+        n_outputs: int,
+        n_hidden: int,
+        kind: str,
+        dtype: torch.dtype = torch.float32,
+        *,
+        couplings: bool = False,
     ) -> None:
         units = {"visible": UNITS[kind](n_outputs), "hidden": BernoulliUnits(n_hidden)}
-        super().__init__(n_features, units, [DenseLink("visible", "hidden", name="")], dtype=dtype)
+        links: list[Link] = [DenseLink("visible", "hidden", name="")]
+        if couplings:
+            links.append(ThreeWayLink(CONDITION, "visible", "hidden"))
+        super().__init__(n_features, units, links, dtype=dtype)
 
     @property
     def exact(self) -> bool:
