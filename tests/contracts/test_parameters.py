@@ -32,7 +32,17 @@ FIELDS = [(name, p.name) for name in NAMES for p in card(name).parameters]
 CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-regression", "regression-tree")
 
 
-OWN_DATA = ("image_shape", "unlabeled_weight", "max_iter", "tol", "unknown", "repeats", "visible", "outputs")
+OWN_DATA = (
+    "image_shape",
+    "unlabeled_weight",
+    "max_iter",
+    "tol",
+    "unknown",
+    "repeats",
+    "visible",
+    "outputs",
+    "frame_size",
+)
 """Fields that the example of some system has nothing for."""
 
 
@@ -56,6 +66,8 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         X, y = np.column_stack([X.users[pick], X.items[pick]]), X.values[pick] + 0.5 * (np.arange(len(pick)) % 2)
     if field == "visible":
         X = (X > 0).astype(X.dtype)  # of bits alone there is a probability
+    if field == "frame_size":
+        X = X[:, :4]
     if field == "outputs":
         y = (y > np.median(y)).astype(np.float64)
     if field == "image_shape":
@@ -71,7 +83,7 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = made(name, **dict(changes)).fit(X, y)
-        if field not in ("image_shape", "visible", "outputs"):
+        if field not in ("image_shape", "visible", "outputs", "frame_size"):
             X, y = case(name).X, case(name).y
         answers = {"score": float(system.score(X, y))}
         for verb in ("predict", "predict_proba", "transform", "log_prob"):

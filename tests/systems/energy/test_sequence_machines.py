@@ -177,8 +177,9 @@ def sizes(name):
 # --- given a recurrent state ------------------------------------------------------------------------------------------
 
 
-def recurrent(seed=1):
-    model, random = RNNRBMModel(D, K, M, "bernoulli", torch.float64), np.random.default_rng(seed)
+def recurrent(seed=1, couplings=False):
+    model = RNNRBMModel(D, K, M, "bernoulli", torch.float64, couplings=couplings)
+    random = np.random.default_rng(seed)
     model.load({name: 0.7 * random.normal(size=value.shape) for name, value in model.state().items()})
     return model
 
@@ -187,11 +188,13 @@ def log_recurrent(state, sequences):
     """log p of each sequence from the definition, in tensors: a sum over all hidden and visible states of a frame."""
     tensor = {name: torch.as_tensor(value) for name, value in state.items()}
     a, b_ = (tensor[f"machine.condition_{layer}_weight"] for layer in ("visible", "hidden"))
-    w, states, hidden = tensor["machine.weight"], torch.as_tensor(STATES), torch.as_tensor(HIDDEN)
+    plain, states, hidden = tensor["machine.weight"], torch.as_tensor(STATES), torch.as_tensor(HIDDEN)
+    emitted = tensor.get("machine.condition_visible_hidden_weight", torch.zeros(K, D, M, dtype=torch.float64))
     found = []
     for x in sequences:
         u, total, frames = tensor["first"], 0.0, torch.as_tensor(x)
         for frame in frames:
+            w = plain + torch.tensordot(u, emitted, 1)
             b, c = tensor["machine.visible_bias"] + u @ a, tensor["machine.hidden_bias"] + u @ b_
             mass = torch.logsumexp((hidden @ c)[None] + states @ w @ hidden.T, 1) + states @ b
             own = torch.logsumexp(hidden @ c + hidden @ (w.T @ frame), 0) + frame @ b
@@ -211,9 +214,10 @@ def batch_of(sequences, weight=WEIGHT):
 
 
 @pytest.mark.spec("GEN-058")
-def test_the_exact_gradient_is_autograd_through_the_enumerated_likelihood():
+@pytest.mark.parametrize("couplings", [False, True])
+def test_the_exact_gradient_is_autograd_through_the_enumerated_likelihood(couplings):
     """Ragged sequences and weights; energies against log Z of each frame, all parameters, the start's among them."""
-    model = recurrent()
+    model = recurrent(couplings=couplings)
     loss = ThroughTime(Exact().build())(model, batch_of(SEQUENCES), noise=Noise(0, "x"), phase="fit", group=Group())
     state = {name: torch.tensor(np.array(value), requires_grad=True) for name, value in model.state().items()}
     total = -torch.as_tensor(WEIGHT) @ log_recurrent(state, SEQUENCES)
@@ -223,6 +227,7 @@ def test_the_exact_gradient_is_autograd_through_the_enumerated_likelihood():
     for name, value in state.items():
         np.testing.assert_allclose(loss.gradients[name], value.grad, atol=1e-10, err_msg=name)
     system = fitted(RNNRBM(n_hidden=M, n_recurrent=K, epochs=1, dtype="float64"), model)
+    assert ("machine.condition_visible_hidden_weight" in state) is couplings
     np.testing.assert_allclose(system.log_prob(SEQUENCES), log_recurrent(state, SEQUENCES).detach(), atol=1e-10)
     np.testing.assert_allclose(
         system.log_prob(SEQUENCES[1:2]), log_recurrent(state, SEQUENCES[1:2]).detach(), atol=1e-10
@@ -230,12 +235,13 @@ def test_the_exact_gradient_is_autograd_through_the_enumerated_likelihood():
 
 
 @pytest.mark.spec("GEN-058")
+@pytest.mark.parametrize("couplings", [False, True])
 @pytest.mark.parametrize("recipe", [CD(k=2), MCMC(k=3)])
-def test_a_gradient_of_samples_is_that_of_the_surrogate(recipe, monkeypatch):
+def test_a_gradient_of_samples_is_that_of_the_surrogate(recipe, couplings, monkeypatch):
     """F(data) - F(samples), the samples being numbers, by autograd through the states."""
     from gnomon.objectives import chains, fresh_chains
 
-    seen, model, batch = [], recurrent(), batch_of(SEQUENCES)
+    seen, model, batch = [], recurrent(couplings=couplings), batch_of(SEQUENCES)
     module = chains if isinstance(recipe, CD) else fresh_chains
     original = module.gibbs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -45,8 +46,9 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("density",)
-    slots: ClassVar[dict[str, type[Recipe]]] = {"objective": EnergyObjective}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
     numpy_products: ClassVar[bool] = True
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"standardize": {"visible": "gaussian"}}
 
     frame_size: Annotated[
         int | None, "[1, inf)",
@@ -73,7 +75,8 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
         return BinaryFrames()
 
     def known_domain(self) -> Any:
-        return replace(self.domain, frames=self.n_features_in_ // self.arguments_["frame_size"])
+        domain, frames = self.domain, self.n_features_in_ // self.arguments_["frame_size"]
+        return replace(domain, frames=frames) if hasattr(domain, "frames") else domain
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 

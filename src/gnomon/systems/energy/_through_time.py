@@ -37,7 +37,8 @@ class ThroughTime(GivenConditions):
         gradients = {f"machine.{name}": value for name, value in (loss.gradients or {}).items()}
         slope = torch.as_tensor(gradients.pop(f"machine.{CONDITION}")).to(conditions)
         learned = {name: one for name, one in model.named_parameters() if not name.startswith("machine.")}
-        found = torch.autograd.grad(conditions, list(learned.values()), slope)
+        unused = {"allow_unused": True, "materialize_grads": True}  # of sequences of one frame all but the start
+        found = torch.autograd.grad(conditions, list(learned.values()), slope, **unused)
         gradients |= {name: model.place(one) for name, one in zip(learned, found, strict=True)}
         return Loss(loss.terms, gradients, loss.per, loss.watch)
 

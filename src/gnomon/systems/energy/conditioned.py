@@ -195,4 +195,5 @@ def _has_log_prob(machine: Any) -> bool:
 
 
 def _has_flips(machine: Any) -> bool:
-    return hasattr(machine.units[machine.observed], "values") and not machine._hidden_bits()
+    has_values = hasattr(machine.units[machine.observed], "values")
+    return has_values and machine.bilinear and not machine._hidden_bits()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ class RNNRBMModel(Module):
     frame_size, n_recurrent, n_hidden : int
     kind : {"bernoulli", "gaussian"}
     dtype : torch.dtype
+    couplings : bool, default False
+        Whether W is affine in u_(t-1) too: n_recurrent frame_size n_hidden numbers more.
 
     Notes
     -----
@@ -37,10 +39,17 @@ class RNNRBMModel(Module):
     """
 
     def __init__(
-        self, frame_size: int, n_recurrent: int, n_hidden: int, kind: str, dtype: torch.dtype = torch.float32
+        self,
+        frame_size: int,
+        n_recurrent: int,
+        n_hidden: int,
+        kind: str,
+        dtype: torch.dtype = torch.float32,
+        *,
+        couplings: bool = False,
     ) -> None:
         super().__init__()
-        self.machine = ConditionalRBMModel(n_recurrent, frame_size, n_hidden, kind, dtype)
+        self.machine = ConditionalRBMModel(n_recurrent, frame_size, n_hidden, kind, dtype, couplings=couplings)
         self.network = RNN(frame_size, n_recurrent, dtype=dtype)
         self.first = torch.nn.Parameter(torch.zeros(n_recurrent, dtype=dtype))
 
@@ -90,7 +99,8 @@ class RNNRBM(Clipped, SequenceMachine):
 
     :math:`u_t = \tanh(W_u u_{t-1} + W_x x_t + b_u)` reads a sequence, and the machine of frame t has the biases
     :math:`b + A^T u_{t-1}` and :math:`c + B^T u_{t-1}`, so that columns of a frame depend on each other and on all
-    frames before. The objective's gradient by the emitted biases is propagated back through time.
+    frames before; with ``emits="all"`` its couplings are affine in u too. The objective's gradient by what is emitted
+    is propagated back through time.
 
     Attributes
     ----------
@@ -117,11 +127,16 @@ class RNNRBM(Clipped, SequenceMachine):
     model_class: ClassVar[type] = RNNRBMModel
 
     n_recurrent: Annotated[int, "[1, inf)", Doc("Units of the recurrent network.")] = 50
+    emits: Annotated[
+        Literal["biases", "all"],
+        Doc("What the network emits for each frame: biases, or couplings too, n_recurrent numbers for each of W's."),
+    ] = "biases"
     batch_size: int | None = 20
     clip: float | None = 5.0
 
     def make(self, n_features: int, dtype: str, frame_size: int, **_: Any) -> RNNRBMModel:
-        return RNNRBMModel(frame_size, self.n_recurrent, self.n_hidden, self.visible, getattr(torch, dtype))
+        kind, couplings = getattr(torch, dtype), self.emits == "all"
+        return RNNRBMModel(frame_size, self.n_recurrent, self.n_hidden, self.visible, kind, couplings=couplings)
 
     def initialize(self, model: RNNRBMModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, np.array(self.arguments_["mean"]))
