@@ -16,6 +16,7 @@ from gnomon.system.saving import load as load
 from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as ConditionalGAN
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
+from gnomon.systems.energy.autoregressive_rbm import AutoregressiveRBM as AutoregressiveRBM
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gnomon.systems.energy.class_gated_rbm import ClassGatedRBM as ClassGatedRBM
 from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalRBM
@@ -32,6 +33,7 @@ from gnomon.systems.energy.mcrbm import MCRBM as MCRBM
 from gnomon.systems.energy.pointwise_gated_rbm import PointwiseGatedRBM as PointwiseGatedRBM
 from gnomon.systems.energy.product_of_t import ProductOfT as ProductOfT
 from gnomon.systems.energy.rbm import RBM as RBM
+from gnomon.systems.energy.rnn_rbm import RNNRBM as RNNRBM
 from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM
 from gnomon.systems.energy.spike_and_slab_rbm import SpikeAndSlabRBM as SpikeAndSlabRBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost
