@@ -15,7 +15,7 @@ ENTRIES = (
             "INF-12", "INF-19", "INF-30", "INF-31",
             "INF-32", "INF-33", "INF-34", "INF-35", "INF-39", "INF-40", "INF-43", "INF-44", "INF-45", "INF-50",
             "INF-51", "INF-55", "INF-63", "INF-64", "INF-65", "BAY-101", "DLN-81", "DLN-82", "DLN-84", "DLN-86",
-            "DLN-87", "GEN-034", "INF-46", "INF-49", "INF-57", "REP-158", "DLN-85", "REP-118", "INF-58",
+            "DLN-87", "GEN-034", "GEN-036", "GEN-142", "INF-46", "INF-49", "INF-57", "REP-158", "DLN-85", "REP-118", "INF-58",
         ),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.1},
         takes="table from 0 to 1",

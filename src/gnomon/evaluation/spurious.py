@@ -13,6 +13,7 @@ from gnomon.errors import UserTypeError, UserValueError, number
 from gnomon.evaluation.score import Kind
 from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.blocks import bits, kept_blocks, part, summed_out
+from gnomon.inference.exact.draws import exact_draws
 from gnomon.inference.exact.enumeration import enumerable, weighted_states
 from gnomon.inference.importance.ais import ais
 from gnomon.inference.importance.weights import WeightedSample
@@ -25,6 +26,8 @@ __all__ = ["SpuriousMass", "nearest_distances", "spurious_mass"]
 Floats = NDArray[np.float64]
 EXACT_BITS = 16
 """log2 of the rows that are enumerated at most."""
+DRAWN_BITS = 16
+"""log2 of the states of some blocks up to which a model is drawn from exactly, by their table."""
 CHAINS, TEMPERATURES, BURN_IN = 200, 1000, 50
 USUAL = 0.95
 """Share of the data's rows that have another one within the radius that is taken where none is given."""
@@ -89,9 +92,9 @@ def spurious_mass(
 ) -> SpuriousMass:  # fmt: skip
     """Probability that a model gives to places without data.
 
-    Exact where the observed units have at most 2^16 states and the others can be summed out. Else chains are annealed
-    from independent units with equal chances, not from the data, which would keep them near it; their weights make
-    them draws of the model. What no chain reaches is not seen.
+    Exact where the observed units have at most 2^16 states and the others can be summed out; by independent draws where
+    some blocks have no more. Else chains are annealed from independent units with equal chances, not from the data,
+    which would keep them near it; their weights make them draws of the model. What no chain reaches is not seen.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ def spurious_mass(
     random_state : int, optional
         Seed where no noise is given.
     chains, schedule : int
-        As of `gnomon.inference.importance.ais`.
+        Draws, and the temperatures of those that are annealed (`gnomon.inference.importance.ais`).
 
     Returns
     -------
@@ -205,6 +208,9 @@ def _distribution(model: Any, visible: str, noise: contracts.Noise, chains: int,
             (to_numpy(s[visible]), np.exp(to_numpy(p))) for s, p in weighted_states(model, visible, limit=EXACT_BITS)
         ]
         return np.concatenate([p for _, p in parts]), np.concatenate([s for s, _ in parts]).astype(np.float64)
+    if enumerable(model, DRAWN_BITS):
+        drawn = to_numpy(exact_draws(model, chains, noise.child("exact"), limit=DRAWN_BITS)[visible])
+        return WeightedSample(np.zeros(chains)), np.asarray(drawn, np.float64)
     sample = ais(model, model.base(), noise.child("annealed"), chains=chains, schedule=schedule)
     return sample, _observed(model, visible, sample, noise)
 

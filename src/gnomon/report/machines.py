@@ -170,7 +170,7 @@ def _lines(x: Sequence[int], values: dict[str, Sequence[float]], label: str, lev
     if level is not None:
         axes.axhline(level, color="gray", linestyle="--", linewidth=1)
     axes.set(xlabel="epoch", ylabel=label)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(1.1 * axes.get_ylim()[1], 1e-3))
     return figure
 
 

@@ -35,7 +35,7 @@ DEAD, SATURATED = 0.01, 0.99
 R_HAT_BAD, R_HAT_LIMIT = 1.1, 1.01
 EXACT_UNITS = 20
 TEMPERATURES, PATHS = 1000, 100
-LEAST_ROWS = 20
+LEAST_ROWS, DRAWS_APART, SHORT_LADDER = 20, 200, 200
 ENUMERATED = 10
 """Units of a layer for which the moments of the gradient are looked at."""
 SPURIOUS, MOSTLY_SPURIOUS, SURE = 0.1, 0.5, 4.0
@@ -191,9 +191,8 @@ def spurious(machine: Machine) -> list[Finding] | str:
     if not isinstance(machine.model, HasBridge) or not hasattr(machine.model, "marginal_energy"):
         return "the model has no bridge to a base"
     rows = _states(to_numpy(machine.rows)[:ROWS], units_of(machine.model)[machine.visible])
-    found = spurious_mass(
-        machine.model, rows, noise=machine.noise.child("spurious"), chains=PATHS, schedule=TEMPERATURES
-    )
+    stream = machine.noise.child("spurious")
+    found = spurious_mass(machine.model, rows, noise=stream, chains=DRAWS_APART, schedule=SHORT_LADDER)
     margin = max(SPURIOUS, SURE * float(np.hypot(found.error, np.sqrt(found.usual * (1 - found.usual) / len(rows)))))
     if found.excess <= margin:
         return [Finding("ok", "the model has its mass where the rows are", str(found))]
