@@ -180,6 +180,14 @@ def test_scikit_learns_free_energy_and_hidden_means():
     np.testing.assert_allclose(model.conditional("hidden", {"visible": X}).mean, peer.transform(X), atol=1e-10)
 
 
+def test_a_model_of_given_parameters_has_copies_of_them():
+    parameters = random_model(3, 2)
+    model = RBMModel.of(*parameters)
+    for name in NAMES:
+        model.views()[name][:] = 7.0
+    assert not any((part == 7).any() for part in parameters)
+
+
 @pytest.mark.spec("REP-142")
 def test_free_energy_of_a_fitted_machine():
     """The row's numbers, the sum over hidden states, scikit-learn's method; softplus holds at fields of 800."""

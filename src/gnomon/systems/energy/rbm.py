@@ -50,12 +50,12 @@ class RBMModel(LayeredMachine):
 
     @classmethod
     def of(cls, weight: Array, visible_bias: Array, hidden_bias: Array) -> RBMModel:
-        """The model with these parameters."""
+        """The model with copies of these parameters."""
         tensors = [torch.as_tensor(value) for value in (weight, visible_bias, hidden_bias)]
         d, m = tensors[0].shape
         model = cls(d, m, tensors[0].dtype)
         for parameter, tensor in zip((model.weight, model.visible_bias, model.hidden_bias), tensors, strict=True):
-            parameter.data = tensor.to(tensors[0])
+            parameter.data = tensor.to(tensors[0], copy=True)
         return model
 
     @classmethod
