@@ -127,7 +127,7 @@ def test_one_option_selects_any_principle():
     for short in shorts(EnergyObjective):
         rbm = gnomon.RBM(n_hidden=3, objective=short, epochs=2, random_state=0)
         if short in REAL_ROWS | NETWORK:
-            with pytest.raises(gnomon.errors.UserError, match="real numbers|recognition network"):
+            with pytest.raises(gnomon.errors.UserError, match=r"real numbers|recognition network"):
                 rbm.fit(X)
             continue
         before = len(rbm.fit(X).history_["epoch"])
