@@ -24,9 +24,11 @@ from gnomon.systems.energy.conv_dbm import ConvDBM as ConvDBM
 from gnomon.systems.energy.conv_rbm import ConvRBM as ConvRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
+from gnomon.systems.energy.gated_rbm import GatedRBM as GatedRBM
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
 from gnomon.systems.energy.harmonium import Harmonium as Harmonium
 from gnomon.systems.energy.hidden_boltzmann_machine import HiddenBoltzmannMachine as HiddenBoltzmannMachine
+from gnomon.systems.energy.higher_order import HigherOrderBoltzmannMachine as HigherOrderBoltzmannMachine
 from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.mcrbm import MCRBM as MCRBM

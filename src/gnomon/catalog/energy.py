@@ -159,4 +159,15 @@ ENTRIES = (
         "gnomon.systems.energy.harmonium:Harmonium", "Welling, Rosen-Zvi and Hinton 2004", ("GEN-038",),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
+    Entry(
+        "gated-rbm", "Gated (three-way) restricted Boltzmann machine", "门控受限玻尔兹曼机", "model",
+        ("regress",), "gnomon.systems.energy.gated_rbm:GatedRBM", "Memisevic and Hinton 2007, 2010", ("GEN-062",),
+        {"n_hidden": 2, "n_factors": 3, "epochs": 20},
+    ),
+    Entry(
+        "higher-order-boltzmann-machine", "Higher-order Boltzmann machine", "高阶玻尔兹曼机", "model",
+        ("density",), "gnomon.systems.energy.higher_order:HigherOrderBoltzmannMachine", "Sejnowski 1986", ("GEN-061",),
+        {"objective": "pseudolikelihood", "epochs": 30, "batch_size": None, "learning_rate": 0.1},
+        takes="table of 0 and 1",
+    ),
 )  # fmt: skip

@@ -117,6 +117,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "gaussian-mixture": "GMM 混合高斯 高斯混合 EM算法 混合高斯模型 期望最大化",
     "gaussian-classifier": "LDA QDA 线性判别分析 二次判别分析 高斯判别分析 高斯朴素贝叶斯 naive bayes 半监督学习",
     "kmeans": "K均值 K-均值 K平均 k-means kmeans++ K均值聚类 K均值聚类算法 K均值算法",
+    "gated-rbm": "three-way RBM factored image transformations mapping units analogy 门控 三阶 图像变换 玻尔兹曼机",
+    "higher-order-boltzmann-machine": "HOBM third-order interactions sigma-pi 高阶 相互作用 玻尔兹曼机 波尔兹曼机",
     "class-gated-rbm": "third-order RBM gated softmax three-way multiplicative 门控 三阶 分类 玻尔兹曼机",
     "pointwise-gated-rbm": "PGBM feature selection mask multiplicative gating 逐点门控 特征选择 掩码 玻尔兹曼机",
     "label-rbm": "classification RBM discriminative RBM ClassRBM 判别 分类 玻尔兹曼机 波尔兹曼机",

@@ -28,7 +28,7 @@ from gnomon.systems.energy.connections import Connections
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link, MaskedLink
 
-__all__ = ["GeneralHiddenMachine", "GeneralMachine", "GeneralModel"]
+__all__ = ["CoupledRows", "GeneralHiddenMachine", "GeneralMachine", "GeneralModel"]
 
 
 class GeneralModel(LayeredMachine):
@@ -125,10 +125,9 @@ def _checked(pattern: Any, n: int) -> NDArray[np.bool_] | None:
     return found.astype(np.bool_)
 
 
-class GeneralMachine(RowMachine):
-    """Base: a system around a `GeneralModel` of binary rows; a subclass says what is coupled."""
+class CoupledRows(RowMachine):
+    """Base: a system of binary columns that are coupled to each other, as its connections say."""
 
-    model_class: ClassVar[type] = GeneralModel
     domain = Binary()
     outcomes = Binary()
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective, "connections": Connections}
@@ -141,33 +140,12 @@ class GeneralMachine(RowMachine):
     learning_rate: float = 0.02
     optimizer: str | Recipe = "sgd"
 
-    @property
-    def _within(self) -> tuple[str, ...]:
-        """The layers whose units are coupled to each other."""
-        return ("visible", "hidden")
-
     def arguments(self, examples: Examples) -> dict[str, Any]:
         mean = np.average(examples.X.astype(np.float64), axis=0, weights=examples.weight)
         return super().arguments(examples) | {"mean": mean.tolist()}
 
-    def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
-        n_hidden = getattr(self, "n_hidden", 0)
-        pattern = _checked(self.recipe("connections").pattern(n_features, n_hidden), n_features + n_hidden)
-        within = self._within if n_hidden else ("visible",)
-        return GeneralModel(n_features, n_hidden, within, getattr(torch, dtype), pattern=pattern)
-
-    def initialize(self, model: GeneralModel, examples: Examples, noise: contracts.Noise) -> None:
+    def initialize(self, model: Any, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean())
-
-    @property
-    def couplings_(self) -> Array:
-        """Couplings of all units, (units, units): symmetric, 0 on the diagonal, the columns of the data first."""
-        return self.model_.couplings
-
-    @property
-    def bias_(self) -> Array:
-        """Biases of all units, the columns of the data first."""
-        return self.model_.bias
 
     def reconstruct(self, X: Any) -> Array:
         """P(v_j = 1 | all other columns, hidden units at their means) of each cell, shape (n, n_features)."""
@@ -184,6 +162,33 @@ class GeneralMachine(RowMachine):
         rows = self._outcomes(X)
         space = self.outcomes.space(rows.shape[1])
         return pseudo_log_likelihood(self.model_, rows, per_site=per_site, data_space=space)
+
+
+class GeneralMachine(CoupledRows):
+    """Base: a system around a `GeneralModel` of binary rows; a subclass says what is coupled."""
+
+    model_class: ClassVar[type] = GeneralModel
+
+    @property
+    def _within(self) -> tuple[str, ...]:
+        """The layers whose units are coupled to each other."""
+        return ("visible", "hidden")
+
+    def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
+        n_hidden = getattr(self, "n_hidden", 0)
+        pattern = _checked(self.recipe("connections").pattern(n_features, n_hidden), n_features + n_hidden)
+        within = self._within if n_hidden else ("visible",)
+        return GeneralModel(n_features, n_hidden, within, getattr(torch, dtype), pattern=pattern)
+
+    @property
+    def couplings_(self) -> Array:
+        """Couplings of all units, (units, units): symmetric, 0 on the diagonal, the columns of the data first."""
+        return self.model_.couplings
+
+    @property
+    def bias_(self) -> Array:
+        """Biases of all units, the columns of the data first."""
+        return self.model_.bias
 
 
 class GeneralHiddenMachine(GeneralMachine, EnergyMachine):

@@ -206,11 +206,7 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
     def predict_rows(self, rows: Any) -> Any:
         """E[y | x]: of bits the probabilities of a 1. Exact, or means over 500 sweeps of 20 chains for each row."""
         scaled = self._scaled(rows)
-        if self.model_.exact:
-            mean = posterior_moments(self.model_.released, {CONDITION: scaled}, limit=EXACT_BITS)["visible"][0]
-        else:
-            mean = self._chain_means(scaled)
-        return self._unscaled_y(mean)
+        return self._unscaled_y(self._means(scaled, "visible"))
 
     def energy(self, X: Any, y: Any) -> Array:
         """F(y; x) = -log of the sum over hidden units of exp(-E), in nats, shape (n,): log p(y | x) = -F - log Z(x)."""
@@ -309,15 +305,21 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
         rows = noise.child("start").rows(np.arange(n))
         return {"visible": given.units["visible"].start(rows, n, given.held)}
 
-    def _chain_means(self, scaled: Array, chains: int = 20, steps: int = 500) -> Array:
-        """Means over the second half of chains of the conditional means of the outputs."""
-        noise, total = Noise(self.seed_, "predict"), np.zeros((len(scaled), self.model_.sizes["visible"]))
+    def _means(self, scaled: Array, block: str) -> Array:
+        """Means of the outputs or of the hidden units given each row, in the model's units."""
+        if not self.model_.exact:
+            return self._chain_means(scaled, block)
+        return posterior_moments(self.model_.released, {CONDITION: scaled}, limit=EXACT_BITS)[block][0]
+
+    def _chain_means(self, scaled: Array, block: str, chains: int = 20, steps: int = 500) -> Array:
+        """Means over the second half of chains of the conditional means of a layer."""
+        noise, total = Noise(self.seed_, "predict"), np.zeros((len(scaled), self.model_.sizes[block]))
         given = self.model_.given(scaled[np.repeat(np.arange(len(scaled)), chains)])
         state = self._start(given, noise)
         for step in range(steps):
             state = gibbs(given, state, noise.at(step), order=("hidden", "visible"))
             if 2 * step >= steps:
-                mean = to_numpy(given.conditional("visible", {"hidden": state["hidden"]}).mean)
+                mean = to_numpy(given.conditional(block, state).mean)
                 total += mean.reshape(len(scaled), chains, -1).mean(1)
         return total / (steps - steps // 2)
 

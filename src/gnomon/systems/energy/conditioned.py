@@ -18,7 +18,7 @@ from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.enumeration import enumerable, log_evidence
 from gnomon.numeric.tensors import detached
-from gnomon.systems.energy.conditioned_flips import ConditionedFlips
+from gnomon.systems.energy.conditioned_flips import ConditionedFlips, CopiedFlips
 from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Link
 
@@ -46,7 +46,11 @@ class ConditionedMachine(LayeredMachine):
     units : mapping of str to Units
         The layers, as of `LayeredMachine`; none of them called ``condition``.
     links : iterable of pairs of str or links
-        Couplings among these. A link of the condition to each layer, ``condition_<layer>_weight``, is added.
+        Couplings among these, and with the condition: of three layers, one of them the condition, are weights that it
+        makes.
+    moved : iterable of str, optional
+        The layers whose biases the condition moves, each by a link ``condition_<layer>_weight`` that is added; all of
+        them where left out.
     observed : str, optional
         The layer that holds the data; the first where left out.
     dtype : torch.dtype, default torch.float32
@@ -76,12 +80,15 @@ class ConditionedMachine(LayeredMachine):
         units: Mapping[str, Units],
         links: Iterable[Sequence[str] | Link],
         *,
+        moved: Iterable[str] | None = None,
         observed: str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        moved: list[Sequence[str] | Link] = [DenseLink(CONDITION, block) for block in units]
+        biases: list[Sequence[str] | Link] = [
+            DenseLink(CONDITION, block) for block in (units if moved is None else moved)
+        ]
         layers = {CONDITION: GivenUnits(n_condition), **units}
-        super().__init__(layers, [*moved, *links], observed=observed or next(iter(units)), dtype=dtype)
+        super().__init__(layers, [*biases, *links], observed=observed or next(iter(units)), dtype=dtype)
 
     # --- the condition ------------------------------------------------------------------------------------------------
 
@@ -130,7 +137,9 @@ class ConditionedMachine(LayeredMachine):
         """
         if self.held is not None and len(self.held) == 1:
             return super().log_partition()
-        if any(self._plain()[name].any() for link, _ in self._neighbors[CONDITION] for name in link.names.values()):
+        if any(
+            self._plain()[name].any() for link in self.links if CONDITION in link.ends for name in link.names.values()
+        ):
             what = f"the condition must be one row for one log Z, got {0 if self.held is None else len(self.held)}"
             raise UserTypeError(what, "condition", "use machine.given(row), or log_partitions")
         return self.given(np.zeros((1, self.sizes[CONDITION]))).log_partition()
@@ -185,9 +194,10 @@ class ConditionedMachine(LayeredMachine):
         return found | {CONDITION: whole}
 
     @available_if(lambda self: isinstance(self, type) or _has_flips(self))
-    def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> ConditionedFlips:
+    def flips(self, x: Array, rows: Array, sites: Array, active: Array | None = None) -> ConditionedFlips | CopiedFlips:
         """See `HasFlips`; each copy has the condition of its row."""
-        return ConditionedFlips(self, x, rows, sites, active)
+        kind = ConditionedFlips if self.bilinear else CopiedFlips
+        return kind(self, x, rows, sites, active)
 
 
 def _has_log_prob(machine: Any) -> bool:
@@ -195,5 +205,4 @@ def _has_log_prob(machine: Any) -> bool:
 
 
 def _has_flips(machine: Any) -> bool:
-    has_values = hasattr(machine.units[machine.observed], "values")
-    return has_values and machine.bilinear and not machine._hidden_bits()
+    return hasattr(machine.units[machine.observed], "values") and not machine._hidden_bits()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gnomon.contracts import Array
-from gnomon.inference.arrays import convert
+from gnomon.inference.arrays import convert, to_numpy
+from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.flips import Flips, scattered
 from gnomon.systems.energy.links import Link
 
-__all__ = ["ConditionedFlips"]
+__all__ = ["ConditionedFlips", "CopiedFlips"]
 
 
 class ConditionedFlips(Flips):
@@ -69,3 +72,40 @@ class ConditionedFlips(Flips):
         """Gradients by the parameters of a link of the condition, of those by the biases of each row."""
         sums = link.statistics(self.condition, slope, slope[:, 0] * 0 + 1, self._of(link))
         return {link.names[name]: value for name, value in sums.items()}
+
+
+class CopiedFlips:
+    """As `Flips`, of a machine whose condition makes its couplings: copies are computed as rows of their own.
+
+    Parameters
+    ----------
+    machine : ConditionedMachine
+        With the condition in force.
+    x, rows, sites, active
+        See `Flips`.
+    """
+
+    def __init__(self, machine: Any, x: Array, rows: Array, sites: Array, active: Array | None = None) -> None:
+        at, self.x = to_numpy(rows).astype(np.int64), x
+        copies, places = np.array(to_numpy(in_full(x)))[at], to_numpy(sites).astype(np.int64)
+        total, line = sum(machine.units[machine.observed].values), np.arange(len(at))
+        for k in range(places.shape[1]):
+            change = total - 2 * copies[line, places[:, k]]
+            copies[line, places[:, k]] += change if active is None else change * to_numpy(active)[:, k]
+        held = to_numpy(machine.held)
+        self.rows, self.near = at, machine
+        self.copies = convert(copies, x)
+        self.far = machine.given(held if len(held) == 1 else held[at])
+
+    def energies(self) -> Array:
+        """F of the copy minus F of its row, given the row's condition, shape (p,)."""
+        before = to_numpy(self.near.energy(self.x))[self.rows]
+        return self.far.energy(self.copies) - convert(before, self.copies)
+
+    def gradient(self, weight: Array) -> dict[str, Array]:
+        """Sums over copies of weight_i * d energies_i / d parameter, by name."""
+        block = self.near.observed
+        shares = np.bincount(self.rows, to_numpy(weight), self.x.shape[0])
+        far = self.far.marginal_gradient({block: self.copies}, convert(to_numpy(weight), self.copies))
+        near = self.near.marginal_gradient({block: self.x}, convert(shares, self.copies))
+        return {name: far[name] - near[name] for name in far}

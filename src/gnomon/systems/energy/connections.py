@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -12,7 +13,7 @@ from gnomon.errors import UserValueError
 from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["All", "Connections", "Grid", "Layers"]
+__all__ = ["All", "Connections", "Grid", "Layers", "Terms"]
 
 
 class Connections(Recipe):
@@ -21,6 +22,30 @@ class Connections(Recipe):
     def pattern(self, n_visible: int, n_hidden: int) -> NDArray[np.bool_]:
         """Symmetric truth values of shape (units, units), the columns of the data first; the diagonal is not used."""
         raise NotImplementedError
+
+    def terms(self, n: int, order: int, limit: int) -> list[tuple[int, ...]]:
+        """Sets of 2 to `order` of n columns, each two of which are connected: products of a higher-order machine.
+
+        Raises
+        ------
+        UserValueError
+            More than `limit` sets, or none.
+        """
+        near = np.asarray(self.pattern(n, 0)) != 0
+        after = [np.flatnonzero(near[i, i + 1 :]) + i + 1 for i in range(n)]
+        found: list[tuple[int, ...]] = []
+        sets = [((i,), after[i]) for i in range(n)]
+        for _ in range(order - 1):
+            if len(found) + sum(len(others) for _, others in sets) > limit:
+                what = f"products of up to {order} of {n} columns are more than {limit:,}"
+                raise UserValueError(what, "connections", "use connections grid, fewer columns, or a smaller order")
+            sets = [
+                ((*units, int(i)), others[near[i, others] & (others > i)]) for units, others in sets for i in others
+            ]
+            found += [units for units, _ in sets]
+        if not found:
+            raise UserValueError("no two columns are connected", "connections", "connect some")
+        return found
 
 
 @dataclass(frozen=True)
@@ -72,6 +97,65 @@ class Grid(Connections):
         found[:n_visible, :n_visible] = np.abs(place[:, None] - place[None]).max(-1) <= self.reach
         np.fill_diagonal(found, False)
         return found
+
+
+@dataclass(frozen=True)
+class Terms(Connections):
+    """Sets of columns that are listed: products of a higher-order machine, in another machine all pairs within a set.
+
+    Parameters
+    ----------
+    sets : str, default ""
+        Sets with spaces between them, columns with ``-``: ``"0-1-2 1-4"``. Columns count from 0.
+
+    Examples
+    --------
+    >>> Terms.of([(0, 1, 2), (1, 3)])
+    Terms(sets='0-1-2 1-3')
+    >>> Terms("0-1-2").pattern(4, 0).sum(1).tolist()
+    [2, 2, 2, 0]
+    """
+
+    short: ClassVar[str] = "terms"
+    sets: str = ""
+
+    @classmethod
+    def of(cls, terms: Iterable[Iterable[int]]) -> Terms:
+        """The recipe of these sets."""
+        return cls(" ".join("-".join(str(unit) for unit in term) for term in terms))
+
+    def _listed(self, n: int) -> list[tuple[int, ...]]:
+        """The sets as numbers.
+
+        Raises
+        ------
+        UserValueError
+            None, a set of a single column, something else than numbers of columns.
+        """
+        try:
+            found = [tuple(int(unit) for unit in term.split("-")) for term in self.sets.split()]
+        except ValueError:
+            raise UserValueError(f"sets must be columns joined by -, got {self.sets!r}", "sets", "0-1-2 1-4") from None
+        if not found:
+            raise UserValueError("sets must list at least one set of columns, got none", "sets", "0-1-2 1-4")
+        for units in found:
+            if len(set(units)) < max(len(units), 2) or max(units) >= n:
+                what = f"a set must have at least two of the columns 0 to {n - 1}, each once, got {units}"
+                raise UserValueError(what, "sets", "0-1-2 1-4")
+        return found
+
+    def pattern(self, n_visible: int, n_hidden: int) -> NDArray[np.bool_]:
+        """Pairs within a set, and all pairs with a hidden unit."""
+        found = np.zeros((n_visible + n_hidden, n_visible + n_hidden), np.bool_)
+        found[n_visible:], found[:, n_visible:] = True, True
+        for units in self._listed(n_visible):
+            found[np.ix_(units, units)] = True
+        np.fill_diagonal(found, False)
+        return found
+
+    def terms(self, n: int, order: int, limit: int) -> list[tuple[int, ...]]:
+        """The sets themselves, of any order."""
+        return self._listed(n)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import to_numpy
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link
+from gnomon.systems.energy.terms import TermsLink
 from gnomon.systems.energy.three_way import ThreeWayLink
 
 __all__ = ["Given", "given_columns"]
@@ -67,6 +68,10 @@ def given_columns(machine: Any, seen: NDArray[np.bool_]) -> Given:
                 cut, found = link.cut([name for name, _ in three], [columns for _, columns in three], own)
                 links, values = links + cut, values | found
             continue
+        if isinstance(link, TermsLink):
+            cut = _renumbered(link, data, layers)
+            links, values = [*links, cut], values | {cut.names["weight"]: to_numpy(own["weight"])}
+            continue
         matrix = to_numpy(link.matrix(own))
         for a, rows in _ends(link.ends[0], data, layers):
             for b, columns in _ends(link.ends[1], data, layers):
@@ -94,6 +99,18 @@ def _ends(block: str, data: str, layers: dict[str, Any]) -> list[tuple[str, Any]
     if block != data:
         return [(block, slice(None))]
     return [(name, columns) for name, (_, columns) in layers.items()]
+
+
+def _renumbered(link: TermsLink, data: str, layers: dict[str, Any]) -> TermsLink:
+    """The same terms, of the layers that the ends have become."""
+    found: dict[str, int] = {}
+    numbers = np.zeros(sum(link.layers.values()), np.int64)
+    for end, cut in link.cuts.items():
+        for name, columns in _ends(end, data, layers):
+            units = np.arange(cut.start, cut.stop)[columns]
+            numbers[units] = sum(found.values()) + np.arange(len(units))
+            found[name] = len(units)
+    return link.renumbered(found, numbers)
 
 
 def _layers(kind: Any, seen: NDArray[np.bool_]) -> dict[str, tuple[Units, NDArray[np.int64]]]:

@@ -123,10 +123,13 @@ class LayeredMachine(Module):
                 if end not in self.units:
                     raise UserValueError(f"layer {end!r} is unknown", "links", "use one of " + ", ".join(self.units))
             if frozenset(link.ends) in seen:
-                what = f"links must join two layers once, got {link.ends[0]!r} and {link.ends[1]!r} twice"
+                what = f"links must join two layers once, got {link.ends[0]!r} and {link.ends[-1]!r} twice"
                 raise UserValueError(what, "links", "leave one of them out")
             seen.add(frozenset(link.ends))
         for block in self.coupled:
+            if sum(block in link.within for link in self.links) > 1:
+                what = f"units of {block!r} must be coupled to each other by one link, got several"
+                raise UserValueError(what, "links", "make one TermsLink of them")
             if not isinstance(self.units[block], BernoulliUnits):
                 what = f"units of {block!r} are coupled to each other, and take more than two values"
                 raise UserTypeError(what, "links", "use BernoulliUnits or IsingUnits, or a layer for each unit")
@@ -162,13 +165,13 @@ class LayeredMachine(Module):
     @cached_property
     def _neighbors(self) -> dict[str, list[tuple[Link, str]]]:
         """By layer its links to one other layer or to itself, and what lies at their other ends."""
-        pairs = [one for one in self.links if len(one.ends) == 2]
+        pairs = [one for one in self.links if one.bilinear]
         return {block: [(one, one.other(block)) for one in pairs if block in one.ends] for block in self.units}
 
     @property
     def bilinear(self) -> bool:
         """Whether every link joins two layers, so that the energy is bilinear in their states."""
-        return all(len(link.ends) == 2 for link in self.links)
+        return all(link.bilinear for link in self.links)
 
     def _features(self, blocks: Iterable[str], state: State) -> dict[str, Array]:
         """What links see of these layers."""
@@ -203,7 +206,7 @@ class LayeredMachine(Module):
     @cached_property
     def coupled(self) -> frozenset[str]:
         """The layers whose units are coupled to each other."""
-        return frozenset(link.ends[0] for link in self.links if link.ends[0] == link.ends[1])
+        return frozenset[str]().union(*(link.within for link in self.links))
 
     @cached_property
     def marginal_blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -221,7 +224,7 @@ class LayeredMachine(Module):
         field: Any = None
         for link in self.links:
             if block in link.ends:
-                others = [end for end in link.ends if end != block] or [block]
+                others = [end for end in link.ends if end != block or block in link.within]
                 more = link.push(block, self._features(others, state), _of(link.names, arrays))
                 field = more if field is None else field + more
         if field is not None:
@@ -243,29 +246,32 @@ class LayeredMachine(Module):
         self, block: str, state: State, noise: Noise, draw: int = 0, held: Array | None = None, backward: bool = False
     ) -> Array:
         """See `HasCoupledBlocks`: one draw of every unit, the numbers of an uncoupled layer's draw."""
-        (link, own, field), x = self._within(block, state), state[block]
+        link, features, own, field = self._within(block, state)
+        x = features[block]
         u = noise.uniform(tuple(x.shape), draw, like=x)
-        return link.sweep(x, field, own, self._values(block), u, held, backward=backward)
+        found: Array = link.sweep(block, features, field, own, self._values(block), u, held, backward=backward)
+        return found
 
     def relax(self, block: str, state: State, held: Array | None = None) -> Array:
         """See `HasCoupledBlocks`: a round of mean-field updates."""
-        link, own, field = self._within(block, state)
-        return link.relax(mean_of(state[block]), field, own, self._values(block), held)
+        link, features, own, field = self._within(block, state)
+        found: Array = link.relax(block, features, field, own, self._values(block), held)
+        return found
 
-    def _within(self, block: str, state: State) -> tuple[Any, dict[str, Any], Array]:
-        """How the units of a layer are coupled to each other, by which parameters, and their field but for that."""
+    def _within(self, block: str, state: State) -> tuple[Any, dict[str, Array], dict[str, Any], Array]:
+        """What couples the units of a layer to each other, what it sees, its parameters, the field of all else."""
         self._check_given(block, state)
         arrays = self._arrays(state)
         field: Any = self._own(block, arrays)["bias"]
         within: Any = None
         for link in (one for one in self.links if block in one.ends):
-            if set(link.ends) == {block}:
+            if block in link.within:
                 within = link
                 continue
             others = self._features([end for end in link.ends if end != block], state)
             field = field + link.push(block, others, _of(link.names, arrays))
         own = {short: detached(value) for short, value in _of(within.names, arrays).items()}
-        return within, own, detached(field)
+        return within, self._features(within.ends, state), own, detached(field)
 
     def _values(self, block: str) -> tuple[float, float]:
         values: tuple[float, float] = self.units[block].values  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,11 +36,16 @@ class Link:
     """
 
     ends: tuple[str, ...]
+    bilinear: ClassVar[bool] = True
+    """Whether it is a form of two layers with a matrix."""
+    within: frozenset[str]
+    """The layer whose units it couples to each other, if it does."""
     shares: bool = False
     """Whether its parameters are those of another link, which has the same names for them."""
 
     def __init__(self, a: str, b: str, *, name: str | None = None) -> None:
         self.ends = (a, b)
+        self.within = frozenset({a} & {b})
         prefix = f"{a}_{b}" if name is None else name
         self.names = {short: f"{prefix}_{short}" if prefix else short for short in self.shapes({a: 0, b: 0})}
         """Names of the parameters in the machine by their short names."""
@@ -288,18 +294,19 @@ class LateralLink(Link):
         return half + half.T
 
     def sweep(
-        self, x: Array, field: Array, own: Own, values: tuple[float, float], u: Array, held: Array | None = None,
-        *, backward: bool = False,
+        self, block: str, features: Mapping[str, Array], field: Array, own: Own, values: tuple[float, float], u: Array,
+        held: Array | None = None, *, backward: bool = False,
     ) -> Array:  # fmt: skip
         """Each unit drawn given all others, under this field of everything else; see `drawn_by_sites`."""
-        coupling = self.matrix(own)  # made once: it costs more than the product
+        x, coupling = features[block], self.matrix(own)  # made once: it costs more than the product
         return drawn_by_sites(x, field + x @ coupling, coupling, values, u, held, backward=backward)
 
     def relax(
-        self, mean: Array, field: Array, own: Own, values: tuple[float, float], held: Array | None = None
-    ) -> Array:
+        self, block: str, features: Mapping[str, Array], field: Array, own: Own, values: tuple[float, float],
+        held: Array | None = None,
+    ) -> Array:  # fmt: skip
         """The means, each set to what it is given the others; see `means_by_sites`."""
-        coupling = self.matrix(own)
+        mean, coupling = features[block], self.matrix(own)
         return means_by_sites(mean, field + mean @ coupling, coupling, values, held)
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:

@@ -39,8 +39,10 @@ class ThreeWayLink(Link):
     (array([[2., 3.]]), array([[5.]]))
     """
 
+    bilinear = False
+
     def __init__(self, a: str, b: str, c: str, *, name: str | None = None) -> None:
-        self.ends = (a, b, c)
+        self.ends, self.within = (a, b, c), frozenset()
         prefix = "_".join(self.ends) if name is None else name
         sizes = dict.fromkeys(self.ends, 0)
         self.names = {short: f"{prefix}_{short}" if prefix else short for short in self.shapes(sizes)}
