@@ -311,8 +311,6 @@ def test_wrong_sets_are_refused_in_one_line():
         HigherOrderModel(3, [(1, 3)])
     with pytest.raises(UserValueError, match="twice"):
         HigherOrderModel(3, [(0, 1), (1, 0)])
-    with pytest.raises(UserValueError, match="at least one set"):
-        HigherOrderModel(3, [])
     with pytest.raises(UserTypeError, match="numbers of units"):
         HigherOrderModel(3, ["ab"])
     with pytest.raises(UserValueError, match="more than 2,000,000"):

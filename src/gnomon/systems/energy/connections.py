@@ -43,8 +43,8 @@ class Connections(Recipe):
                 ((*units, int(i)), others[near[i, others] & (others > i)]) for units, others in sets for i in others
             ]
             found += [units for units, _ in sets]
-        if not found:
-            raise UserValueError("no two columns are connected", "connections", "connect some")
+        if not found and n > 1:
+            raise UserValueError("connections must join columns, got none that are joined", "connections")
         return found
 
 
@@ -135,13 +135,15 @@ class Terms(Connections):
         try:
             found = [tuple(int(unit) for unit in term.split("-")) for term in self.sets.split()]
         except ValueError:
-            raise UserValueError(f"sets must be columns joined by -, got {self.sets!r}", "sets", "0-1-2 1-4") from None
+            raise UserValueError(
+                f"sets must be columns joined by -, got {self.sets!r}", "sets", "write 0-1-2 1-4"
+            ) from None
         if not found:
-            raise UserValueError("sets must list at least one set of columns, got none", "sets", "0-1-2 1-4")
+            raise UserValueError("sets must list at least one set of columns, got none", "sets", "write 0-1-2 1-4")
         for units in found:
             if len(set(units)) < max(len(units), 2) or max(units) >= n:
                 what = f"a set must have at least two of the columns 0 to {n - 1}, each once, got {units}"
-                raise UserValueError(what, "sets", "0-1-2 1-4")
+                raise UserValueError(what, "sets", "write 0-1-2 1-4")
         return found
 
     def pattern(self, n_visible: int, n_hidden: int) -> NDArray[np.bool_]:

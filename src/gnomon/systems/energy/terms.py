@@ -39,7 +39,7 @@ class TermsLink(Link):
     Raises
     ------
     UserTypeError, UserValueError
-        No sets of different units that there are; none at all, or one twice.
+        No sets of different units that there are, or one twice.
 
     Notes
     -----
@@ -235,6 +235,4 @@ def _checked(terms: Iterable[tuple[int, ...]], n: int) -> tuple[tuple[int, ...],
             raise UserValueError(f"a term must be there once, got {units} twice", "terms", "leave one of them out")
         seen.add(units)
         found.append(units)
-    if not found:
-        raise UserValueError("terms must hold at least one set of units, got none", "terms")
     return tuple(found)
