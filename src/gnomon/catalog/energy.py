@@ -162,7 +162,7 @@ ENTRIES = (
     Entry(
         "gated-rbm", "Gated (three-way) restricted Boltzmann machine", "门控受限玻尔兹曼机", "model",
         ("regress",), "gnomon.systems.energy.gated_rbm:GatedRBM", "Memisevic and Hinton 2007, 2010", ("GEN-062",),
-        {"n_hidden": 2, "objective": "exact", "epochs": 60, "batch_size": None, "learning_rate": 0.1},
+        {"n_hidden": 2, "objective": "exact", "epochs": 25, "batch_size": None, "learning_rate": 0.2},
     ),
     Entry(
         "higher-order-boltzmann-machine", "Higher-order Boltzmann machine", "高阶玻尔兹曼机", "model",
