@@ -74,12 +74,6 @@ class ConditionalRBMModel(ConditionedMachine):
             links.append(ThreeWayLink(CONDITION, "visible", "hidden"))
         super().__init__(n_features, units, links, dtype=dtype)
 
-    @property
-    def exact(self) -> bool:
-        """Whether everything given a row is a sum over at most 2^12 states."""
-        outputs = self.units["visible"].n_states
-        return self.sizes["hidden"] <= EXACT_BITS or outputs <= 2**EXACT_BITS
-
 
 class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
     r"""Conditional restricted Boltzmann machine: the joint distribution of several outputs given a row.
@@ -152,10 +146,10 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
         share = np.average(self._scaled_y(y, units), axis=0, weights=examples.weight)
         return super().arguments(examples) | units | {"mean": share.tolist()}
 
-    def make(self, n_features: int, dtype: str, n_outputs: int | None, **_: Any) -> ConditionalRBMModel:
+    def make(self, n_features: int, dtype: str, n_outputs: int | None, **_: Any) -> ConditionedMachine:
         return ConditionalRBMModel(n_features, n_outputs or 1, self.n_hidden, self.outputs, getattr(torch, dtype))
 
-    def initialize(self, model: ConditionalRBMModel, examples: Examples, noise: contracts.Noise) -> None:
+    def initialize(self, model: Any, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, np.array(self.arguments_["mean"]), scale=0.1)
 
     def make_objective(self) -> GivenConditions:

@@ -16,6 +16,7 @@ from gnomon.distributions.given_units import GivenUnits
 from gnomon.distributions.units import Units
 from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert
+from gnomon.inference.blocks import bits, smallest_keep
 from gnomon.inference.exact.enumeration import enumerable, log_evidence
 from gnomon.numeric.tensors import detached
 from gnomon.systems.energy.conditioned_flips import ConditionedFlips, CopiedFlips
@@ -117,6 +118,11 @@ class ConditionedMachine(LayeredMachine):
         twin.__dict__.update(held=held, blocks=blocks)
         twin.__dict__.pop("marginal_blocks", None)
         return twin
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that is asked given a row of the condition is a sum over at most 2^12 states."""
+        return bits(self, smallest_keep(self.released, (CONDITION,))) <= EXACT_UNITS_OF_A_ROW
 
     @property
     def conditions(self) -> dict[str, Any]:

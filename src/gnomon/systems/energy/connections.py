@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Connections(Recipe):
         near = np.asarray(self.pattern(n, 0)) != 0
         after = [np.flatnonzero(near[i, i + 1 :]) + i + 1 for i in range(n)]
         found: list[tuple[int, ...]] = []
-        sets = [((i,), after[i]) for i in range(n)]
+        sets: list[tuple[tuple[int, ...], Any]] = [((i,), after[i]) for i in range(n)]
         for _ in range(order - 1):
             if len(found) + sum(len(others) for _, others in sets) > limit:
                 what = f"products of up to {order} of {n} columns are more than {limit:,}"

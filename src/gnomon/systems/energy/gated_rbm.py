@@ -16,7 +16,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
-from gnomon.systems.energy.conditional_rbm import EXACT_BITS, UNITS, ConditionalRBM
+from gnomon.systems.energy.conditional_rbm import UNITS, ConditionalRBM
 from gnomon.systems.energy.conditioned import CONDITION, ConditionedMachine
 from gnomon.systems.energy.links import Link
 from gnomon.systems.energy.three_way import FactoredLink, ThreeWayLink
@@ -50,11 +50,6 @@ class GatedRBMModel(ConditionedMachine):
         if n_factors is not None:
             link = FactoredLink(CONDITION, "visible", "hidden", n_factors, name="")
         super().__init__(n_features, units, [link], moved=(), dtype=dtype)
-
-    @property
-    def exact(self) -> bool:
-        """Whether everything given a row is a sum over at most 2^12 states."""
-        return self.sizes["hidden"] <= EXACT_BITS or self.units["visible"].n_states <= 2**EXACT_BITS
 
 
 class GatedRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConditionalRBM):

@@ -69,8 +69,9 @@ def given_columns(machine: Any, seen: NDArray[np.bool_]) -> Given:
                 links, values = links + cut, values | found
             continue
         if isinstance(link, TermsLink):
-            cut = _renumbered(link, data, layers)
-            links, values = [*links, cut], values | {cut.names["weight"]: to_numpy(own["weight"])}
+            whole_terms = _renumbered(link, data, layers)
+            links.append(whole_terms)
+            values[whole_terms.names["weight"]] = to_numpy(own["weight"])
             continue
         matrix = to_numpy(link.matrix(own))
         for a, rows in _ends(link.ends[0], data, layers):
