@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,7 +65,8 @@ class GrowsHidden(TwoLayerMachine):
     columns, :math:`p_0(v) = e^{a^T v} / Z_0`; so it has with units of weights 0.
     """
 
-    n_hidden: int
+    if TYPE_CHECKING:  # without a value it would read as a field of its own
+        n_hidden: int
 
     def add_hidden_unit(self, weights: ArrayLike, bias: float = 0.0) -> Self:
         """A machine with one hidden unit more; this one stays as it is.
