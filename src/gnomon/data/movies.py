@@ -27,7 +27,7 @@ def bouncing_ball(n: int = 400, n_frames: int = 12) -> Dataset:
     Examples
     --------
     >>> bouncing_ball(1, 2).X.reshape(2, 5, 5).astype(int).tolist()[0]
-    [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0]]
+    [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 0, 0, 0]]
     """
     noise, most = Noise(0, "bouncing-ball"), SIDE - BALL
     place = np.asarray(noise.integers(most + 1, (n, 2)))
