@@ -73,7 +73,7 @@ ENTRIES = (
         ("density", "represent"), "gnomon.systems.energy.conv_rbm:ConvRBM",
         "Desjardins and Bengio 2008; Lee, Grosse, Ranganath and Ng 2009", ("GEN-050", "GEN-051", "GEN-053"),
         {
-            "n_maps": 2, "kernel": (1, 2), "objective": "exact", "epochs": 20,
+            "n_maps": 2, "kernel": (64, 64), "mode": "valid", "objective": "exact", "epochs": 20,
             "batch_size": None, "learning_rate": 0.1,
         },
         takes="table from 0 to 1",
@@ -83,7 +83,7 @@ ENTRIES = (
         "卷积深度玻尔兹曼机 (卷积深度信念网络)", "model", ("density", "represent"),
         "gnomon.systems.energy.conv_dbm:ConvDBM", "Lee, Grosse, Ranganath and Ng 2009", ("GEN-054",),
         {
-            "n_maps": (2, 2), "kernel": (1, 4), "mode": "valid", "region": (1, 1), "objective": "exact",
+            "n_maps": (2, 2), "kernel": (64, 64), "mode": "valid", "region": (1, 1), "objective": "exact",
             "pretrain_epochs": 0, "epochs": 60, "batch_size": None, "learning_rate": 0.05,
         },
         takes="table from 0 to 1",

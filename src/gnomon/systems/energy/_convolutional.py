@@ -204,7 +204,8 @@ class HasMaps(BinaryRows):
     """Base of the systems of convolutional machines: their fields, and their model."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "pooling": {"region": (1, 5)}, "region": {"pooling": "probabilistic", "mode": "valid", "region": (1, 1)},
+        "kernel": {"kernel": (1, 3)}, "pooling": {"region": (1, 5)},
+        "region": {"pooling": "probabilistic", "mode": "valid", "region": (1, 1), "kernel": (1, 2)},
         "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip
 
