@@ -73,11 +73,11 @@ def clouds(n: int = 240) -> np.ndarray[Any, Any]:
 
 
 def tastes(users: int = 24, items: int = 24) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Ratings from 1 to 5 of people and items of three tastes, and which half of them is known."""
+    """Whole ratings from 1 to 5 of people and items of three tastes, and which half of them is known."""
     random = np.random.default_rng(0)
     kind = np.arange(users) % 3 == (np.arange(items) % 3)[:, None]
     order = np.argsort(np.arange(users) % 3, kind="stable")
-    rating = np.clip(np.where(kind, 4.4, 1.8) + random.normal(0, 0.5, kind.shape), 1, 5)[order][:, order]
+    rating = np.rint(np.clip(np.where(kind, 4.4, 1.8) + random.normal(0, 0.5, kind.shape), 1, 5))[order][:, order]
     return rating, random.random(rating.shape) < 0.5
 
 

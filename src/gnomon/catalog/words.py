@@ -151,6 +151,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",
     "implicit-factorization": "ALS 隐式反馈 协同过滤",
     "pmf": "PMF 协同过滤",
+    "rating-rbm": "RBM Netflix CF 协同过滤 受限玻尔兹曼机 受限波尔兹曼机 评分",
 }
 """What single systems are called besides."""
 

@@ -130,6 +130,8 @@ def _hidden_units(system: Any) -> Found | None:
         weights, (visible, hidden) = system.weights_[0], system.biases_[:2]
     else:
         return None
+    if np.ndim(weights) == 4:
+        return "filter", _numbered("filter", len(weights)), np.asarray(weights), {"bias": np.asarray(hidden)}
     values, visible = np.asarray(weights).T, np.asarray(visible)
     bias = np.append(np.asarray(hidden), np.nan)
     names = [*_numbered("hidden unit", len(values)), BIAS]

@@ -93,7 +93,7 @@ class RatingRBM(Recommender):
         Doc("Factor of half the squares of couplings about those of all items; of biases a tenth of it."),
     ] = 0.01  # fmt: skip
     epochs: Annotated[int, "[1, inf)", Doc("Passes over the users.")] = 30
-    batch_size: Annotated[int, "[1, inf)", Doc("Users of an update.")] = 64
+    batch_size: Annotated[int | None, "[1, inf)", Doc("Users of an update; None takes all of them.")] = 64
     learning_rate: Annotated[float, "(0, inf)", Doc("Step size of the first epoch; it falls linearly to 0.")] = 1.0
 
     name: ClassVar[str] = "rating-rbm"
@@ -125,7 +125,8 @@ class RatingRBM(Recommender):
 
     def procedure(self, examples: Any) -> Procedure:
         objective: Any = self.recipe("objective")
-        return RatingSteps(Settings(objective, self.epochs, self.batch_size, self.learning_rate, self.l2))
+        users = self.batch_size or self.arguments_["n_users"]
+        return RatingSteps(Settings(objective, self.epochs, users, self.learning_rate, self.l2))
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
