@@ -20,6 +20,7 @@ from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
+from gnomon.systems.energy import conditional_rbm
 from gnomon.systems.energy._conditional_objective import GivenConditions
 from gnomon.systems.energy.conditional_rbm import ConditionalRBM, ConditionalRBMModel
 from gnomon.systems.energy.conditioned import ConditionedMachine
@@ -240,11 +241,13 @@ def fitted(p=PARAMETERS, n_hidden=M, **changes):
 
 
 @pytest.mark.spec("GEN-055")
-def test_marginals_modes_and_draws_of_the_system():
+def test_marginals_modes_and_draws_of_the_system(monkeypatch):
     """Draws by a chi-square test at 1e-4 for each row."""
     system = fitted()
     law = np.array([[np.exp(log_weight(PARAMETERS, x, y) - log_z(PARAMETERS, x)) for y in STATES] for x in X])
     np.testing.assert_allclose(system.predict(X), law @ STATES, atol=1e-12)
+    np.testing.assert_array_equal(system.most_probable(X), STATES[law.argmax(1)])
+    monkeypatch.setattr(conditional_rbm, "_AT_ONCE", 2 * len(STATES))
     np.testing.assert_array_equal(system.most_probable(X), STATES[law.argmax(1)])
     np.testing.assert_allclose(system.log_prob(X, Y), log_p(PARAMETERS), atol=1e-12)
     np.testing.assert_allclose(system.anomaly_score(X, Y), -log_p(PARAMETERS), atol=1e-12)
@@ -257,7 +260,7 @@ def test_marginals_modes_and_draws_of_the_system():
 
 
 @pytest.mark.spec("GEN-055")
-def test_what_is_too_large_to_enumerate_is_estimated_with_its_error():
+def test_what_is_too_large_to_enumerate_is_estimated_with_its_error(monkeypatch):
     """Of a machine whose hidden units beyond the second do nothing: the same answers, by chains and annealing."""
     a, b_, w, b, c = PARAMETERS
     wide = (np.hstack([a, np.zeros((K, 12))]), np.hstack([b_, np.zeros((K, 12))]), np.zeros((T + 12, M + 12)),
@@ -271,6 +274,9 @@ def test_what_is_too_large_to_enumerate_is_estimated_with_its_error():
     exact = fitted()
     np.testing.assert_allclose(system.predict(X)[:, :T], exact.predict(X), atol=0.05)
     np.testing.assert_array_equal(system.most_probable(X)[:, T:], 0)
+    at_once = system.predict(X[:3])
+    monkeypatch.setattr(conditional_rbm, "_ROWS", 2)
+    np.testing.assert_allclose(system.predict(X[:3]), at_once, rtol=1e-12)
     outcomes = np.hstack([Y, np.zeros((6, 12))])
     score = system.evaluate(X, outcomes)["log_likelihood"]
     truth = log_p(PARAMETERS).mean() + 12 * np.log(sigmoid(9.0))

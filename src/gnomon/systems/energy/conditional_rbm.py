@@ -42,6 +42,10 @@ __all__ = ["ConditionalRBM", "ConditionalRBMModel"]
 
 EXACT_BITS = 12
 """log2 of the states that are enumerated for each row: hidden units, or outputs of 0 and 1."""
+_ROWS = 5000
+"""Rows whose chains run side by side."""
+_AT_ONCE = 1 << 18
+"""States whose energies are held at once."""
 UNITS: dict[str, type[Units]] = {"gaussian": CenteredScaledGaussianUnits, "bernoulli": BernoulliUnits}
 
 
@@ -272,8 +276,9 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
             begun = (self.predict_rows(rows).reshape(len(rows), t) > 0.5).astype(scaled.dtype)
             return self._unscaled_y(self._descended(self.model_.given(scaled), begun))
         every = states(t).astype(scaled.dtype)
-        energies = [to_numpy(self.model_.given(row[None]).energy(every)) for row in scaled]
-        return self._unscaled_y(every[np.argmin(energies, axis=1)])
+        at_once = max(1, _AT_ONCE // len(every))
+        parts = (scaled[begin : begin + at_once] for begin in range(0, len(scaled), at_once))
+        return self._unscaled_y(np.concatenate([self._lowest(part, every) for part in parts]))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Squared error, absolute error, R^2, and the mean of log p(y | x) in nats per row.
@@ -293,23 +298,30 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
         note = f"log Z of each row from 20 annealed chains, which may be off by up to {stderr.max():.2g}"
         return Score.from_pointwise(values, error=error, kind="estimate", data_space=self._space(), note=note)
 
+    def _lowest(self, scaled: Array, every: Array) -> Array:
+        """The state of least energy beside each of these rows."""
+        beside = self.model_.given(np.repeat(scaled, len(every), axis=0))
+        energies = to_numpy(beside.energy(np.tile(every, (len(scaled), 1))))
+        return every[energies.reshape(len(scaled), -1).argmin(1)]
+
     # --- chains -------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _start(given: Any, noise: contracts.Noise) -> dict[str, Array]:
         n = len(given.held)
-        rows = noise.child("start").rows(np.arange(n))
-        return {"visible": given.units["visible"].start(rows, n, given.held)}
+        return {"visible": given.units["visible"].start(noise.child("start"), n, given.held)}
 
     def _means(self, scaled: Array, block: str) -> Array:
         """Means of the outputs or of the hidden units given each row, in the model's units."""
         if not self.model_.exact:
-            return self._chain_means(scaled, block)
+            parts = [self._chain_means(scaled[i : i + _ROWS], i, block) for i in range(0, len(scaled), _ROWS)]
+            return np.concatenate(parts)
         return posterior_moments(self.model_.released, {CONDITION: scaled}, limit=EXACT_BITS)[block][0]
 
-    def _chain_means(self, scaled: Array, block: str, chains: int = 20, steps: int = 500) -> Array:
-        """Means over the second half of chains of the conditional means of a layer."""
-        noise, total = Noise(self.seed_, "predict"), np.zeros((len(scaled), self.model_.sizes[block]))
+    def _chain_means(self, scaled: Array, first: int, block: str, chains: int = 20, steps: int = 500) -> Array:
+        """Means over the second half of chains of the conditional means of a layer; `first` is where the rows stand."""
+        noise = Noise(self.seed_, "predict").rows(np.arange(first * chains, (first + len(scaled)) * chains))
+        total = np.zeros((len(scaled), self.model_.sizes[block]))
         given = self.model_.given(scaled[np.repeat(np.arange(len(scaled)), chains)])
         state = self._start(given, noise)
         for step in range(steps):
