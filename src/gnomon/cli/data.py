@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ __all__ = ["command"]
 _SHOWN = 30
 _COMMON = 5
 _CELL = 20
+_LINE = 100
 
 
 @click.command("data")
@@ -114,8 +116,13 @@ def _cut(text: str, width: int = _CELL) -> str:
 
 def _systems(found: dict[str, Any]) -> str:
     """Systems by task, and what is in the way of the other tasks."""
-    rows = [[task, ", ".join(systems)] for task, systems in sorted(found["systems"].items())]
-    rows += [[task, f"none: {reason}"] for task, reason in sorted(found["not_for"].items())]
+    cells = [(task, ", ".join(systems)) for task, systems in sorted(found["systems"].items())]
+    cells += [(task, f"none: {reason}") for task, reason in sorted(found["not_for"].items())]
+    rows = [
+        ["" if below else task, line]
+        for task, text in cells
+        for below, line in enumerate(wrap(text, _LINE, break_long_words=False, break_on_hyphens=False))
+    ]
     table = output.table(["task", "systems that suit it"], rows)
     return table if found["problem"] is None else f"{table}\n\nas a table it suits no system: {found['problem']}"
 

@@ -76,7 +76,9 @@ def kept(data: str, text: str | None, n: int, recipe: Mapping[str, Any]) -> dict
     return found
 
 
-def lacks(system: Any, verb: str, words: str, run: str, remedy: str = "") -> UserTypeError:
+def lacks(
+    system: Any, verb: str, words: str, run: str, remedy: str = "", tasks: tuple[str, ...] = ()
+) -> UserTypeError:  # fmt: skip
     """The refusal of a verb that a system has not, with some that have it.
 
     Parameters
@@ -89,8 +91,10 @@ def lacks(system: Any, verb: str, words: str, run: str, remedy: str = "") -> Use
     run : str
     remedy : str
         What is said before the names.
+    tasks : tuple of str
+        Of the systems that are named; those of the system where left out.
     """
-    names = having(verb, system.tasks)
+    names = having(verb, tasks or system.tasks)
     listed = f"systems that do: {', '.join(names[:SOME])}{', ...' if len(names) > SOME else ''}" if names else ""
     return UserTypeError(f"{system.name} does not {words}", run, "; ".join(part for part in (remedy, listed) if part))
 

@@ -77,8 +77,8 @@ def command(
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
     given = {name: value for name, value in writing.items() if value is not None}
-    if given and not hasattr(system, "generate"):
-        raise lacks(system, "generate", "go on from a text", run)
+    if given and "language" not in system.tasks:
+        raise lacks(system, "generate", "go on from a text", run, tasks=("language",))
     if chains is not None:
         names = features or [f"x{j}" for j in range(getattr(system, "n_features_in_", 0))]
         along_chains(

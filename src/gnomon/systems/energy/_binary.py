@@ -29,9 +29,9 @@ from gnomon.training.procedure import Problem
 __all__ = ["BinaryRows", "GreyRows", "check_layers", "dealt", "layer_problem", "on_its_device"]
 
 GREY: Mapping[str, UnitInterval] = {
-    "means": UnitInterval(), "threshold": Thresholded(), "fixed": DrawnOnce(), "dynamic": DrawnAfresh(),
+    "threshold": Thresholded(), "fixed": DrawnOnce(), "dynamic": DrawnAfresh(),
 }  # fmt: skip
-"""What becomes of grey levels, by scheme."""
+"""What becomes of grey levels, by scheme, but for means of bits."""
 JUDGED = 10
 """Draws of grey rows that a likelihood is the mean of."""
 
@@ -68,6 +68,8 @@ class GreyRows(BinaryRows):
     @property
     def domain(self) -> Any:
         """Numbers in [0, 1], and what becomes of them."""
+        if self.binarize == "means":
+            return UnitInterval()
         return GREY[self.binarize]
 
     @property

@@ -58,6 +58,7 @@ class Categorical(UnitKind):
     Parameters
     ----------
     levels : int in [2, inf), default 3
+        Values of a unit.
     """
 
     short: ClassVar[str] = "softmax"
@@ -75,6 +76,7 @@ class Trials(UnitKind):
     Parameters
     ----------
     trials : int in [1, inf), default 2
+        Trials of a unit: its largest value.
     """
 
     short: ClassVar[str] = "binomial"
