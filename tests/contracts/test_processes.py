@@ -11,6 +11,8 @@ from gnomon.training.launch import launch
 from oracles.ways import EVERY, brief, case, first_of
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5}
+SEARCHED = {"product-of-ppca": 1e-4}
+"""Where a search by slopes ends near the optimum, and sums in another order end it elsewhere within its tolerance."""
 ROWS = 37
 """So few that every batch is shared unevenly."""
 
@@ -66,4 +68,4 @@ def test_one_and_two_processes_fit_the_same(name):
         for key, value in arrays.items():
             assert value.shape == other[key].shape, (way, key)
             gap = np.abs(value.astype(float) - other[key].astype(float)).max(initial=0.0)
-            assert gap <= TOLERANCES[dtype], (way, dtype, key)
+            assert gap <= SEARCHED.get(way, TOLERANCES[dtype]), (way, dtype, key)

@@ -308,6 +308,7 @@ def test_an_unknown_positive_phase_is_refused_by_name():
     assert PCD(positive=Clamped(steps=3)).build().positive.steps == 3
 
 
+@pytest.mark.filterwarnings("ignore:the fit began with other versions")
 def test_a_run_that_was_interrupted_before_chains_had_names_ends_as_it_would_have(tmp_path):
     """The folder was left by the version that kept one array of chains."""
     spec = importlib.util.spec_from_file_location("artifacts_make", ARTIFACTS / "make.py")

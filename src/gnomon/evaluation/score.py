@@ -17,6 +17,9 @@ __all__ = ["Kind", "Score", "Verdict"]
 Kind = Literal["exact", "estimate", "lower bound", "upper bound"]
 Verdict = Literal["better", "worse", "undecided"]
 
+ROUNDING = 1e-6
+"""Relative difference below which two scores are the same: numbers of float32 say no more."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -234,7 +237,8 @@ class Score:
         self._check_comparable(other)
         _check_level(level)
         difference, margin = _difference(self, other, level)
-        if math.isnan(difference) or not abs(difference) > margin:
+        rounding = ROUNDING * min(abs(self.value), abs(other.value))
+        if math.isnan(difference) or not abs(difference) > max(margin, rounding):
             return "undecided"
         large, small = (self, other) if difference > 0 else (other, self)
         if large.kind == "upper bound" or small.kind == "lower bound":

@@ -61,7 +61,7 @@ class MultiPrediction(EnergyObjective):
     >>> import numpy as np
     >>> import gnomon
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
-    >>> machine = gnomon.DBM(hidden=(4, 3), objective=MultiPrediction(), pretrain_epochs=0, epochs=30,
+    >>> machine = gnomon.DBM(hidden=(4, 3), objective=MultiPrediction(), pretrain_epochs=0, epochs=100,
     ...     learning_rate=0.5, random_state=0).fit(X)
     >>> machine.impute([[1, np.nan, 0, np.nan]], method="mean_field", how="mode").tolist()
     [[1.0, 1.0, 0.0, 0.0]]

@@ -34,6 +34,7 @@ class RecognitionNetwork(Module):
 
     Examples
     --------
+    >>> import numpy as np
     >>> network = RecognitionNetwork({"visible": 2, "hidden_1": 1}).begin([np.ones((2, 1))], [np.zeros(1)])
     >>> network(np.array([[1.0, 1.0]]))["hidden_1"].round(4).tolist()
     [[0.8808]]

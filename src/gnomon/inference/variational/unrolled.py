@@ -53,7 +53,7 @@ def unrolled(
     >>> a = torch.tensor(0.5, requires_grad=True)
     >>> end = unrolled(lambda now: {"q": a * now["q"] + 1}, {"q": torch.zeros(())}, 50)["q"]
     >>> (slope,) = torch.autograd.grad(end, a)
-    >>> round(float(end), 6), round(float(slope), 6)  # 1 / (1 - a) and 1 / (1 - a)^2
+    >>> round(end.item(), 6), round(slope.item(), 6)  # 1 / (1 - a) and 1 / (1 - a)^2
     (2.0, 4.0)
     """
     names, learned = tuple(state), None if recompute is None else tuple(recompute)

@@ -75,7 +75,9 @@ class GreyRows(BinaryRows):
     @property
     def outcomes(self) -> Any:
         """Rows that are judged: 0 and 1, or what the scheme makes 0 and 1."""
-        return Binary() if self.binarize == "means" else GREY[self.binarize]
+        if self.binarize == "means":
+            return Binary()
+        return GREY[self.binarize]
 
     def problem(
         self, model: Any, examples: Any, noise: contracts.Noise, group: contracts.Group, validation: Any = None

@@ -24,7 +24,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start, posterior_means
-from gnomon.systems.energy.connections import Connections
+from gnomon.systems.energy.connections import Connections, checked_pattern
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link, MaskedLink
 
@@ -111,20 +111,6 @@ def _between(mask: NDArray[np.bool_]) -> Link | None:
     return DenseLink("visible", "hidden", name="") if mask.all() else MaskedLink("visible", "hidden", mask, name="")
 
 
-def _checked(pattern: Any, n: int) -> NDArray[np.bool_] | None:
-    """A pattern of connections, which may come from a recipe of somebody's own, as truth values."""
-    if pattern is None:
-        return None
-    found = np.asarray(pattern)
-    if found.shape != (n, n) or found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
-        what = f"the pattern of connections must be {n} x {n} truth values, got {found.dtype} of shape {found.shape}"
-        raise UserValueError(what, "connections")
-    if (found != found.T).any():
-        i, j = np.argwhere(found != found.T)[0].tolist()
-        raise UserValueError(f"the pattern of connections must be symmetric, got {i}, {j} one way only", "connections")
-    return found.astype(np.bool_)
-
-
 class CoupledRows(RowMachine):
     """Base: a system of binary columns that are coupled to each other, as its connections say."""
 
@@ -176,7 +162,7 @@ class GeneralMachine(CoupledRows):
 
     def make(self, n_features: int, dtype: str, mean: list[float]) -> GeneralModel:
         n_hidden = getattr(self, "n_hidden", 0)
-        pattern = _checked(self.recipe("connections").pattern(n_features, n_hidden), n_features + n_hidden)
+        pattern = checked_pattern(self.recipe("connections").pattern(n_features, n_hidden), n_features + n_hidden)
         within = self._within if n_hidden else ("visible",)
         return GeneralModel(n_features, n_hidden, within, getattr(torch, dtype), pattern=pattern)
 

@@ -13,7 +13,7 @@ from gnomon.errors import UserValueError
 from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["All", "Connections", "Grid", "Layers", "Terms"]
+__all__ = ["All", "Connections", "Grid", "Layers", "Terms", "checked_pattern"]
 
 
 class Connections(Recipe):
@@ -31,7 +31,7 @@ class Connections(Recipe):
         UserValueError
             More than `limit` sets, or none.
         """
-        near = np.asarray(self.pattern(n, 0)) != 0
+        near = checked_pattern(self.pattern(n, 0), n)
         after = [np.flatnonzero(near[i, i + 1 :]) + i + 1 for i in range(n)]
         found: list[tuple[int, ...]] = []
         sets: list[tuple[tuple[int, ...], Any]] = [((i,), after[i]) for i in range(n)]
@@ -197,3 +197,21 @@ class Layers(Connections):
         layer = np.repeat(np.arange(1 + len(sizes)), (n_visible, *sizes))
         found: NDArray[np.bool_] = np.abs(layer[:, None] - layer[None]) == 1
         return found
+
+
+def checked_pattern(pattern: Any, n: int) -> NDArray[np.bool_]:
+    """A pattern of connections, which may come from a recipe of somebody's own, as truth values.
+
+    Raises
+    ------
+    UserValueError
+        Not n x n, not symmetric, other values.
+    """
+    found = np.asarray(pattern)
+    if found.shape != (n, n) or found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        what = f"the pattern of connections must be {n} x {n} truth values, got {found.dtype} of shape {found.shape}"
+        raise UserValueError(what, "connections")
+    if (found != found.T).any():
+        i, j = np.argwhere(found != found.T)[0].tolist()
+        raise UserValueError(f"the pattern of connections must be symmetric, got {i}, {j} one way only", "connections")
+    return found.astype(np.bool_)

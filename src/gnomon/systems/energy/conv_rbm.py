@@ -101,7 +101,7 @@ class ConvRBM(HasMaps, DensityMachine):
 
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), or of the pooling units where there are some, shape (n, numbers of `maps_shape_`)."""
-        return self.model_.code("hidden", super().transform(X))
+        return self.model_.code("hidden", self._hidden_means(self._scaled(self._rows(X))))
 
     @property
     def maps_shape_(self) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
-from gnomon.distributions.domains import Domain
+from gnomon.distributions.domains import Domain, Real
 from gnomon.distributions.harmonium_units import PoissonUnits, RateUnits
 from gnomon.distributions.units import CategoricalUnits, GaussianUnits, IsingUnits, Units
 from gnomon.errors import UserValueError
@@ -221,6 +221,8 @@ class Harmonium(StandardizedMachine, DensityMachine):
         if found is None:
             what = f"visible must be a kind of unit that a table can hold, got {self.recipe('visible').short!r}"
             raise UserValueError(what, "visible", "use bernoulli, poisson, gaussian or truncated-exponential")
+        if isinstance(found, Real):  # that of the default, which is read from the source
+            return Real(largest=1e100)
         return found
 
     @property

@@ -94,7 +94,7 @@ class PointwiseGatedRBM(BinaryRows, DensityMachine):
     --------
     >>> import numpy as np
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
-    >>> machine = PointwiseGatedRBM(n_hidden=4, epochs=30, learning_rate=0.05, random_state=0).fit(X)
+    >>> machine = PointwiseGatedRBM(n_hidden=4, epochs=300, learning_rate=0.05, random_state=0).fit(X)
     >>> machine.score(X) > -1.6, machine.mask_posterior(X).shape
     (True, (100, 4))
     """
