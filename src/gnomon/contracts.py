@@ -270,6 +270,9 @@ class Climbs(Path, Protocol):
     def climb(self, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:
         """log p_(level + 1) - log p_level of each row in float64, and the rows moved at level + 1; may write over x."""
 
+    def descend(self, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:
+        """log p_(level - 1) - log p_level, and the rows taken `back` under level - 1; may write over x."""
+
 
 @runtime_checkable
 class HasPath(HasBridge, Protocol):

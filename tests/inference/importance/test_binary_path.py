@@ -44,6 +44,13 @@ def test_the_same_draws_and_weights_as_the_bridge(keep, d, m):
         mine, y = fast.climb(j, y, noise.at(j + 1))
         assert np.array_equal(x, y)
         assert np.allclose(mine, gain, rtol=0, atol=1e-11)
+    for j in range(5, 0, -1):
+        gain = slow.log_prob(j - 1, x) - slow.log_prob(j, x)
+        x = slow.back(j - 1, x, noise.at(10 + j))
+        assert np.array_equal(fast.back(j - 1, y, noise.at(10 + j)), x)
+        mine, y = fast.descend(j, y, noise.at(10 + j))
+        assert np.array_equal(x, y)
+        assert np.allclose(mine, gain, rtol=0, atol=1e-11)
 
 
 @pytest.mark.spec("INF-63")

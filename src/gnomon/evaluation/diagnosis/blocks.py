@@ -34,7 +34,6 @@ ROWS, DIRECTION_ROWS = 1000, 500
 DEAD, SATURATED = 0.01, 0.99
 R_HAT_BAD, R_HAT_LIMIT = 1.1, 1.01
 EXACT_UNITS = 20
-TEMPERATURES, PATHS = 1000, 100
 LEAST_ROWS, DRAWS_APART, SHORT_LADDER = 20, 200, 200
 ENUMERATED = 10
 """Units of a layer for which the moments of the gradient are looked at."""
@@ -61,6 +60,8 @@ class Machine:
         Where the fit took the negative phase from, where it is known.
     batch : int, default 1
         Rows of an update.
+    bracket : callable, optional
+        log Z from both sides as somebody has it already, a `BracketedNormalizer`; else it is estimated here.
     """
 
     model: HasBlocks
@@ -70,6 +71,7 @@ class Machine:
     mean: Any = None
     estimator: ChainEstimator | None = None
     batch: int = 1
+    bracket: Callable[[], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.visible not in self.model.blocks:
@@ -168,18 +170,17 @@ def weights(machine: Machine) -> list[Finding] | str:
         return "the model has no bridge to a base"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told as findings
-        found: Any = log_partition(
-            model, "bracket", machine.noise.child("ais"), base_mean=machine.mean, chains=PATHS, schedule=TEMPERATURES,
-            limit=EXACT_UNITS,
+        found: Any = machine.bracket() if machine.bracket else log_partition(
+            model, "bracket", machine.noise.child("ais"), base_mean=machine.mean, limit=EXACT_UNITS
         )  # fmt: skip
     sample = found.weights
-    evidence = f"log Z {found.value:.2f} ± {found.error:.2g}, effective weights {sample.ess:.1f} of {PATHS}"
+    evidence = f"log Z {found.value:.2f} ± {found.error:.2g}, effective weights {sample.ess:.1f} of {len(sample)}"
     evidence += f", annealed downwards {found.gap:.2g} ± {found.gap_error:.2g} higher"
-    remedy = f"more temperatures than {TEMPERATURES}, or base means of the data"
+    remedy = "more temperatures, or base means of the data"
     reason = sample.notice or ("the two ways disagree" if found.disagrees else "")
     if reason:
         return [Finding("warning", "the estimate of log Z is not to be trusted", f"{evidence}; {reason}", remedy)]
-    if sample.ess < 0.1 * PATHS:
+    if sample.ess < 0.1 * len(sample):
         return [Finding("notice", "the estimate of log Z rests on few weights", evidence, "more temperatures")]
     return [Finding("ok", "the estimate of log Z rests on many weights", evidence)]
 

@@ -50,7 +50,7 @@ class BinaryPath(BridgePath):
 
     Notes
     -----
-    The array that `climb` is given is overwritten by the one it returns.
+    The array that `climb` or `descend` is given is overwritten by the one it returns.
     """
 
     def __init__(
@@ -74,14 +74,30 @@ class BinaryPath(BridgePath):
 
     def climb(self, level: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
         """See `Climbs`; draw 0 is the other layer's, draw 1 the kept one's."""
+        return self._step(level, level + 1, x, noise)
+
+    def descend(self, level: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
+        """See `Climbs`: given the other layer, units of the kept one are independent, so a move is its own reversal."""
+        return self._step(level, level - 1, x, noise)
+
+    def move(self, level: int, x: Array, noise: Noise) -> Array:
+        """As in `BridgePath`."""
+        return self._step(level, level, np.array(x, self.weight.dtype), noise)[1]
+
+    def back(self, level: int, x: Array, noise: Noise) -> Array:
+        """As in `BridgePath`: a move."""
+        return self.move(level, x, noise)
+
+    def _step(self, begin: int, end: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
+        """log p_end - log p_begin of the states, and a move at the end."""
         field, other_field, y = self._room(len(x))
         k0, k1, update, positions = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
-        gain, eta, to = np.empty(len(x)), float(self.etas[level]), float(self.etas[level + 1])
+        gain, eta, to = np.empty(len(x)), float(self.etas[begin]), float(self.etas[end])
         np.matmul(x, self.weight, out=other_field)
-        before, after = self._biases(self.other_ends, level), self._biases(self.other_ends, level + 1)
+        before, after = self._biases(self.other_ends, begin), self._biases(self.other_ends, end)
         self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, positions, 0, update, k0, k1)
         np.matmul(y, self.transposed, out=field)
-        self._draw(field, self._biases(self.kept_ends, level + 1), to, x, positions, 1, update, k0, k1)
+        self._draw(field, self._biases(self.kept_ends, end), to, x, positions, 1, update, k0, k1)
         return gain, x
 
     def another(self) -> BinaryPath:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from gnomon.contracts import Array, Noise, Path
@@ -40,9 +43,18 @@ def reverse_anneal(path: Path, x: Array, noise: Noise) -> WeightedSample:
     annealing".
     """
     check_path(path)
-    log_w = np.full(len(x), -path.log_z0)
-    for level in range(len(path) - 2, -1, -1):
-        log_w = log_w + double(path.log_prob(level, x)) - double(path.log_prob(level + 1, x))
-        if level:
-            x = path.back(level, x, noise.at(level))
-    return WeightedSample(log_w, x)
+    log_w, x = np.full(len(x), -path.log_z0), x + 0  # a descent may write over what it is given
+    descend: Any = getattr(path, "descend", None) or partial(_descend, path)  # see Climbs
+    for level in range(len(path) - 1, 1, -1):
+        gain, x = descend(level, x, noise.at(level - 1))
+        log_w = log_w + gain
+    return WeightedSample(log_w + _gain(path, 1, x), x)
+
+
+def _descend(path: Path, level: int, x: Array, noise: Noise) -> tuple[Array, Array]:
+    return _gain(path, level, x), path.back(level - 1, x, noise)
+
+
+def _gain(path: Path, level: int, x: Array) -> Array:
+    """log p_(level - 1) - log p_level."""
+    return double(path.log_prob(level - 1, x)) - double(path.log_prob(level, x))
