@@ -140,9 +140,10 @@ def test_factors_multiply_and_answers_follow_a_later_factor():
     network.add_factor(("a", "b"), [[1, 0], [2, 5]])
     assert network.log_partition() == pytest.approx(math.log(1 + 0 + 6 + 15))
     assert network.neighbors("a") == ("b",)
+    network.add_factor(["b", "a"], np.ones((2, 2)))  # a list of names, as a tuple of them
     found = network.log_prob_unnormalized({"a": [0, 0, 1], "b": [0, 1, 1]})
     np.testing.assert_allclose(found, [0.0, -np.inf, math.log(15)])
-    assert repr(network) == "MarkovNetwork(2 variables, 2 factors)"
+    assert repr(network) == "MarkovNetwork(2 variables, 3 factors)"
 
 
 @pytest.mark.spec("REP-135")
@@ -177,6 +178,7 @@ def test_what_cannot_be_a_factor_is_refused():
         ({"a": [0], "b": [0]}, UserValueError, "'c' has no value"),
         ({"a": [2], "b": [0], "c": [0]}, UserValueError, r"a must be in \[0, 2\), got 2"),
         ({"a": [0, 1], "b": [0], "c": [0]}, UserValueError, "columns must be of one length"),
+        ({"a": [[0]], "b": [[0]], "c": [[0]]}, UserValueError, r"'a' must be one column of values, got shape \(1, 1\)"),
         ([0, 1, 1], UserTypeError, "values must map each variable"),
     ]:
         with pytest.raises(error, match=message):
@@ -186,3 +188,5 @@ def test_what_cannot_be_a_factor_is_refused():
             MarkovNetwork(sizes)
     with pytest.raises(UserValueError, match="the graph must have the names of sizes"):
         MarkovNetwork({"a": 2}, graph)
+    with pytest.raises(UserTypeError, match="graph must be an UndirectedGraph"):
+        MarkovNetwork({"a": 2}, "a")

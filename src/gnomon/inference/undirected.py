@@ -77,6 +77,8 @@ class MarkovNetwork:
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 raise UserValueError.must(f"the number of values of {name!r}", "be at least 1", size, "sizes")
         self.sizes = {name: int(size) for name, size in sizes.items()}
+        if graph is not None and not isinstance(graph, UndirectedGraph):
+            raise UserTypeError.must("graph", "be an UndirectedGraph", graph)
         if graph is not None and set(graph.nodes) != set(self.sizes):
             raise UserValueError("the graph must have the names of sizes as its nodes", "graph", "name each once")
         self._given, self.limit = graph, limit
@@ -87,13 +89,13 @@ class MarkovNetwork:
 
     # --- what it is made of -------------------------------------------------------------------------------------------
 
-    def add_factor(self, scope: Sequence[str], values: ArrayLike | Callable[..., ArrayLike]) -> None:
+    def add_factor(self, scope: str | Sequence[str], values: ArrayLike | Callable[..., ArrayLike]) -> None:
         """Multiply by a factor.
 
         Parameters
         ----------
-        scope : sequence of str
-            Its variables, each once.
+        scope : sequence of str, or str
+            Its variables, each once; or the name of the only one.
         values : array of weights at least 0, or callable
             A table with an axis for each variable, in the order of the scope; or a function of as many integer arrays
             of shape (n,), which gives n weights.
@@ -106,7 +108,7 @@ class MarkovNetwork:
         scope = self._scope(scope)
         self._add(scope, Factor.of(scope, self._table(scope, values)))
 
-    def add_energy(self, scope: Sequence[str], values: ArrayLike | Callable[..., ArrayLike]) -> None:
+    def add_energy(self, scope: str | Sequence[str], values: ArrayLike | Callable[..., ArrayLike]) -> None:
         """Multiply by exp(-energy): a factor that is positive by construction, as in a Boltzmann distribution.
 
         Parameters
@@ -131,8 +133,8 @@ class MarkovNetwork:
         for stale in ("graph", "_engine"):
             self.__dict__.pop(stale, None)
 
-    def _scope(self, scope: Sequence[str]) -> tuple[str, ...]:
-        names = names_of((scope,) if scope in self.sizes else scope, "scope")
+    def _scope(self, scope: str | Sequence[str]) -> tuple[str, ...]:
+        names = names_of((scope,) if isinstance(scope, str) else scope, "scope")
         for name in names:
             self._known(name)
         if not names or len(set(names)) < len(names):
@@ -202,6 +204,9 @@ class MarkovNetwork:
             if name not in values:
                 raise UserValueError(f"{name!r} has no value", "values", "give every variable, or use marginal()")
         found = {name: np.atleast_1d(codes_of(values[name], k, name)) for name, k in self.sizes.items()}
+        for name, column in found.items():
+            if column.ndim > 1:
+                raise UserValueError(f"{name!r} must be one column of values, got shape {column.shape}", "values")
         lengths = {len(column) for column in found.values()}
         if len(lengths) > 1:
             raise UserValueError(f"columns must be of one length, got {sorted(lengths)}", "values")
@@ -223,4 +228,5 @@ class MarkovNetwork:
         """n independent exact draws of all variables, those of the evidence at their values."""
         drawn = self._engine.sample_posterior(n, noise, evidence)
         held = {name: np.full(n, value) for name, value in (evidence or {}).items()}
-        return NamedDraws({name: (drawn | held)[name] for name in self.sizes})
+        found = drawn | held
+        return NamedDraws({name: found[name] for name in self.sizes})

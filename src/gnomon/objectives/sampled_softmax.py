@@ -92,7 +92,7 @@ def sampled_softmax(
     >>> bool(abs(term.sum / term.weight - np.log(4)) < 0.1)
     True
     """
-    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise, own == "expected")
+    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise)
     losses = sampled_softmax_losses(hidden, target, weight, bias, words, log_q, log_q_target, own=own)
     return _total(losses, row_weight)
 
@@ -150,8 +150,7 @@ def conditional_nce(
     >>> bool(term.sum > 0), term.weight
     (True, 2.0)
     """
-    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise, True)
-    assert log_q_target is not None
+    words, log_q, log_q_target = _draws(hidden, target, weight, bias, proposal, n_samples, noise)
     return _total(conditional_nce_losses(hidden, target, weight, bias, words, log_q, log_q_target), row_weight)
 
 
@@ -163,9 +162,8 @@ def _draws(
     proposal: Any,
     n_samples: int,
     noise: Noise,
-    of_target: bool,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Words of the proposal, their log probabilities, and those of the targets where these are asked for."""
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Words of the proposal, their log probabilities, and those of the targets."""
     if n_samples < 1:
         raise UserValueError.must("n_samples", "be at least 1", n_samples)
     _check(hidden, target, weight, bias)
@@ -175,10 +173,8 @@ def _draws(
         raise UserTypeError(what, "proposal")
     codes = np.asarray(proposal.sample(n_samples, noise))
     words = torch.as_tensor(codes.reshape(-1), dtype=torch.int64, device=hidden.device)
-    log_q = _log_prob(proposal, codes, hidden)
-    if not of_target:
-        return words, log_q, None
-    return words, log_q, _log_prob(proposal, target.cpu().numpy().reshape(-1, *codes.shape[1:]), hidden)
+    targets = target.cpu().numpy().reshape(-1, *codes.shape[1:])
+    return words, _log_prob(proposal, codes, hidden), _log_prob(proposal, targets, hidden)
 
 
 def _total(losses: torch.Tensor, row_weight: torch.Tensor | None) -> Term:

@@ -155,6 +155,13 @@ def test_what_does_not_fit_is_refused():
         (lambda: model.infer(V2, start=np.full((3, 2), 0.5)), "start must be of shape"),
         (lambda: model.infer(V2, start=[0.5]), "start must have 2 columns"),
         (lambda: model.infer(V2, steps=-1), "steps must be at least 0"),
+        (lambda: model.infer(V2, tol=-1.0), "tol must be at least 0"),
+        (lambda: model.infer([[1e200, 1.0]]), "numbers in v must be at most 1e\\+100"),
+        (lambda: BinarySparseCoding([[1e200]]), "so large that their products overflow"),
+        (lambda: model.log_joint(V2, [[1.0, 0.0, 0.0]]), "h must have 2 columns"),
+        (lambda: model.log_joint(V2, [[0.5, 0.0]]), "h must hold 0 and 1 alone"),
+        (lambda: model.elbo(V2, np.full((3, 2), 0.5)), r"means must be of shape \(1, 2\) or \(2,\)"),
+        (lambda: model.update(V2, np.full((3, 2), 0.5)), r"means must be of shape \(1, 2\) or \(2,\)"),
         (lambda: model.elbo(V2, [[0.5, np.nan]]), "means must be in"),
     ]:
         with pytest.raises(UserValueError, match=message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gnomon
-from gnomon.errors import UserValueError
+from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.partition import log_partition
 from gnomon.inference.mcmc.gibbs import block_kernel
 from gnomon.numeric.noise import Noise
@@ -110,6 +110,8 @@ def test_units_that_do_not_fit_are_refused(weights, bias, message):
             ask(weights, bias)
     with pytest.raises(UserValueError, match="n must be at least 2"):
         machine.log_partition_growth(np.zeros(3), n=1)
+    with pytest.raises(UserTypeError, match="n must be a whole number, got 'ten'"):
+        machine.log_partition_growth(np.zeros(3), n="ten")
 
 
 # --- features that tell rows from the machine's own draws -------------------------------------------------------------
@@ -230,6 +232,8 @@ def test_features_are_added_to_a_fitted_machine():
         machine.add_feature(X, l2=-1.0)
     with pytest.raises(UserValueError, match="starts must be at least 1"):
         machine.add_feature(X, starts=0)
+    with pytest.raises(UserTypeError, match="starts must be a whole number"):
+        machine.add_feature(X, starts=1.5)
 
 
 @pytest.mark.spec("INF-58")
@@ -310,9 +314,11 @@ def test_gibbs_chains_hardly_leave_a_state_of_such_a_machine():
         ([-0.5, 0.5, 0.5, 0.5], {}, "sum to 1"),
         ([np.nan, 1.0], {}, "sum to 1"),
         ([0.5, 0.5], {"mass": 2.0}, "mass must be a number above"),
+        ([0.5, 0.5], {"mass": "large"}, "mass must be a number"),
+        ([1e-320, 1.0], {}, "mass must be a number above"),
         ([0.5, 0.5], {"sharpness": 0.0}, "sharpness must be in"),
     ],
 )
 def test_what_is_no_distribution_is_refused(p, options, message):
-    with pytest.raises(UserValueError, match=message):
+    with pytest.raises(UserError, match=message):
         RBMModel.of_distribution(p, **options)

@@ -16,6 +16,9 @@ __all__ = ["BinarySparseCoding", "SparseCodes"]
 
 Floats = NDArray[np.float64]
 
+LARGEST = 1e100
+"""Size of a number in a row whose square is far from overflowing."""
+
 
 class SparseCodes(NamedTuple):
     """What mean field says of rows.
@@ -96,21 +99,28 @@ class BinarySparseCoding:
         self.b, self.beta = _spread(b, m, "b"), _spread(beta, n, "beta")
         if not (self.beta > 0).all():
             raise UserValueError.must("beta", "be positive", self.beta.min())
-        gram = self.W.T @ (self.beta[:, None] * self.W)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = self.W.T @ (self.beta[:, None] * self.W)
+        if not np.isfinite(gram).all():
+            raise UserValueError("W and beta are so large that their products overflow", "W, beta", "scale them down")
         self._energy = np.diag(gram).copy()
         self._coupling = np.diag(self._energy) - gram
         """Minus what units of like components take from each other; 0 on the diagonal."""
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Floats:
         """log p(v, h) of each row in nats, v (rows, n) and h of 0 and 1, (rows, m)."""
-        rows, states = self._rows(v), floats(h, "h")
+        rows = self._rows(v)
+        states = self._means(h, "h", len(rows))
+        if not ((states == 0) | (states == 1)).all():
+            raise UserValueError("h must hold 0 and 1 alone", "h", "elbo takes means between them")
         left = rows - states @ self.W.T
         prior = states @ log_expit(self.b) + (1 - states) @ log_expit(-self.b)
         return np.asarray(prior + self._log_noise() - 0.5 * (left * left) @ self.beta)
 
     def elbo(self, v: ArrayLike, means: ArrayLike) -> Floats:
         """E_q[log p(v, h)] + H(q) of each row for independent units of these means, in nats, shape (rows,)."""
-        rows, q = self._rows(v), self._means(means, "means")
+        rows = self._rows(v)
+        q = self._means(means, "means", len(rows))
         left = rows - q @ self.W.T
         spread = (q * (1 - q)) @ self._energy  # of the sum of the components, weighted by the precisions
         prior = q @ log_expit(self.b) + (1 - q) @ log_expit(-self.b)
@@ -119,8 +129,8 @@ class BinarySparseCoding:
 
     def update(self, v: ArrayLike, means: ArrayLike) -> Floats:
         """One sweep: the mean of each unit set to what it is given those of all the others, the first unit first."""
-        rows, q = self._rows(v), self._means(means, "means")
-        q = np.array(np.broadcast_to(q, (len(rows), q.shape[-1])))
+        rows = self._rows(v)
+        q = np.array(np.broadcast_to(self._means(means, "means", len(rows)), (len(rows), len(self.b))))
         return np.asarray(means_by_sites(q, self._fields(rows, q), self._coupling, (0.0, 1.0)))
 
     @checked
@@ -144,10 +154,10 @@ class BinarySparseCoding:
         """
         if steps < 0:
             raise UserValueError.must("steps", "be at least 0", steps)
+        if tol < 0:
+            raise UserValueError.must("tol", "be at least 0", tol)
         rows, m = self._rows(v), len(self.b)
-        first = self._means(np.full(m, start) if np.ndim(start) == 0 else start, "start")
-        if first.ndim > 2 or (first.ndim == 2 and len(first) not in (1, len(rows))):
-            raise UserValueError(f"start must be of shape ({len(rows)}, {m}) or ({m},), got {first.shape}", "start")
+        first = self._means(np.full(m, start) if np.ndim(start) == 0 else start, "start", len(rows))
         means, done = np.array(np.broadcast_to(first, (len(rows), m))), 0
         residual = self._residual(rows, means)
         while done < steps and (residual > tol).any():
@@ -173,12 +183,17 @@ class BinarySparseCoding:
         rows, n = floats(v, "v"), len(self.beta)
         if rows.ndim != 2 or rows.shape[1] != n or not np.isfinite(rows).all():
             raise UserValueError(f"v must be finite rows of {n} numbers, got shape {rows.shape}", "v")
+        if np.abs(rows).max(initial=0) > LARGEST:
+            raise UserValueError(f"numbers in v must be at most {LARGEST:g} in size", "v", "scale the rows down")
         return rows
 
-    def _means(self, given: ArrayLike, name: str) -> Floats:
+    def _means(self, given: ArrayLike, name: str, n_rows: int) -> Floats:
+        """Numbers from 0 to 1 for each row, or for all rows alike."""
         means, m = floats(given, name), len(self.b)
         if not means.ndim or means.shape[-1] != m:
             raise UserValueError(f"{name} must have {m} columns, one for each component, got {means.shape}", name)
+        if means.ndim > 2 or (means.ndim == 2 and len(means) not in (1, n_rows)):
+            raise UserValueError(f"{name} must be of shape ({n_rows}, {m}) or ({m},), got {means.shape}", name)
         if not ((means >= 0) & (means <= 1)).all():
             raise UserValueError(f"{name} must be in [0, 1], got {means.min():.6g} to {means.max():.6g}", name)
         return means

@@ -14,7 +14,7 @@ from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.enumeration import states
-from gnomon.numeric.given import floats
+from gnomon.numeric.given import checked, floats
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import logsumexp, sigmoid, softplus
 from gnomon.numeric.sparse import in_full
@@ -35,10 +35,15 @@ SMALLEST_GAIN = 1e-8
 
 
 class CountedRows(NamedTuple):
-    """CountedRows, and what each of them counts."""
+    """Rows, and what each of them counts."""
 
     x: Floats
     share: Floats
+
+    @classmethod
+    def alike(cls, x: Floats) -> CountedRows:
+        """Rows that count the same."""
+        return cls(x, np.full(len(x), 1 / len(x)))
 
 
 class FoundFeature(NamedTuple):
@@ -91,6 +96,7 @@ class GrowsHidden(TwoLayerMachine):
         w, b = self._unit_given(weights, bias)
         return self._with_model(self.model_.with_hidden_unit(w, b))
 
+    @checked
     def log_partition_growth(
         self,
         weights: ArrayLike,
@@ -120,7 +126,7 @@ class GrowsHidden(TwoLayerMachine):
         w, b = self._unit_given(weights, bias)
         if n is None and hasattr(self, "log_prob"):
             larger = self.model_.with_hidden_unit(w, b)
-            grown = float(larger.log_partition()) - self.log_partition("exact").value + self._log_volume
+            grown = float(larger.log_partition()) - float(self.model_.log_partition())
             return Score(grown, name="log_partition")
         n = 1000 if n is None else n
         if n < 2:
@@ -129,6 +135,7 @@ class GrowsHidden(TwoLayerMachine):
         value, error = log_growth(draws, w, b)
         return Score(value, 0.0, error, "estimate", name="log_partition", note=f"{n} draws of chains of {steps} steps")
 
+    @checked
     def add_feature(
         self,
         X: Any,
@@ -149,7 +156,7 @@ class GrowsHidden(TwoLayerMachine):
         Parameters
         ----------
         X : array of shape (n_rows, n_features)
-            CountedRows of 0 and 1.
+            Rows of 0 and 1.
         n : int, at least 4, optional
             Draws of this machine, half of them to learn from, half to judge by; by default all rows with their exact
             probabilities up to 12 columns, and else 2000 draws.
@@ -182,7 +189,7 @@ class GrowsHidden(TwoLayerMachine):
             raise UserValueError.must("starts", "be at least 1", starts)
         if not 0 <= l2 < np.inf:
             raise UserValueError.must("l2", "be in [0, inf)", l2)
-        data = CountedRows(rows, np.full(len(rows), 1 / len(rows)))
+        data = CountedRows.alike(rows)
         learn, judge = self._own_rows(n, steps, seed)
         noise = Noise(seed, "add-feature")
         found = [find_feature(data, learn, judge, noise.child(f"start/{i}"), l2) for i in range(starts)]
@@ -204,9 +211,7 @@ class GrowsHidden(TwoLayerMachine):
             raise UserValueError.must("n", "be at least 4", n)
         draws = self.sample(n, steps=steps, random_state=seed).astype(np.float64)
         first, second = draws[: n // 2], draws[n // 2 :]
-        return CountedRows(first, np.full(len(first), 1 / len(first))), CountedRows(
-            second, np.full(len(second), 1 / len(second))
-        )
+        return CountedRows.alike(first), CountedRows.alike(second)
 
     def _unit_given(self, weights: ArrayLike, bias: float) -> tuple[Floats, float]:
         check_is_fitted(self)

@@ -18,7 +18,7 @@ from gnomon.evaluation.likelihood import pseudo_log_likelihood
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.fast import unit_rows
-from gnomon.numeric.given import floats
+from gnomon.numeric.given import checked, floats
 from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -59,6 +59,7 @@ class RBMModel(LayeredMachine):
         return model
 
     @classmethod
+    @checked
     def of_distribution(cls, probabilities: ArrayLike, mass: float | None = None, sharpness: float = 40.0) -> RBMModel:
         r"""The machine whose rows have these probabilities, as nearly as is asked for (Le Roux and Bengio 2008).
 
@@ -104,7 +105,8 @@ class RBMModel(LayeredMachine):
             what = f"probabilities must be those of 2^d states and sum to 1, got {p.size} numbers of sum {p.sum():.6g}"
             raise UserValueError(what, "probabilities", "give one for each state, in lexicographic order")
         support = np.flatnonzero(p > 0)
-        least = 1 / p[support].min()
+        with np.errstate(over="ignore"):
+            least = 1 / p[support].min()
         mass = max(2 * least, 1e6 * (p.size - support.size)) if mass is None else float(mass)
         if not least < mass < np.inf:
             raise UserValueError.must("mass", f"be a number above 1 / {p[support].min():.3g} = {least:.6g}", mass)
@@ -121,7 +123,7 @@ class RBMModel(LayeredMachine):
         last = torch.tensor([bias], dtype=like.dtype, device=like.device)
         hidden = torch.cat([self.hidden_bias.detach(), last])
         weight = torch.cat([self.weight.detach(), column[:, None]], 1)
-        return type(self).of(weight, self.visible_bias.detach().clone(), hidden)
+        return type(self).of(weight, self.visible_bias.detach(), hidden)
 
     def conditional(self, block: str, state: State) -> Bernoulli:
         """P(hidden | visible) or P(visible | hidden): independent units with these log-odds."""
