@@ -92,6 +92,16 @@ def test_states_are_counted_once_each_and_no_others_have_a_weight(kind, shape):
     )
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_columns_of_a_region_are_one_unit(kind, shape):
+    units = kind(*shape)
+    found = units.unit_of_column
+    assert found.shape == (units.size,)
+    for number, columns in enumerate(regions_of(*shape)):
+        np.testing.assert_array_equal(np.flatnonzero(found == number), [*sorted(columns), units.detectors + number])
+
+
 @pytest.mark.parametrize("torch_too", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_draws_come_as_often_as_the_table_says(kind, torch_too):

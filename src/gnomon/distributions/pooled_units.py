@@ -81,6 +81,13 @@ class PooledUnits(Units):
         return self.detectors + self.regions
 
     @property
+    def unit_of_column(self) -> NDArray[np.int64]:
+        """The region: its detectors and its pooling unit depend on each other."""
+        region = np.arange(self.regions)[None]
+        found: NDArray[np.int64] = self.joined(region[:, None].repeat(self.members, 1), region)[0]
+        return found
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """A bias for each detector."""
         return {"bias": (self.detectors,)}
@@ -89,7 +96,7 @@ class PooledUnits(Units):
         """bias . d; -inf where a pooling unit is not the maximum of its detectors."""
         mean = mean_of(x)
         weight = mean[:, : self.detectors] @ own["bias"]
-        if hasattr(x, "log_prob") and not isinstance(x, np.ndarray):
+        if hasattr(x, "log_prob"):
             return weight
         lib = _library(mean)
         d, p = self.parts(mean)

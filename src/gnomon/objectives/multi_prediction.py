@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
@@ -105,8 +104,8 @@ class _Predictions(InClosedForm):
         given, keep = self._given(model, rows, stream), self._kept(model, rows, stream)
         learned = {name: value for name, value in model.named_parameters() if value.requires_grad}
         with torch.enable_grad():
-            again = list(learned.values()) if self.recipe.recompute else None
-            q = predicted(model, rows, given, rounds=self.recipe.rounds, keep=keep, recompute=again)
+            recipe = self.recipe
+            q = predicted(model, rows, given, rounds=recipe.rounds, keep=keep, recompute=recipe.recompute)
             terms = q.log_terms(rows)
             targets = ~given if keep is None else ~given & (keep[observed_block(model)] > 0)
             loss = -(torch.as_tensor(weight) @ terms.where(targets, 0.0).sum(-1))
@@ -139,7 +138,7 @@ class _Predictions(InClosedForm):
 
 def predicted(
     model: Any, rows: torch.Tensor, given: torch.Tensor, *, rounds: int, keep: States | None = None,
-    recompute: Sequence[torch.Tensor] | None = None,
+    recompute: bool = False,
 ) -> Any:  # fmt: skip
     """The distribution of the observed layer that rounds of mean field end with, from columns that are given.
 
@@ -153,7 +152,7 @@ def predicted(
         The hidden layers in the model's order, then the observed one, from the middle of all units' values.
     keep : dict of str to tensor of shape (n, size), optional
         By what the states of each layer are multiplied before other layers see them.
-    recompute : sequence of tensors, optional
+    recompute : bool, default False
         See `gnomon.inference.variational.unrolled.unrolled`.
 
     Returns

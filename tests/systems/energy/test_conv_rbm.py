@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit, logsumexp
+from sklearn.exceptions import NotFittedError
 
 from gnomon.data.batches import Batch
 from gnomon.errors import UserTypeError, UserValueError
@@ -298,9 +299,17 @@ def test_sequences_and_colors():
         ({"mode": "full"}, UserValueError, "mode"),
         ({"image_shape": (-6, -6)}, UserValueError, "image_shape must be"),
         ({"kernel": (0, 2)}, UserValueError, r"kernel must be \(rows, columns\), .*, got \(0, 2\)"),
+        ({"kernel": 3}, UserValueError, r"kernel must be \(rows, columns\), .*, got 3"),
+        ({"kernel": None}, UserValueError, r"kernel must be \(rows, columns\), .*, got None"),
+        ({"image_shape": 36}, UserValueError, r"image_shape must be \(rows, columns\) or .*, got 36"),
         ({"objective": "centered"}, UserTypeError, "share biases"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(fields, error, words):
     with pytest.raises(error, match=words):
         ConvRBM(epochs=1, random_state=0).set_params(**fields).fit(bars(20))
+
+
+def test_codes_before_a_fit_are_refused_by_name():
+    with pytest.raises(NotFittedError, match="ConvRBM"):
+        ConvRBM().transform(bars(20))

@@ -26,7 +26,7 @@ from gnomon.training.context import current as current_context
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 
-__all__ = ["BinaryRows", "GreyRows", "check_layers", "dealt", "layer_problem", "on_its_device"]
+__all__ = ["BinaryRows", "GreyRows", "check_layers", "dealt", "layer_problem", "lent", "on_its_device"]
 
 GREY: Mapping[str, UnitInterval] = {
     "threshold": Thresholded(), "fixed": DrawnOnce(), "dynamic": DrawnAfresh(),
@@ -144,6 +144,15 @@ def layer_problem(
     examples = cast(Batches, whole.batches).examples
     batches = Batches(examples, layout(examples), noise=noise, transform=lifted).shard(whole.group)
     return Problem(pair, batches, noise, whole.group, objective)
+
+
+def lent(machine: Any, whole: Any, held: str | None = None) -> Any:
+    """The machine of a layer with the whole model's parameters of the same names; `held` is the one not learned."""
+    for name in machine._parameters:
+        machine._parameters[name] = whole._parameters[name]
+    if held is not None:
+        machine._parameters[held] = torch.nn.Parameter(whole._parameters[held].data, requires_grad=False)
+    return machine
 
 
 def on_its_device(model: Any) -> Any:

@@ -16,7 +16,7 @@ from gnomon.errors import UserValueError
 from gnomon.nn.encoders import image_shape_of
 from gnomon.numeric.tensors import is_tensor
 from gnomon.recipes.fields import Doc
-from gnomon.systems.energy._binary import BinaryRows
+from gnomon.systems.energy._binary import BinaryRows, lent
 from gnomon.systems.energy.convolution import ConvolutionalLink, places_of
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import Link
@@ -166,12 +166,7 @@ class ConvolutionalModel(SharedBiasMachine):
         shared = {block: self._parameters[f"{block}_bias"].shape[0] for block in (lower, upper)}  # type: ignore[union-attr]
         units = {block: self.units[block] for block in (lower, upper)}
         machine = SharedBiasMachine(units, [self.links[number - 1]], shared)
-        for name in machine._parameters:
-            machine._parameters[name] = self._parameters[name]
-        if number > 1:
-            bias: Any = self._parameters[f"{lower}_bias"]
-            machine._parameters[f"{lower}_bias"] = torch.nn.Parameter(bias.data, requires_grad=False)
-        return machine
+        return lent(machine, self, f"{lower}_bias" if number > 1 else None)
 
     def rows_below(self, number: int, x: Array) -> Array:
         """What images are to the lower layer of `pair(number)`: means of the layers below, pair by pair."""
@@ -192,10 +187,9 @@ def _units(layer: Maps, places: tuple[int, int]) -> tuple[Units, tuple[int, int,
 
 def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
     """Refuse what is no rows and columns (and channels)."""
-    if sides is None:
-        return
-    whole = [hasattr(side, "__index__") and not isinstance(side, bool) and side >= 1 for side in sides]
-    if len(sides) not in lengths or not all(whole):
+    given = sides if isinstance(sides, tuple | list | np.ndarray) else ()
+    whole = [hasattr(side, "__index__") and not isinstance(side, bool) and side >= 1 for side in given]
+    if len(given) not in lengths or not all(whole):
         form = "(rows, columns)" + (" or (rows, columns, channels)" if len(lengths) > 1 else "")
         raise UserValueError(f"{name} must be {form}, whole numbers of at least 1, got {sides!r}", name)
 
@@ -209,6 +203,10 @@ class HasMaps(BinaryRows):
         "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip
 
+    kernel: Annotated[
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image."),
+    ] = (3, 3)
     mode: Annotated[
         Literal["valid", "same"],
         Doc("``valid``: windows inside the image, ``same``: a place for each pixel, with zeros around the image."),
@@ -230,8 +228,10 @@ class HasMaps(BinaryRows):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        for name, lengths in (("kernel", (2,)), ("region", (2,)), ("image_shape", (2, 3))):
-            _check_sides(name, getattr(self, name), lengths)
+        _check_sides("kernel", self.kernel, (2,))
+        _check_sides("region", self.region, (2,))
+        if self.image_shape is not None:
+            _check_sides("image_shape", self.image_shape, (2, 3))
 
     def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
         given, side = self.image_shape, math.isqrt(n_features)

@@ -76,10 +76,6 @@ class ConvDBM(HasMaps, DeepMachine):
         16,
         16,
     )
-    kernel: Annotated[
-        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
-        Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image."),
-    ] = (3, 3)
     pooling: Annotated[
         Literal["none", "probabilistic", "deterministic"],
         Doc(

@@ -72,10 +72,6 @@ class ConvRBM(HasMaps, DensityMachine):
     outcomes = Binary()
 
     n_maps: Annotated[int, "[1, inf)", Doc("Maps of hidden units: kernels.")] = 16
-    kernel: Annotated[
-        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
-        Doc("Rows and columns of a kernel, ``3x3`` on the command line; cut to a smaller image."),
-    ] = (3, 3)
     pooling: Annotated[
         Literal["none", "probabilistic", "deterministic"],
         Doc(
@@ -101,7 +97,8 @@ class ConvRBM(HasMaps, DensityMachine):
 
     def transform(self, X: Any) -> Array:
         """P(h = 1 | v), or of the pooling units where there are some, shape (n, numbers of `maps_shape_`)."""
-        return self.model_.code("hidden", self._hidden_means(self._scaled(self._rows(X))))
+        means = self._hidden_means(self._scaled(self._rows(X)))
+        return self.model_.code("hidden", means)
 
     @property
     def maps_shape_(self) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
 import torch
 
@@ -13,13 +13,10 @@ from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
 from gnomon.distributions.units import BernoulliUnits, Units
-from gnomon.inference.variational.mean_field import (
-    MeanFieldSolution,
-    mean_field_solution,
-)
+from gnomon.inference.variational.mean_field import MeanFieldSolution, mean_field_solution
 from gnomon.inference.variational.recognition import RecognitionNetwork
 from gnomon.recipes.fields import Doc
-from gnomon.systems.energy._binary import check_layers, on_its_device
+from gnomon.systems.energy._binary import check_layers, lent, on_its_device
 from gnomon.systems.energy._deep import VISIBLE, DeepMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
@@ -96,13 +93,7 @@ class DBMModel(LayeredMachine):
         }
         middle = 1 < number < len(self.hidden)
         link = ScaledLink(lower, upper, scale=2.0) if middle else (lower, upper)
-        machine = LayeredMachine(units, [link])
-        for name in machine._parameters:
-            machine._parameters[name] = self._parameters[name]
-        if number > 1:
-            bias = cast(torch.nn.Parameter, self._parameters[f"{lower}_bias"])
-            machine._parameters[f"{lower}_bias"] = torch.nn.Parameter(bias.data, requires_grad=False)
-        return machine
+        return lent(LayeredMachine(units, [link]), self, f"{lower}_bias" if number > 1 else None)
 
     def rows_below(self, number: int, x: Array) -> Array:
         """What rows are to the lower layer of `pair(number)`: means of the layers below, pair by pair."""
