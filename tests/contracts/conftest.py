@@ -10,7 +10,7 @@ import numba.core.event as events
 import pytest
 import torch  # noqa: F401  (loading it must not be counted as part of the first test)
 
-BUDGETS = {"test_contract": 6.0, "test_scikit_learns_checks": 15.0, "test_the_defaults_beat_the_baseline": 180.0}
+BUDGETS = {"test_contract": 6.0, "test_scikit_learns_checks": 15.0, "test_the_defaults_beat_the_baseline": 90.0}
 """Seconds of this process's processor time by test, without the compilation of kernels."""
 
 

@@ -13,6 +13,9 @@ __all__ = ["TermTable"]
 
 kernel = numba.njit(cache=True, error_model="numpy")
 
+AT_ONCE = 64
+"""Rows that are taken together, unit by unit side by side: one instruction for several, in the nearest cache."""
+
 
 class TermTable:
     """Which units are multiplied with each other, and which terms each unit is in.
@@ -46,10 +49,16 @@ class TermTable:
         places = np.arange(self.other_starts[-1]) - np.repeat(self.other_starts[:-1], size - 1)
         rank = order - first
         self.others = flat[np.repeat(first, size - 1) + places + (places >= np.repeat(rank, size - 1))]
+        self.begins = _begins(self.starts, self.units)
+        self.other_begins = _begins(self.other_starts, self.others)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
         return self.unit_starts, self.other_starts, self.others
+
+    @property
+    def _places(self) -> tuple[Any, ...]:
+        return self.unit_starts, self.other_begins, self.other_starts, self.others
 
     def by_order(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Terms of each number of units: which they are, and their units, (terms, order)."""
@@ -61,7 +70,7 @@ class TermTable:
 
     def values(self, z: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
         """The weighted sum of the products of each row, (rows,)."""
-        return _values(z, weight, self.starts, self.units)
+        return _values(z, weight, self.begins, self.starts, self.units)
 
     def sums(self, z: NDArray[Any], share: NDArray[Any]) -> NDArray[Any]:
         """Of each term the sum over rows of share_i times its product, (n_terms,)."""
@@ -69,7 +78,7 @@ class TermTable:
 
     def fields(self, z: NDArray[Any], weight: NDArray[Any], first: int, last: int) -> NDArray[Any]:
         """The derivative of `values` by each of the units from first up to last, (rows, last - first)."""
-        return _fields(z, weight[self.of_unit], first, last, *self._arrays)
+        return _fields(z, weight[self.of_unit], first, last, *self._places)
 
     def sweep(
         self, z: NDArray[Any], weight: NDArray[Any], first: int, field: NDArray[Any], threshold: NDArray[Any],
@@ -77,7 +86,7 @@ class TermTable:
     ) -> None:  # fmt: skip
         """Units from `first` on, in place: the higher value where their field, and what the products add, is above."""
         low, high = (z.dtype.type(value) for value in values)
-        _sweep(z, weight[self.of_unit], first, field, threshold, held, low, high, backward, *self._arrays)
+        _sweep(z, weight[self.of_unit], first, field, threshold, held, low, high, backward, *self._places)
 
     def relax(
         self, z: NDArray[Any], weight: NDArray[Any], first: int, field: NDArray[Any], held: NDArray[np.bool_],
@@ -85,7 +94,7 @@ class TermTable:
     ) -> None:  # fmt: skip
         """Units from `first` on, in place: each its mean given the means of the others."""
         low, high = (z.dtype.type(value) for value in values)
-        _relax(z, weight[self.of_unit], first, field, held, low, high, *self._arrays)
+        _relax(z, weight[self.of_unit], first, field, held, low, high, *self._places)
 
     def flipped(
         self, x: NDArray[Any], rows: NDArray[np.int64], sites: NDArray[np.int64], change: NDArray[Any],
@@ -125,11 +134,53 @@ def _field(row, weight, i, unit_starts, other_starts, others):  # type: ignore[n
 
 
 @kernel
-def _values(z, weight, starts, units):  # type: ignore[no-untyped-def]
+def _begins(starts, units):  # type: ignore[no-untyped-def]
+    """Of each entry whether all its units but the last differ from those of the entry before."""
+    found = np.ones(len(starts) - 1, np.bool_)
+    for k in range(1, len(found)):
+        size = starts[k + 1] - starts[k]
+        if size == starts[k] - starts[k - 1]:
+            found[k] = (units[starts[k] : starts[k + 1] - 1] != units[starts[k - 1] : starts[k] - 1]).any()
+    return found
+
+
+@kernel
+def _side_by_side(z, start):  # type: ignore[no-untyped-def]
+    """The states of `AT_ONCE` rows from one on, (units, AT_ONCE); 0 after the last row."""
+    found = np.zeros((z.shape[1], AT_ONCE), z.dtype)
+    for c in range(min(AT_ONCE, len(z) - start)):
+        for i in range(z.shape[1]):
+            found[i, c] = z[start + c, i]
+    return found
+
+
+@kernel
+def _weighted(columns, weight, first, last, begins, starts, units, product, total):  # type: ignore[no-untyped-def]
+    """The weighted sums of the products of some entries, into `total`, for rows side by side.
+
+    `product` is room for the product of all units of an entry but the last, which it has in common with neighbors.
+    """
+    total[:] = 0
+    for k in range(first, last):
+        if begins[k] or k == first:
+            product[:] = 1
+            for j in range(starts[k], starts[k + 1] - 1):
+                for c in range(AT_ONCE):
+                    product[c] *= columns[units[j], c]
+        end, w = units[starts[k + 1] - 1], weight[k]
+        for c in range(AT_ONCE):
+            total[c] += w * (product[c] * columns[end, c])
+
+
+@kernel
+def _values(z, weight, begins, starts, units):  # type: ignore[no-untyped-def]
     found = np.zeros(len(z), z.dtype)
-    for c in range(len(z)):
-        for t in range(len(starts) - 1):
-            found[c] += weight[t] * _product(z[c], t, starts, units)
+    product, total = np.empty(AT_ONCE, z.dtype), np.empty(AT_ONCE, z.dtype)
+    for start in range(0, len(z), AT_ONCE):
+        columns = _side_by_side(z, start)
+        _weighted(columns, weight, 0, len(starts) - 1, begins, starts, units, product, total)
+        for c in range(min(AT_ONCE, len(z) - start)):
+            found[start + c] = total[c]
     return found
 
 
@@ -143,35 +194,49 @@ def _sums(z, share, starts, units):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fields(z, weight, first, last, unit_starts, other_starts, others):  # type: ignore[no-untyped-def]
+def _fields(z, weight, first, last, unit_starts, begins, starts, others):  # type: ignore[no-untyped-def]
     found = np.empty((len(z), last - first), z.dtype)
-    for i in range(first, last):  # of a unit all rows: what is read of its terms stays cached
-        for c in range(len(z)):
-            found[c, i - first] = _field(z[c], weight, i, unit_starts, other_starts, others)
+    product, total = np.empty(AT_ONCE, z.dtype), np.empty(AT_ONCE, z.dtype)
+    for start in range(0, len(z), AT_ONCE):
+        columns = _side_by_side(z, start)
+        for i in range(first, last):
+            _weighted(columns, weight, unit_starts[i], unit_starts[i + 1], begins, starts, others, product, total)
+            for c in range(min(AT_ONCE, len(z) - start)):
+                found[start + c, i - first] = total[c]
     return found
 
 
 @kernel
-def _sweep(z, weight, first, field, threshold, held, low, high, backward, unit_starts, other_starts, others):  # type: ignore[no-untyped-def]
+def _sweep(z, weight, first, field, threshold, held, low, high, backward, unit_starts, begins, starts, others):  # type: ignore[no-untyped-def]
     n, d = field.shape
-    for k in range(d):
-        i = d - 1 - k if backward else k
-        for c in range(n):
-            if held[c, i]:
-                continue
-            total = field[c, i] + _field(z[c], weight, first + i, unit_starts, other_starts, others)
-            z[c, first + i] = high if total > threshold[c, i] else low
+    product, total = np.empty(AT_ONCE, z.dtype), np.empty(AT_ONCE, z.dtype)
+    for start in range(0, n, AT_ONCE):
+        columns = _side_by_side(z, start)
+        for k in range(d):
+            i = d - 1 - k if backward else k
+            at = first + i
+            _weighted(columns, weight, unit_starts[at], unit_starts[at + 1], begins, starts, others, product, total)
+            for c in range(min(AT_ONCE, n - start)):
+                row = start + c
+                if not held[row, i]:
+                    columns[at, c] = high if field[row, i] + total[c] > threshold[row, i] else low
+                    z[row, at] = columns[at, c]
 
 
 @kernel
-def _relax(z, weight, first, field, held, low, high, unit_starts, other_starts, others):  # type: ignore[no-untyped-def]
+def _relax(z, weight, first, field, held, low, high, unit_starts, begins, starts, others):  # type: ignore[no-untyped-def]
     n, d = field.shape
-    for i in range(d):
-        for c in range(n):
-            if held[c, i]:
-                continue
-            total = field[c, i] + _field(z[c], weight, first + i, unit_starts, other_starts, others)
-            z[c, first + i] = low + (high - low) / (1 + np.exp(-(high - low) * total))
+    product, total = np.empty(AT_ONCE, z.dtype), np.empty(AT_ONCE, z.dtype)
+    for start in range(0, n, AT_ONCE):
+        columns = _side_by_side(z, start)
+        for i in range(d):
+            at = first + i
+            _weighted(columns, weight, unit_starts[at], unit_starts[at + 1], begins, starts, others, product, total)
+            for c in range(min(AT_ONCE, n - start)):
+                row = start + c
+                if not held[row, i]:
+                    columns[at, c] = low + (high - low) / (1 + np.exp(-(high - low) * (field[row, i] + total[c])))
+                    z[row, at] = columns[at, c]
 
 
 @kernel
