@@ -96,6 +96,23 @@ def test_weights_count_rows_and_units_are_the_columns():
 
 
 @pytest.mark.spec("GEN-049")
+def test_turned_experts_are_one_density_and_of_equal_ends_the_first_is_taken():
+    """v_i = w_i / sqrt(s_i (s_i + |w_i|^2)) turned among each other: the same precision; rows in another order."""
+    v = W / np.sqrt(S * (S + (W * W).sum(1)))[:, None] * 0.5  # short enough for any turn
+    turned = np.linalg.qr(random.normal(size=(3, 3)))[0] @ v
+
+    def of(v):
+        length = (v * v).sum(1)
+        return ProductOfPPCAModel(v * (S / np.sqrt(1 - S * length))[:, None], S).precision
+
+    np.testing.assert_allclose(of(turned), of(v), atol=1e-12)
+    X = np.random.default_rng(2).normal(size=(37, 4))
+    order = np.random.default_rng(2).permutation(37)
+    one, other = (ProductOfPPCA(tol=0.0, random_state=0).fit(rows) for rows in (X, X[order]))
+    np.testing.assert_allclose(one.loadings_, other.loadings_, atol=1e-5)
+
+
+@pytest.mark.spec("GEN-049")
 def test_what_cannot_be_is_refused():
     with pytest.raises(UserValueError, match="noise_variances must be finite and above 0, got 0"):
         ProductOfPPCAModel(W, [1.0, 0.0, 1.0])

@@ -26,6 +26,8 @@ __all__ = ["ProductOfPPCA", "ProductOfPPCAModel"]
 
 TURNS = (0.01, 0.3, 1.0)
 """Lengths of the random turns of the starts of a fit, beside the eigenvectors' 1; the best end is taken."""
+EQUAL = 1e-9
+"""Ends of starts that differ less, in nats per row, are alike: the first is taken, whatever rounding makes of them."""
 FLOOR = 1e-9
 """Smallest noise variance of an expert, as a share of the mean variance of a column."""
 
@@ -132,8 +134,8 @@ class ProductOfPPCAModel:
         """Loadings and noise variances by L-BFGS on the exact likelihood, begun at the eigenvectors of the covariance.
 
         The experts begin with equal shares of the least variances, each stretched along an eigenvector, of the
-        greatest eigenvalue first, and turned at random, by little and by much: the best of three ends is taken. The
-        turns are the loadings from before.
+        greatest eigenvalue first, and turned at random, by little and by much: the best of three ends is taken, the
+        first of equal ones. The turns are the loadings from before.
         """
         shift = moments["sum"] / moments["weight"]
         covariance = moments["square"] / moments["weight"] - np.outer(shift, shift)
@@ -143,7 +145,8 @@ class ProductOfPPCAModel:
         scaled = covariance / np.outer(self.unit, self.unit)
         scale = float(np.trace(scaled)) / len(shift) or 1.0
         ends = [self._end(scaled / scale, turn) for turn in TURNS]
-        best = min(ends, key=lambda end: end.fun)
+        lowest = min(end.fun for end in ends)
+        best = next(end for end in ends if end.fun <= lowest + EQUAL)
         n, d = self.loadings.shape
         log_noise = best.x[n * d :]
         self.mean = self.pivot + shift
@@ -220,9 +223,12 @@ class ProductOfPPCA(Standardized, System):
     Each expert adds precision, so that variances shrink with their number unless the experts' own variances grow; the
     fit sees to that. A direction that all but expert i leave alone keeps at least the share :math:`1 - p_i` of the
     greatest precision, with :math:`p_i` the expert's share of :math:`\sum_i \sigma_i^{-2}`: with many experts and few
-    along each direction variances differ little. Of the likelihood's maxima the fit finds the best of three. Cost of an
-    iteration O(n_components d^2 + d^3). Sources: Williams and Agakov (2002), "Products of Gaussians and probabilistic
-    minor component analysis"; Courville, Bergstra and Bengio (2011), "A spike and slab restricted Boltzmann machine".
+    along each direction variances differ little. Of the likelihood's maxima the fit finds the best of three. It says
+    what the density is, not what the experts are: with :math:`v_i = w_i / \sqrt{\sigma_i^2 (\sigma_i^2 + |w_i|^2)}` the
+    precision is :math:`\sum_i \sigma_i^{-2} I - \sum_i v_i v_i^T`, which rotations of the v among each other leave as it
+    is. Cost of an iteration O(n_components d^2 + d^3).
+    Sources: Williams and Agakov (2002), "Products of Gaussians and probabilistic minor component analysis"; Courville,
+    Bergstra and Bengio (2011), "A spike and slab restricted Boltzmann machine".
 
     Examples
     --------
