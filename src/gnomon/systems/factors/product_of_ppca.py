@@ -224,9 +224,9 @@ class ProductOfPPCA(Standardized, System):
     fit sees to that. A direction that all but expert i leave alone keeps at least the share :math:`1 - p_i` of the
     greatest precision, with :math:`p_i` the expert's share of :math:`\sum_i \sigma_i^{-2}`: with many experts and few
     along each direction variances differ little. Of the likelihood's maxima the fit finds the best of three. It says
-    what the density is, not what the experts are: with :math:`v_i = w_i / \sqrt{\sigma_i^2 (\sigma_i^2 + |w_i|^2)}` the
-    precision is :math:`\sum_i \sigma_i^{-2} I - \sum_i v_i v_i^T`, which rotations of the v among each other leave as it
-    is. Cost of an iteration O(n_components d^2 + d^3).
+    what the density is, not what the experts are: with :math:`v_i = w_i / \sqrt{\sigma_i^2 (\sigma_i^2 + |w_i|^2)}`
+    the precision is :math:`\sum_i \sigma_i^{-2} I - \sum_i v_i v_i^T`, which rotations of the v among each other leave
+    as it is. Cost of an iteration O(n_components d^2 + d^3).
     Sources: Williams and Agakov (2002), "Products of Gaussians and probabilistic minor component analysis"; Courville,
     Bergstra and Bengio (2011), "A spike and slab restricted Boltzmann machine".
 
