@@ -20,7 +20,7 @@ def frame_width(X: Any) -> int | None:
     if getattr(X, "ndim", 0) == 3:
         return int(X.shape[2])
     if _is_list(X):
-        return int(np.shape(X[0])[1])
+        return int(np.shape(X[0][:1])[1])
     return None
 
 
@@ -30,7 +30,7 @@ def rows_of(X: Any, frames: int = 0) -> Any:
     Raises
     ------
     UserValueError
-        Sequences of frames of different widths, with the place of the first that differs.
+        No sequence, one that holds no numbers, or frames of different widths, with the place of the first that differs.
 
     Examples
     --------
@@ -40,20 +40,36 @@ def rows_of(X: Any, frames: int = 0) -> Any:
     width = frame_width(X)
     if width is None:
         return X
-    if not _is_list(X):
-        X = list(X)
-    for place, one in enumerate(X):
-        if np.ndim(one) != 2 or np.shape(one)[1] != width or not len(one):
-            what = f"a sequence must be an array (frames, {width}), got shape {np.shape(one)}"
-            raise UserValueError(what, f"sequence {place}", "give one row for each frame")
-    rows = np.full((len(X), max(frames, *map(len, X)), width), np.nan, np.result_type(*X, np.float32))
-    for row, one in zip(rows, X, strict=True):
+    sequences = [_sequence(one, place, width) for place, one in enumerate(X)]
+    if not sequences:
+        raise UserValueError("there must be at least one sequence, got none", "X")
+    longest = max(frames, *map(len, sequences))
+    rows = np.full((len(sequences), longest, width), np.nan, np.result_type(*sequences, np.float32))
+    for row, one in zip(rows, sequences, strict=True):
         row[: len(one)] = one
-    return rows.reshape(len(X), -1)
+    return rows.reshape(len(sequences), -1)
+
+
+def _sequence(one: Any, place: int, width: int) -> NDArray[Any]:
+    """A sequence as an array (frames, width) of numbers."""
+    where = f"sequence {place}"
+    try:
+        found = np.asarray(one)
+    except ValueError:
+        raise UserValueError("the frames of a sequence must be of one width", where) from None
+    if found.ndim != 2 or found.shape[1] != width or not len(found):
+        what = f"a sequence must be an array (frames, {width}), got shape {found.shape}"
+        raise UserValueError(what, where, "give one row for each frame")
+    if found.dtype.kind not in "buif":
+        raise UserValueError(f"a sequence must hold numbers, got dtype {found.dtype}", where, "convert the values")
+    return found
 
 
 def _is_list(X: Any) -> bool:
-    return isinstance(X, list | tuple) and bool(X) and np.ndim(X[0]) == 2
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    first = X[0]
+    return first.ndim == 2 if hasattr(first, "ndim") else isinstance(first, list | tuple) and np.ndim(first[:1]) == 2
 
 
 class _Frames(Domain):
@@ -68,7 +84,7 @@ class _Frames(Domain):
         if behind is None or not behind.any():
             return super().check(rows, name=name, dtype=dtype)
         for place, one in enumerate(X):
-            if np.isnan(one).any():
+            if np.isnan(np.asarray(one)).any():
                 raise UserValueError(f"value NaN in {name} is missing", f"sequence {place}", "fill or drop it")
         found = super().check(np.where(behind, 0, rows), name=name, dtype=dtype)
         found[behind] = np.nan

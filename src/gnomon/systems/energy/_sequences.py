@@ -190,8 +190,9 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
         """
         check_is_fitted(self)
         d, dtype = self.arguments_["frame_size"], np.dtype(self.arguments_["dtype"])
-        if not jitter >= 0:
-            raise UserValueError.must("jitter", "be at least 0", jitter)
+        if not isinstance(jitter, int | float | np.number) or not 0 <= jitter < math.inf:
+            raise UserValueError.must("jitter", "be a number that is at least 0 and finite", jitter)
+        sweeps = how_many(steps, "steps")
         before = np.zeros((how_many(n), 0, d), dtype) if context is None else self._context(context, how_many(n))
         noise, machine = Noise(seed_of(random_state), "generate"), self.model_.machine
         state, rows = self.model_.history(len(before)), np.arange(len(before))
@@ -200,9 +201,9 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
             start = before[:, t]
             state = self.model_.advanced(state, start)
         drawn = np.zeros((len(before), how_many(n_frames, "n_frames"), d), dtype)
-        for t in range(n_frames):
+        for t in range(drawn.shape[1]):
             given, stream = machine.given(self.model_.condition_of(state)), noise.at(t).rows(rows)
-            start = gibbs(given, {"visible": start}, stream, steps=steps, order=("hidden", "visible"))["visible"]
+            start = gibbs(given, {"visible": start}, stream, steps=sweeps, order=("hidden", "visible"))["visible"]
             drawn[:, t] = start
             seen = start + jitter * stream.child("jitter").normal(start.shape, like=start) if jitter else start
             state = self.model_.advanced(state, seen)
@@ -210,11 +211,15 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
 
     def _context(self, context: Any, n: int) -> Array:
         """Given frames in the model's units, (n, T, d)."""
-        d, given = self.arguments_["frame_size"], np.asarray(context)
-        given = np.repeat(given[None], n, axis=0) if given.ndim == 2 else given
-        if given.ndim != 3 or given.shape[2] != d:
-            what = f"context must be of shape (n, T, {d}) or (T, {d}), got {np.shape(context)}"
+        d = self.arguments_["frame_size"]
+        try:
+            given = np.asarray(context)
+        except ValueError:
+            raise UserValueError("the sequences of a context must be of one length", "context") from None
+        if given.ndim not in (2, 3) or given.shape[-1] != d or not len(given) >= given.ndim - 2:
+            what = f"context must be of shape (n, T, {d}) or (T, {d}), got {given.shape}"
             raise UserValueError(what, "context")
+        given = np.repeat(given[None], n, axis=0) if given.ndim == 2 else given
         rows = self.domain.check(given.reshape(len(given), -1), name="context", dtype=self.arguments_["dtype"])
         return self.frames_of(rows)[0]
 
@@ -222,7 +227,8 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
         """n sequences as rows, as long as the longest of training; see `generate`."""
         check_is_fitted(self)
         frames = self.n_features_in_ // self.arguments_["frame_size"]
-        return self.generate(frames, n=n, steps=steps, random_state=random_state).reshape(n, -1)
+        drawn = self.generate(frames, n=n, steps=steps, random_state=random_state)
+        return drawn.reshape(len(drawn), self.n_features_in_)
 
 
 def split_frames(rows: Array, d: int) -> tuple[Array, Inside]:

@@ -95,7 +95,7 @@ class CopiedFlips:
         held = to_numpy(machine.held)
         self.rows, self.near = at, machine
         self.copies = convert(copies, x)
-        self.far = machine.given(held if len(held) == 1 else held[at])
+        self.far = machine.given(held if len(held) == 1 else held[at], traced=machine.traced)
 
     def energies(self) -> Array:
         """F of the copy minus F of its row, given the row's condition, shape (p,)."""
@@ -108,4 +108,9 @@ class CopiedFlips:
         shares = np.bincount(self.rows, to_numpy(weight), self.x.shape[0])
         far = self.far.marginal_gradient({block: self.copies}, convert(to_numpy(weight), self.copies))
         near = self.near.marginal_gradient({block: self.x}, convert(shares, self.copies))
-        return {name: far[name] - near[name] for name in far}
+        if not self.near.traced:
+            return {name: far[name] - near[name] for name in far}
+        (given,) = (name for name, kind in self.near.units.items() if not kind.drawn)
+        by_row = np.zeros(near[given].shape, near[given].dtype)
+        np.add.at(by_row, self.rows, far[given])  # several copies of a row, or none, have its condition
+        return {name: (by_row if name == given else far[name]) - near[name] for name in far}
