@@ -191,7 +191,7 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
         check_is_fitted(self)
         d, dtype = self.arguments_["frame_size"], np.dtype(self.arguments_["dtype"])
         if not isinstance(jitter, int | float | np.number) or not 0 <= jitter < math.inf:
-            raise UserValueError.must("jitter", "be a number that is at least 0 and finite", jitter)
+            raise UserValueError.must("jitter", "be at least 0 and finite", jitter)
         sweeps = how_many(steps, "steps")
         before = np.zeros((how_many(n), 0, d), dtype) if context is None else self._context(context, how_many(n))
         noise, machine = Noise(seed_of(random_state), "generate"), self.model_.machine
