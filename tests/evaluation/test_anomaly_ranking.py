@@ -105,6 +105,19 @@ def test_infinite_surprise_is_the_oddest_and_wrong_input_is_refused():
         rank_anomalies(np.zeros(4), X, y, k=[0])
     with pytest.raises(UserTypeError, match="a density or an energy"):
         rank_anomalies(object(), X, y)
+    regression = gnomon.make("bayesian-regression").fit(np.eye(4), np.arange(4.0))  # a density of y, not of rows
+    with pytest.raises(UserTypeError, match="a density or an energy"):
+        rank_anomalies(regression, np.eye(4), y)
+
+
+def test_sparse_rows_are_ranked_as_full_ones():
+    from scipy.sparse import csr_matrix
+
+    X = (np.random.default_rng(0).random((30, 6)) < 0.3).astype(float)
+    rbm, y = gnomon.RBM(n_hidden=2, epochs=1, random_state=0).fit(X), np.arange(30) < 5
+    full, sparse = rank_anomalies(rbm, X, y), rank_anomalies(rbm, csr_matrix(X), y)
+    assert sparse.by_complexity.value == full.by_complexity.value
+    assert sparse.roc_auc.value == pytest.approx(full.roc_auc.value)
 
 
 @pytest.mark.spec("GEN-140")

@@ -157,6 +157,18 @@ def test_unlike_scores_are_never_compared(field, value):
         Score(1.0).against(Score(1.0, **{field: value}))
 
 
+def test_differences_within_the_rounding_of_float32_are_none():
+    """The same rows scored by another order of sums: a shift of 1e-7 of the value is certain, and says nothing."""
+    x = -25.0 - np.arange(8.0)
+    base = Score.from_pointwise(x)
+    for shift, verdict in ((5e-7, "undecided"), (2e-6, "better"), (-5e-7, "undecided"), (-2e-6, "worse")):
+        assert Score.from_pointwise(x + shift * abs(base.value)).against(base) == verdict
+        moved = Score(base.value + shift * abs(base.value))
+        assert moved.against(Score(base.value)) == verdict
+    assert Score(1e-30).against(Score(0.0)) == "better"  # of nothing the floor is nothing
+    assert Score(math.inf).against(Score(-math.inf)) == "better"
+
+
 def test_equal_and_single_and_infinite_scores():
     assert Score(1.0).against(Score(1.0)) == "undecided"
     assert Score.from_pointwise([3.0]).against(Score.from_pointwise([1.0])) == "undecided"

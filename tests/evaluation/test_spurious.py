@@ -113,8 +113,14 @@ def test_real_columns_and_wrong_input():
     random = np.random.default_rng(0)
     X = random.normal(size=(100, 2)) * [1.0, 50.0]
     machine = gnomon.GaussianRBM(n_hidden=2, epochs=5, random_state=0).fit(X)
-    found = spurious_mass(machine, X, random_state=0, chains=50, schedule=100)
+    found = spurious_mass(machine, X, random_state=0, chains=50, schedule=50)
     assert found.kind == "estimate" and 0 <= found.value < 0.5
+    rows = np.concatenate([X[:30], X[:5]])  # five of them twice: these have another one at distance 0
+    spread = machine.to_visible(rows) / machine.to_visible(rows).std(axis=0)
+    own = [min(np.linalg.norm(spread[i] - spread[j]) for j in range(35) if j != i) for i in range(35)]
+    twice = spurious_mass(machine, rows, random_state=0, chains=10, schedule=10)
+    assert twice.radius == pytest.approx(sorted(own)[int(np.ceil(0.95 * 34))], rel=1e-5)
+    assert twice.usual == pytest.approx(1 / 35)  # one is farther: 0.95 of 34 is 32.3
     rbm = RBMModel.of(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
     with pytest.raises(UserValueError, match="at least 2 rows of 3 columns"):
         spurious_mass(rbm, np.zeros((4, 2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,9 @@ from gnomon.errors import UserTypeError, UserValueError, number
 from gnomon.evaluation.curves import PRCurve, average_precision, flags, pr_curve
 from gnomon.evaluation.roc import roc_auc
 from gnomon.evaluation.score import Score
+from gnomon.numeric.sparse import in_full
 
-__all__ = ["AnomalyRanking", "complexity", "rank_anomalies"]
+__all__ = ["AnomalyRanking", "complexity", "needs_target", "rank_anomalies"]
 
 Floats = NDArray[np.float64]
 DEPTHS = (10, 50, 100)
@@ -150,7 +152,8 @@ def complexity(X: Any) -> Floats:
     >>> bool(flat < mixed)
     True
     """
-    rows = np.nan_to_num(np.asarray(X, np.float64).reshape(len(X), -1))
+    cells = np.asarray(in_full(X), np.float64)
+    rows = np.nan_to_num(cells.reshape(len(cells), -1))
     low, high = rows.min(), rows.max()
     levels = (
         np.rint((rows - low) / (high - low) * 255).astype(np.uint8) if high > low else np.zeros(rows.shape, np.uint8)
@@ -158,14 +161,20 @@ def complexity(X: Any) -> Floats:
     return np.array([len(zlib.compress(one.tobytes(), 9)) for one in levels], np.float64)
 
 
+def needs_target(system: Any, verb: str) -> bool:
+    """Whether a method of a system takes the target beside the row: its values are of the target."""
+    return "y" in inspect.signature(getattr(system, verb)).parameters
+
+
 def _ordinary(model: Any, X: Any) -> Floats:
     """A number for each row, the higher, the more ordinary."""
     if isinstance(model, np.ndarray | list | tuple):
         return np.asarray(model, np.float64).reshape(-1)
-    for verb, sign in (("anomaly_score", -1.0), ("log_prob", 1.0), ("energy", -1.0)):
-        if hasattr(model, verb):
-            return sign * np.asarray(getattr(model, verb)(X), np.float64)
-    score = model.evaluate(X).get("log_likelihood") if hasattr(model, "evaluate") else None
+    verbs = [verb for verb in ("anomaly_score", "log_prob", "energy") if hasattr(model, verb)]
+    for verb in verbs:
+        if not needs_target(model, verb):
+            return (1.0 if verb == "log_prob" else -1.0) * np.asarray(getattr(model, verb)(X), np.float64)
+    score = model.evaluate(X).get("log_likelihood") if hasattr(model, "evaluate") and not verbs else None
     if score is None or score.pointwise is None:
         raise UserTypeError("model must have a density or an energy of rows, got " + type(model).__name__, "model")
     return np.asarray(score.pointwise, np.float64)

@@ -214,9 +214,9 @@ class Score:
         Differences are paired when both scores have values for the same rows (and the same weights), which removes what
         is hard or easy in the rows themselves; otherwise the two standard errors are added in quadrature. Estimator
         errors are always added in quadrature. The difference must exceed the two-sided Student quantile (normal when
-        n is unknown) times the total error; of proportions both are corrected for few rows, see `difference`. A bound
-        is used in its sound direction alone: a lower bound can show that
-        a quantity is large, never that it is small.
+        n is unknown) times the total error; of proportions both are corrected for few rows, see `difference`. It
+        must also exceed a millionth of the smaller value, which rounding in float32 may make. A bound is used in its
+        sound direction alone: a lower bound can show that a quantity is large, never that it is small.
 
         Parameters
         ----------
@@ -237,8 +237,7 @@ class Score:
         self._check_comparable(other)
         _check_level(level)
         difference, margin = _difference(self, other, level)
-        rounding = ROUNDING * min(abs(self.value), abs(other.value))
-        if math.isnan(difference) or not abs(difference) > max(margin, rounding):
+        if math.isnan(difference) or not abs(difference) > margin:
             return "undecided"
         large, small = (self, other) if difference > 0 else (other, self)
         if large.kind == "upper bound" or small.kind == "lower bound":
@@ -325,7 +324,10 @@ def _difference(a: Score, b: Score, level: float) -> tuple[float, float]:
     if not (math.isfinite(a.value) and math.isfinite(b.value)):
         return a.value - b.value, 0.0  # inf - inf is nan: undecided
     difference, total = _spread(a, b)
-    return difference, _quantile(level, a.n, b.n) * total if math.isfinite(total) else math.inf
+    if not math.isfinite(total):
+        return difference, math.inf
+    rounding = ROUNDING * min(abs(a.value), abs(b.value))
+    return difference, max(_quantile(level, a.n, b.n) * total, rounding)
 
 
 def _spread(a: Score, b: Score) -> tuple[float, float]:

@@ -167,14 +167,19 @@ def nearest_distances(states: ArrayLike, rows: ArrayLike, *, discrete: bool = Tr
     >>> nearest_distances([[1, 1, 0]], [[0, 0, 0], [1, 0, 0]]).tolist()
     [1.0]
     """
-    x, y = np.asarray(states, np.float64), np.asarray(rows, np.float64)
-    found = np.empty(len(x))
-    step = max(1, CELLS // max(1, y.size))
-    for start in range(0, len(x), step):
-        apart = x[start : start + step, None] - y[None]
-        each = (apart != 0).sum(axis=2) if discrete else np.sqrt((apart**2).sum(axis=2))
-        found[start : start + step] = each.min(axis=1)
-    return found
+    return _nearest(np.asarray(states, np.float64), np.asarray(rows, np.float64), 0, discrete)
+
+
+def _nearest(states: Floats, rows: Floats, after: int, discrete: bool) -> Floats:
+    """Of each state the distance of the row with so many nearer ones."""
+    from scipy.spatial.distance import cdist
+
+    found, step = np.empty(len(states)), max(1, CELLS // len(rows))
+    for start in range(0, len(states), step):
+        part = slice(start, start + step)
+        apart = cdist(states[part], rows, "hamming" if discrete else "euclidean")
+        found[part] = np.partition(apart, after, axis=1)[:, after]
+    return np.rint(found * rows.shape[1]) if discrete else found
 
 
 class _Measure:
@@ -193,10 +198,9 @@ class _Measure:
     def within(self) -> Floats:
         """Of each row the distance of the nearest other one, 0 for rows that occur twice."""
         found = np.zeros(len(self.kinds))
-        for i in np.flatnonzero(self.counts == 1):
-            others = np.delete(self.kinds, i, axis=0)
-            if len(others):
-                found[i] = nearest_distances(self.kinds[i : i + 1], others, discrete=self.discrete)[0]
+        if len(self.kinds) > 1:  # the nearest of all is the row itself
+            alone = self.counts == 1
+            found[alone] = _nearest(self.kinds[alone], self.kinds, 1, self.discrete)
         return np.repeat(found, self.counts)
 
 

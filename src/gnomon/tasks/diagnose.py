@@ -59,7 +59,8 @@ def diagnose(
     Of chains: R-hat, effective draws, divergences, acceptance. Of fits: whether they ended, came to rest, ran away or
     overfitted; of watched ones (``fit --monitor``) dead and saturated units, gradients by depth, sizes of updates.
     Where held-out rows are known: the gap to training rows, calibration, the worst class, bias. Of models with blocks:
-    dead units, mixing of Gibbs chains, weights behind log Z. Nothing is claimed that was not computed.
+    dead units, mixing of Gibbs chains, weights behind log Z, probability far from the rows, bias of the gradient.
+    Nothing is claimed that was not computed.
 
     Parameters
     ----------

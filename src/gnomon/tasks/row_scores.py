@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserTypeError, UserValueError, nearest
-from gnomon.evaluation.anomaly_ranking import AnomalyRanking, rank_anomalies
+from gnomon.evaluation.anomaly_ranking import AnomalyRanking, needs_target, rank_anomalies
 
 __all__ = ["RowScores", "is_conditional", "ranked_by_surprise", "row_scores"]
 
@@ -50,11 +49,7 @@ def is_conditional(system: Any) -> bool:
     """Whether the density of a system is one of the target given the row, and none of the row."""
     if not hasattr(system, "log_prob"):
         return False
-    return all(_needs_target(system, name) for name in ("log_prob", "anomaly_score") if hasattr(system, name))
-
-
-def _needs_target(system: Any, verb: str) -> bool:
-    return "y" in inspect.signature(getattr(system, verb)).parameters
+    return all(needs_target(system, name) for name in ("log_prob", "anomaly_score") if hasattr(system, name))
 
 
 def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
@@ -85,7 +80,7 @@ def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
         if score.pointwise is not None:
             found = np.asarray(score.pointwise, np.float64)
             return RowScores(found, _quantity(score.data_space), str(score.kind), score.data_space, _error(score))
-    if hasattr(system, "energy") and not _needs_target(system, "energy"):
+    if hasattr(system, "energy") and not needs_target(system, "energy"):
         return RowScores(-np.asarray(system.energy(X), np.float64), "negative energy", "up to a constant")
     return None
 
