@@ -127,6 +127,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "semi-restricted-rbm",
         {"lateral": "hidden", "objective": CD(), "epochs": 40, "batch_size": 7},
     ),
+    "gaussian-rbm, Hamiltonian chains": (
+        "gaussian-rbm",
+        {"objective": PCD(transition="hmc"), "epochs": 20, "batch_size": 7, "learning_rate": 0.01},
+    ),
     "rbm, CD-2": ("rbm", {"objective": CD(k=2), "epochs": 4, "batch_size": 7}),
     "rbm, pseudolikelihood": ("rbm", {"objective": "pseudolikelihood", "epochs": 60, "learning_rate": 0.5}),
     "rbm, pairs by chance": (

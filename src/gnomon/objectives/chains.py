@@ -7,7 +7,7 @@ conditional means. What the hidden blocks are given the data is the positive pha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Elapsed, Growth
 from gnomon.objectives.negative import Conditional, Negative
 from gnomon.objectives.positive import Clamped, Positive, observed_block
+from gnomon.objectives.transitions import GibbsSweeps, Transition
 
 __all__ = ["ChainSet", "Contrast", "ContrastiveDivergence", "PersistentChains", "ChainPlan", "drawn", "fused", "split"]
 
@@ -36,25 +37,29 @@ class ChainPlan:
     Parameters
     ----------
     k : int
-        Gibbs steps of the first update.
+        Steps of the first update.
     growth : Growth
         What becomes of k.
     positive : Positive
     negative : Negative
+    transition : Transition
+        What a step is.
     """
 
     k: int
     growth: Growth
     positive: Positive
     negative: Negative
+    transition: Transition = field(default_factory=GibbsSweeps)
 
     @classmethod
     def of(cls, recipe: Any) -> ChainPlan:
-        """That of a recipe with the fields ``k``, ``growth`` and ``positive``, perhaps ``negative``, checked."""
+        """That of a recipe with the fields ``k``, ``growth`` and ``positive``, perhaps the two others, checked."""
         growth: Growth = recipe.recipe("growth")
         growth.check(recipe.k)
         negative = recipe.recipe("negative") if "negative" in recipe.slots else Conditional()
-        return cls(recipe.k, growth, recipe.recipe("positive"), negative)
+        transition = recipe.recipe("transition") if "transition" in recipe.slots else GibbsSweeps()
+        return cls(recipe.k, growth, recipe.recipe("positive"), negative, transition)
 
 
 class Contrast(InClosedForm):
@@ -67,9 +72,12 @@ class Contrast(InClosedForm):
         super().__init__()
         self.plan, self.positive = plan, plan.positive
         self.progress = Elapsed() if plan.growth.grows else None
+        self.moves = plan.transition.build()
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Take note of how many updates an epoch has, where the number of steps grows."""
+        if self.moves is not None:
+            self.moves.begin(model)
         if self.progress is not None:
             self.progress.begin(batches)
 
@@ -100,7 +108,7 @@ class Contrast(InClosedForm):
     def _is_fused(self, model: Any) -> bool:
         """Whether data and chains share their products (`HasEnergyGradient`)."""
         exact = isinstance(self.positive, Clamped) and isinstance(self.plan.negative, Conditional)
-        return exact and hasattr(model, "energy_gradient")
+        return exact and self.moves is None and hasattr(model, "energy_gradient")
 
     def _contrast(
         self, model: Any, q: State, weight: Array, fantasy: State, counter: Array, sampler: Any = None
@@ -120,6 +128,13 @@ class Contrast(InClosedForm):
 
         return Loss({"energy_gap": Term(gap, float(weight.sum()))}, gradients, "energy_gap"), rest
 
+    def _along_slopes(self, model: Any, q: State, weight: Array, ends: Array, counter: Array, group: Group) -> Loss:
+        """`_contrast` with chains that the transition has moved, and what it tells of them."""
+        assert self.moves is not None, "blocks are swept"
+        loss = self._contrast(model, q, weight, {self._split(model)[0]: ends}, counter)[0]
+        told = self.moves.terms(float(weight.sum()), group)
+        return Loss(loss.terms | told, loss.gradients, loss.per)
+
 
 class ContrastiveDivergence(Contrast):
     """Chains that start at the data."""
@@ -129,13 +144,15 @@ class ContrastiveDivergence(Contrast):
     def contrast(
         self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group, k: int
     ) -> Loss:
-        """Energies of the data against those k Gibbs steps away, each pair with the row's weight."""
+        """Energies of the data against those k steps away, each pair with the row's weight."""
         noise = noise.rows(positions)
         data, kept, rest = self._split(model)
         if self._is_fused(model):
             chain = gibbs(model, {data: X}, noise, steps=k, order=(*rest, *kept))
             return fused(model, X, weight, float(weight.sum()), chain[data], weight)[0]
         q = self.positive(model, X, noise.child("positive"))
+        if self.moves is not None:
+            return self._along_slopes(model, q, weight, self.moves.walk(model, X, noise, k), weight, group)
         start = {block: drawn(q[block], noise.child("start"), draw) for draw, block in enumerate(kept)}
         chain = gibbs(model, start, noise, steps=k, order=(*rest, *kept))
         return self._contrast(model, q, weight, {block: chain[block] for block in kept}, weight)[0]
@@ -169,7 +186,7 @@ class PersistentChains(ChainSet):
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """States of all chains, without field and preference; every process keeps its part."""
         super().begin(model, batches, noise, group)
-        stored, units, like = _stored(model), units_of(model), model.place(np.zeros(0))
+        stored, units, like = self._stored(model), units_of(model), model.place(np.zeros(0))
         stream = noise.child("chains").rows(self.positions)
         for draw, block in enumerate(stored):
             start = units[block].start(stream, len(self.positions), like, draw)
@@ -187,14 +204,21 @@ class PersistentChains(ChainSet):
         names = {"chains": self.sharded[0]} if len(self.sharded) == 1 else {}
         super().distribute({names.get(name, name): value for name, value in state.items()}, group)
 
+    def _stored(self, model: Any) -> tuple[str, ...]:
+        """What chains need to go on: the rows themselves where they move along the slope."""
+        return _stored(model) if self.moves is None else (observed_block(model),)
+
     def samplers(self, model: Any) -> tuple[Any, Any]:
         """The machine whose energies are compared, and the one that chains are drawn from: here the model is both."""
         return model, model
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
-        """Move the chains by so many sweeps under the model as it is."""
-        _, kept, rest = self._split(model)
+        """Move the chains by so many steps under the model as it is."""
+        data, kept, rest = self._split(model)
         stream = noise.rows(self.positions)
+        if self.moves is not None:
+            self._move({data: self.moves.walk(model, self._standing(self.counter)[data], stream, steps)})
+            return
         chain = gibbs(model, self._standing(self.counter), stream, steps=steps, order=(*kept, *rest))
         self._move({block: chain[block] for block in self.stored})
 
@@ -205,6 +229,11 @@ class PersistentChains(ChainSet):
         near, sampler = self.samplers(model)
         data, kept, rest = self._split(model)
         stream, whole = noise.rows(self.positions), len(kept) + len(rest)
+        if self.moves is not None:
+            ends = self.moves.walk(model, self._standing(X)[data], stream, k)
+            self._move({data: ends})
+            q = self.positive(model, X, noise.rows(positions).child("positive"))
+            return self._along_slopes(model, q, weight, ends, self._weigh(weight, group)[1], group)
         chain = self._standing(X)
         for draw, block in enumerate(kept):
             chain[block] = redrawn(sampler, block, chain, stream, draw)

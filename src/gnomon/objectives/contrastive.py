@@ -28,6 +28,7 @@ from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.negative import Negative
 from gnomon.objectives.positive import Positive, observed_block
+from gnomon.objectives.transitions import Transition
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["CD", "PCD", "EnergyObjective", "Exact", "InClosedForm"]
@@ -84,18 +85,21 @@ class CD(EnergyObjective):
     Parameters
     ----------
     k : int in [1, inf), default 1
-        Gibbs steps, each hidden then visible.
+        Steps; a Gibbs sweep is hidden, then visible.
     growth : {"fixed", "rising", "table"} or recipe, default "fixed"
         What becomes of k in the course of the fit; the history then has it as ``k``.
     positive : {"clamped", "mean_field"} or recipe, default "clamped"
         What the hidden blocks are given the data: exact where they are independent given it, as in an RBM.
+    transition : {"gibbs", "hmc", "langevin"} or recipe, default "gibbs"
+        What a step is: a sweep over the blocks, or a move of real rows along the slope of log p.
     """
 
     short: ClassVar[str] = "cd"
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive, "transition": Transition}
     k: Annotated[int, "[1, inf)"] = 1
     growth: str | Recipe = "fixed"
     positive: str | Recipe = "clamped"
+    transition: str | Recipe = "gibbs"
 
     def build(self) -> Objective:
         """The objective."""
@@ -109,7 +113,7 @@ class PCD(EnergyObjective):
     Parameters
     ----------
     k : int in [1, inf), default 1
-        Gibbs steps per update.
+        Steps per update.
     growth : {"fixed", "rising", "table"} or recipe, default "fixed"
         What becomes of k in the course of the fit; the history then has it as ``k``.
     n_chains : int in [1, inf) or None, default None
@@ -119,15 +123,20 @@ class PCD(EnergyObjective):
     negative : {"conditional", "mean_field"} or recipe, default "conditional"
         What the blocks are where a chain stands: half of them as drawn and the others at their means, or all of them at
         the means of one round of mean field from there, with less noise and some bias.
+    transition : {"gibbs", "hmc", "langevin"} or recipe, default "gibbs"
+        What a step is: a sweep over the blocks, or a move of real rows along the slope of log p.
     """
 
     short: ClassVar[str] = "pcd"
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive, "negative": Negative}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {
+        "growth": Growth, "positive": Positive, "negative": Negative, "transition": Transition,
+    }  # fmt: skip
     k: Annotated[int, "[1, inf)"] = 1
     growth: str | Recipe = "fixed"
     n_chains: Annotated[int, "[1, inf)"] | None = None
     positive: str | Recipe = "clamped"
     negative: str | Recipe = "conditional"
+    transition: str | Recipe = "gibbs"
 
     @property
     def deep(self) -> bool:

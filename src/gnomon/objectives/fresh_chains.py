@@ -19,6 +19,7 @@ from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.growth import Growth
 from gnomon.objectives.moments import column_moments
 from gnomon.objectives.positive import Positive
+from gnomon.objectives.transitions import Transition
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["MCMC"]
@@ -26,16 +27,16 @@ __all__ = ["MCMC"]
 
 @dataclass(frozen=True)
 class MCMC(EnergyObjective):
-    r"""Maximum likelihood with fresh chains: at every update they start from noise and walk k Gibbs steps.
+    r"""Maximum likelihood with fresh chains: at every update they start from noise and walk k steps.
 
-    The law of the chains is that of their start times the k-th power of the Gibbs kernel, so that the gradient's bias
+    The law of the chains is that of their start times the k-th power of the transition, so that the gradient's bias
     falls as :math:`\lambda_2^k`, with the second eigenvalue of the kernel: biased while k is too small, and dear when
     it is not. `PCD` goes on from the chains of the update before instead.
 
     Parameters
     ----------
     k : int in [1, inf), default 100
-        Gibbs steps of every update, which are to be many enough to forget the start.
+        Steps of every update, which are to be many enough to forget the start.
     growth : {"fixed", "rising", "table"} or recipe, default "fixed"
         What becomes of k in the course of the fit; the history then has it as ``k``.
     n_chains : int in [1, inf) or None, default None
@@ -45,6 +46,8 @@ class MCMC(EnergyObjective):
         the means of the data.
     positive : {"clamped", "mean_field"} or recipe, default "clamped"
         What the hidden blocks are given the data: exact where they are independent given it, as in an RBM.
+    transition : {"gibbs", "hmc", "langevin"} or recipe, default "gibbs"
+        What a step is: a sweep over the blocks, or a move of real rows along the slope of log p.
 
     Notes
     -----
@@ -65,12 +68,13 @@ class MCMC(EnergyObjective):
     """
 
     short: ClassVar[str] = "mcmc"
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"growth": Growth, "positive": Positive, "transition": Transition}
     k: Annotated[int, "[1, inf)"] = 100
     growth: str | Recipe = "fixed"
     n_chains: Annotated[int, "[1, inf)"] | None = None
     start: Literal["noise", "means"] = "noise"
     positive: str | Recipe = "clamped"
+    transition: str | Recipe = "gibbs"
 
     @property
     def deep(self) -> bool:
@@ -107,6 +111,10 @@ class FreshChains(ChainSet):
             stream = noise.rows(self.positions)
             counter = self._weigh(weight, group)[1]
         start = self._start(model, X, len(counter), stream.child("start"))
+        if self.moves is not None:
+            q = self.positive(model, X, noise.rows(positions).child("positive"))
+            ends = self.moves.walk(model, start[data], stream, k)
+            return self._along_slopes(model, q, weight, ends, counter, group)
         chain = gibbs(model, start, stream, steps=k, order=(*rest, *kept))
         if self._is_fused(model):
             return fused(model, X, weight, total, chain[data], counter)[0]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from gnomon.contracts import Array, Group, Noise
-from gnomon.inference.scores import scores_of
+from gnomon.inference.mcmc.langevin import langevin_step
 from gnomon.numeric.ops import concatenate
-from gnomon.numeric.tensors import detached
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.objectives.positive import observed_block
@@ -91,6 +90,5 @@ class _LangevinDivergence(ByScores):
         """Where a chain from each row ends."""
         for step in range(self.k):
             z = sign * noise.normal(tuple(x.shape), step, like=x)
-            x = x + 0.5 * self.step_size**2 * scores_of(model, x).value + self.step_size * z
-            x = detached(x)
+            x = langevin_step(model, x, self.step_size, z)
         return x

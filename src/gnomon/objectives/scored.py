@@ -8,10 +8,10 @@ from gnomon.contracts import Group, Noise
 from gnomon.distributions.units import GaussianUnits
 from gnomon.errors import UserTypeError
 from gnomon.inference.blocks import smallest_keep
-from gnomon.objectives.contrastive import InClosedForm
+from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.positive import observed_block
 
-__all__ = ["ByScores"]
+__all__ = ["ByScores", "refuse_without_scores"]
 
 
 class ByScores(InClosedForm):
@@ -28,12 +28,29 @@ class ByScores(InClosedForm):
         UserTypeError
             Observed units that are not real numbers on the whole line, or hidden layers that depend on each other.
         """
-        data = observed_block(model)
-        units = model.units[data]
-        if not isinstance(units, GaussianUnits):
-            what = f"{self.principle} needs observed units that are real numbers, got {type(units).__name__}"
-            remedy = "other rows have no gradient: use ratio_matching for bits, cd or pcd for any units"
-            raise UserTypeError(what, "objective", remedy)
-        if smallest_keep(model, (data,)) != (data,):
-            what = f"{self.principle} needs hidden layers that are independent given the observed one"
-            raise UserTypeError(what, "objective", "they are summed out exactly: use the objective cd, pcd or exact")
+        refuse_without_scores(model, self.principle)
+
+
+def refuse_without_scores(model: Any, principle: str) -> None:
+    """Refuse a model whose rows have no slope, or whose hidden layers are not summed out in closed form.
+
+    Parameters
+    ----------
+    model : HasUnits, HasMarginalEnergy
+    principle : str
+        Who asks, for the message.
+
+    Raises
+    ------
+    UserTypeError
+    """
+    data = observed_block(model)
+    units = model.units[data]
+    if not isinstance(units, GaussianUnits):
+        what = f"{principle} needs observed units that are real numbers, got {type(units).__name__}"
+        remedy = "other rows have no gradient: use ratio_matching for bits, cd or pcd with Gibbs sweeps for any units"
+        raise UserTypeError(what, "objective", remedy)
+    if smallest_keep(model, (data,)) != (data,):
+        what = f"{principle} needs hidden layers that are independent given the observed one"
+        remedy = "they are summed out exactly: use the objective cd, pcd or exact, with Gibbs sweeps"
+        raise UserTypeError(what, "objective", remedy)
