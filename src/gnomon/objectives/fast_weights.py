@@ -94,7 +94,7 @@ class FastWeights(PersistentChains):
         """Chains, and fast weights of 0."""
         super().begin(model, batches, noise, group)
         learned = [name for name, value in model.named_parameters() if value.requires_grad]
-        self.fast = {name: f"fast/{name}" for name in learned if self.rate}
+        self.fast = {name: _buffer(name) for name in learned if self.rate}
         for name, buffer in self.fast.items():
             self.register_buffer(buffer, torch.zeros_like(model.get_parameter(name)))
         # no part of the objective: its parameters are the model's and the buffers'
@@ -107,7 +107,7 @@ class FastWeights(PersistentChains):
             return model, model
         with torch.no_grad():
             for name, value in model.named_parameters():
-                fast = self._buffers.get(f"fast/{name}")
+                fast = self._buffers.get(_buffer(name))
                 twin.get_parameter(name).copy_(value if fast is None else value + fast)
         if hasattr(twin, "confine"):
             twin.confine()
@@ -128,3 +128,8 @@ class FastWeights(PersistentChains):
                 )
                 fast.mul_(self.decay).sub_(step)
         return loss
+
+
+def _buffer(name: str) -> str:
+    """What the fast weights of a parameter are called; torch keeps dots for modules."""
+    return f"fast/{name.replace('.', '/')}"

@@ -135,7 +135,7 @@ class _NoiseContrast(InClosedForm):
     def __init__(self, nu: int, noise: ContrastNoise) -> None:
         super().__init__()
         self.nu, self.noise = nu, noise
-        self.log_z = torch.nn.Parameter(torch.zeros(1))
+        self.log_z: torch.nn.Parameter | None = torch.nn.Parameter(torch.zeros(1))
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Column means and variances of the data, and the first log Z.
@@ -161,7 +161,11 @@ class _NoiseContrast(InClosedForm):
         ratios = to_numpy(-model.marginal_energy({data: drawn}) - distribution.log_prob(drawn))
         start = float(logsumexp(ratios)) - np.log(START_DRAWS)
         kind = next(iter(model.parameters()))
-        self.log_z.data = torch.full((1,), start, dtype=kind.dtype, device=kind.device)
+        found = torch.full((1,), start, dtype=kind.dtype, device=kind.device)
+        if hasattr(model, "log_c"):
+            model.log_c.data, self.log_z = found, None
+        else:
+            self.log_z.data = found
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """See `InClosedForm`."""
@@ -174,17 +178,21 @@ class _NoiseContrast(InClosedForm):
         distribution, places, data = self._distribution(model), noise.rows(positions), observed_block(model)
         rows = concatenate([X, *(distribution.sample(places, len(X), draw, X) for draw in range(self.nu))])
         odds = (
-            -model.marginal_energy({data: rows}) - distribution.log_prob(rows) - self._log_z(X) - float(np.log(self.nu))
+            -model.marginal_energy({data: rows})
+            - distribution.log_prob(rows)
+            - self._log_z(model, X)
+            - float(np.log(self.nu))
         )
         against = convert(np.where(np.arange(len(rows)) < len(X), -1.0, 1.0), X) * odds
         share = concatenate([weight / (1 + self.nu)] * (1 + self.nu))
         slope = share * sigmoid(against)
         slope = concatenate([slope[: len(X)], -slope[len(X) :]])
-        gradients = model.marginal_gradient({data: rows}, slope) | {"objective/log_z": slope.sum().reshape(1)}
+        gradients = dict(model.marginal_gradient({data: rows}, slope))
+        gradients["objective/log_z" if self.log_z is not None else "log_c"] = slope.sum().reshape(1)
         total = float(weight.sum())
         terms = {
             "noise_contrast": Term(float((share * softplus(against)).sum()), total),
-            "log_normalizer": Term(total * float(self.log_z.detach()[0]), total),
+            "log_normalizer": Term(total * float(self._learned(model).detach()[0]), total),
         }
         return Loss(terms, gradients, "noise_contrast")
 
@@ -192,5 +200,11 @@ class _NoiseContrast(InClosedForm):
         moments = (to_numpy(self._buffers[name]) for name in ("mean", "variance"))
         return self.noise.distribution(model.units[observed_block(model)], *moments)
 
-    def _log_z(self, like: Array) -> Array:
-        return self.log_z.detach() if is_tensor(like) else self.views()["log_z"]
+    def _learned(self, model: Any) -> torch.Tensor:
+        """log Z: the model's own parameter ``log_c`` where it has one."""
+        return model.log_c if self.log_z is None else self.log_z
+
+    def _log_z(self, model: Any, like: Array) -> Array:
+        if is_tensor(like):
+            return self._learned(model).detach()
+        return (model if self.log_z is None else self).views()["log_c" if self.log_z is None else "log_z"]

@@ -41,7 +41,8 @@ from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
 
 __all__ = [
-    "DensityMachine", "EnergyMachine", "GibbsSteps", "MachineSystem", "RowMachine", "StandardizedMachine",
+    "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
+    "StandardizedMachine",
     "TwoLayerMachine", "coupled_start", "posterior_means",
 ]  # fmt: skip
 
@@ -185,8 +186,8 @@ class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MachineSy
         return cast(Array, means)
 
 
-class RowMachine(FillsGaps, MachineSystem, OnlineModel):
-    """Base of the machines whose visible layer is the data: chains and the likelihood."""
+class JudgedMachine(MachineSystem, OnlineModel):
+    """Base of the machines whose visible layer is the data: energies and the likelihood of rows."""
 
     def _outcomes(self, X: Any) -> Array:
         """Rows that have a probability (or density), in the units of the data."""
@@ -196,26 +197,6 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
     def _presentations(self, X: Any) -> list[Array]:
         """What is judged of the rows: themselves, or several draws of what they are the chances of."""
         return [self._outcomes(X)]
-
-    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
-        """Visible states after `steps` sweeps (hidden units, then visible ones) from X."""
-        return self.from_visible(self._walk(self.to_visible(X), steps, random_state))
-
-    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
-        noise, model = Noise(seed_of(random_state), "gibbs"), self.model_
-        hidden = tuple(block for block in model.blocks if block != "visible")
-        state = {"visible": rows} | coupled_start(model, hidden, len(rows), noise.child("start"))
-        order = (*(block for block in hidden if block not in state), *(block for block in hidden if block in state))
-        sweeps = how_many(steps, "steps")
-        return gibbs(model, state, noise, steps=sweeps, order=(*order, "visible"))["visible"]
-
-    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
-        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
-        check_is_fitted(self)
-        n = how_many(n)
-        seed = seed_of(random_state)
-        start = self._start(n, Noise(seed, "sample/start"))
-        return self.from_visible(self._walk(start, steps, seed) if n else start)
 
     @verb
     def energy(self, X: Any) -> Array:
@@ -256,6 +237,30 @@ class RowMachine(FillsGaps, MachineSystem, OnlineModel):
         if not hasattr(self.model_, "energy"):
             return log_likelihood_bound(self.model_, states, log_z, data_space=space)
         return density_score(self.model_, states, noise, log_z=log_z, data_space=space)
+
+
+class RowMachine(FillsGaps, JudgedMachine):
+    """Base of those that draw their layers from conditionals: Gibbs chains of rows."""
+
+    def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:
+        """Visible states after `steps` sweeps (hidden units, then visible ones) from X."""
+        return self.from_visible(self._walk(self.to_visible(X), steps, random_state))
+
+    def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
+        noise, model = Noise(seed_of(random_state), "gibbs"), self.model_
+        hidden = tuple(block for block in model.blocks if block != "visible")
+        state = {"visible": rows} | coupled_start(model, hidden, len(rows), noise.child("start"))
+        order = (*(block for block in hidden if block not in state), *(block for block in hidden if block in state))
+        sweeps = how_many(steps, "steps")
+        return gibbs(model, state, noise, steps=sweeps, order=(*order, "visible"))["visible"]
+
+    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+        """n rows, each the end of its own Gibbs chain of `steps` sweeps begun at the data's means."""
+        check_is_fitted(self)
+        n = how_many(n)
+        seed = seed_of(random_state)
+        start = self._start(n, Noise(seed, "sample/start"))
+        return self.from_visible(self._walk(start, steps, seed) if n else start)
 
 
 class DensityMachine(RowMachine, EnergyMachine):

@@ -1,19 +1,20 @@
-"""Whether normal densities whose precisions depend on switches can all be normalized: the smallest eigenvalue."""
+"""Whether densities can be normalized: normal ones whose precisions depend on switches, products of Student-t ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.inference.exact.enumeration import states
 
-__all__ = ["Normalizability", "normalizability"]
+__all__ = ["Normalizability", "normalizability", "rank_of", "student_normalizable"]
 
 ENUMERATED = 12
-"""Switches of which every state is looked at."""
+"""Switches, or experts, of which every state or subset is looked at."""
 
 Floats = NDArray[np.float64]
 
@@ -104,3 +105,38 @@ def _descend(precision: Floats, each: Floats, h: Floats) -> tuple[float, Floats]
 def _smallest(precision: Floats, each: Floats, h: Floats) -> tuple[float, Floats]:
     values, vectors = np.linalg.eigh(np.diag(precision) + np.tensordot(h, each, 1))
     return float(values[0]), vectors[:, 0]
+
+
+def student_normalizable(R: Floats, gamma: Floats) -> bool | None:
+    r"""Whether :math:`\prod_j (1 + (r_j^T x + b_j)^2 / 2)^{-\gamma_j}` has an integral, None where that is not decided.
+
+    It has one if and only if for every set of experts whose filters span less than all d dimensions the others have
+    :math:`2 \sum \gamma_j` above the dimensions that are left: of d independent filters every shape must be above 1/2,
+    and d such filters suffice beside any others. Up to 12 experts all sets are visited.
+
+    Parameters
+    ----------
+    R : array of shape (d, n)
+        The filters.
+    gamma : array of shape (n,)
+        Above 0.
+
+    Examples
+    --------
+    >>> student_normalizable(np.eye(2), np.array([0.6, 0.6])), student_normalizable(np.eye(2), np.array([2.0, 0.5]))
+    (True, False)
+    """
+    d, n = R.shape
+    if rank_of(R[:, gamma > 0.5]) == d:
+        return True
+    if rank_of(R) < d or 2 * gamma.sum() <= d:
+        return False
+    if n > ENUMERATED:
+        return None
+    sets = (np.array(bits) for bits in product([False, True], repeat=n))
+    return all(2 * gamma[~inside].sum() > d - rank for inside in sets if (rank := rank_of(R[:, inside])) < d)
+
+
+def rank_of(R: Floats) -> int:
+    """The rank of a matrix, 0 of one without columns."""
+    return int(np.linalg.matrix_rank(R)) if R.size else 0

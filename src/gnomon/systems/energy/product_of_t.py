@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +28,7 @@ from gnomon.numeric.sparse import by_rows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy._normalizable import rank_of, student_normalizable
 from gnomon.systems.energy.covariance_links import FilterLink, MeanLink
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import Link
@@ -39,8 +39,6 @@ FIRST_WEIGHTS = 0.1
 """Standard deviation of the first weights, and of filters beside them, in units of those of the columns."""
 SHAPES = {False: (1.0, 1e3), True: (1e-2, 1e3)}
 """Limits of learned shapes without units of the mean, whose density has no heavier tails than Cauchy's, and with."""
-ENUMERATED = 12
-"""Experts of which all subsets are looked at."""
 
 Floats = NDArray[np.float64]
 
@@ -155,30 +153,16 @@ class ProductOfTModel(LayeredMachine):
         return filters, np.exp(log_shape)
 
     def normalizable(self) -> bool | None:
-        r"""Whether the density can be normalized, None where neither bound decides.
+        """Whether the density can be normalized, None where that is not decided: with units of the mean always.
 
-        With units of the mean always. Else the integral exists if and only if for every set of experts whose filters
-        span less than all d dimensions the others have :math:`2 \sum \gamma_j` above the dimensions that are left: of d
-        independent filters every shape must be above 1/2, and d such filters suffice beside any others. Up to 12
-        experts all sets are visited.
+        Without them see `gnomon.systems.energy._normalizable.student_normalizable`.
         """
-        if self.has_means:
-            return True
-        R, gamma = self._double()
-        d, n = R.shape
-        if _rank(R[:, gamma > 0.5]) == d:
-            return True
-        if _rank(R) < d or 2 * gamma.sum() <= d:
-            return False
-        if n > ENUMERATED:
-            return None
-        sets = (np.array(bits) for bits in product([False, True], repeat=n))
-        return all(2 * gamma[~inside].sum() > d - rank for inside in sets if (rank := _rank(R[:, inside])) < d)
+        return True if self.has_means else student_normalizable(*self._double())
 
     def _refuse(self) -> None:
         R, gamma = self._double()
         what = (
-            f"the experts cannot be normalized: filters of the rank {_rank(R)} for {len(R)} columns, shapes from "
+            f"the experts cannot be normalized: filters of the rank {rank_of(R)} for {len(R)} columns, shapes from "
             f"{gamma.min():g}"
         )
         raise UserValueError(what, "parameters", f"give {len(R)} independent filters with shapes above 1/2")
@@ -275,10 +259,6 @@ class _ExpertsPath(BridgePath):
         """n draws of the base's kept blocks."""
         self._needs_base()
         return join(self.base.draws(n, noise), self.keep)
-
-
-def _rank(R: Floats) -> int:
-    return int(np.linalg.matrix_rank(R)) if R.size else 0
 
 
 class ProductOfT(StandardizedMachine, DensityMachine):
