@@ -145,7 +145,7 @@ ENTRIES = (
         "product-of-experts", "Energy-based model: product of experts", "专家乘积能量模型", "model", ("density",),
         "gnomon.systems.energy.product_of_experts:ProductOfExperts",
         "Hinton 2002; Gutmann and Hyvärinen 2010", ("REP-139", "REP-141", "BAY-100"),
-        {"epochs": 20, "batch_size": None, "learning_rate": 0.05},
+        {"objective": "score-matching", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
     Entry(
         "class-gated-rbm", "Class-gated (third-order) restricted Boltzmann machine", "类别门控受限玻尔兹曼机", "model",

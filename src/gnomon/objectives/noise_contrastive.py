@@ -163,9 +163,8 @@ class _NoiseContrast(InClosedForm):
         kind = next(iter(model.parameters()))
         found = torch.full((1,), start, dtype=kind.dtype, device=kind.device)
         if hasattr(model, "log_c"):
-            model.log_c.data, self.log_z = found, None
-        else:
-            self.log_z.data = found
+            self.log_z = None
+        self._learned(model).data = found
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """See `InClosedForm`."""

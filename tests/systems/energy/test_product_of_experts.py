@@ -223,11 +223,26 @@ def test_one_column_by_quadrature():
 
 @pytest.mark.spec("REP-141")
 def test_no_expert_rules_a_row_out():
-    """Every factor is above 0 everywhere, so a product is never empty, however far apart its experts are."""
+    """Experts of the library are above 0 everywhere, so that no product is empty; two boxes apart are refused."""
     model = ProductOfExpertsModel(
         [NormalExpert.of([-40.0], [[1.0]]), NormalExpert.of([40.0], [[1.0]])], GaussianUnits(1)
     )
     assert model.log_prob(np.zeros((1, 1)))[0] == pytest.approx(norm(0, math.sqrt(0.5)).logpdf(0), abs=1e-9)
+
+    class Box(torch.nn.Module):
+        """0 between two ends, infinite elsewhere: an expert that rules rows out."""
+
+        def __init__(self, low):
+            super().__init__()
+            self.low = torch.nn.Parameter(torch.full((1,), low, dtype=torch.float64))
+
+        def forward(self, x):
+            inside = (x[:, 0] > self.low) & (x[:, 0] < self.low + 2)
+            return torch.where(inside, 0.0, torch.inf).to(x)
+
+    empty = ProductOfExpertsModel([Box(0.0), Box(5.0)], GaussianUnits(1))
+    with pytest.raises(UserValueError, match="integral did not converge"):
+        empty.log_partition()
     with pytest.raises(UserValueError, match="a product needs an expert"):
         ProductOfExpertsModel([], GaussianUnits(1))
 

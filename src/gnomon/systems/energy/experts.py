@@ -121,7 +121,7 @@ class StudentExpert(Expert):
         R, gamma = np.asarray(filters, np.float64), np.asarray(shape, np.float64)
         if not (np.isfinite(gamma) & (gamma > 0)).all():
             raise UserValueError(f"shape must be finite and above 0, got {gamma.min():g}", "shape")
-        expert = cls(*R.shape, dtype=torch.float64)
+        expert = cls(R.shape[0], R.shape[1], dtype=torch.float64)
         with torch.no_grad():
             expert.filters.copy_(torch.from_numpy(R))
             expert.log_shape.copy_(torch.from_numpy(np.log(gamma)))
@@ -333,7 +333,7 @@ class Product(Energy):
     first: Any = "normal"
     second: Any = "network"
 
-    def build(self, d: int, dtype: torch.dtype) -> nn.ModuleList:  # type: ignore[override]
+    def build(self, d: int, dtype: torch.dtype) -> nn.ModuleList:
         """All experts, in turn."""
         return nn.ModuleList(one for name in self.slots for one in listed(self.recipe(name), d, dtype))
 

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -117,7 +117,8 @@ class ProductOfExpertsModel(Module):
     def energy(self, x: Array) -> Array:
         """The sum of the experts' energies in nats, shape (n,), in the kind of x; tensors with gradients."""
         if is_tensor(x):
-            return sum(expert(x) for expert in self.experts)
+            rows = self.place(x)
+            return sum(expert(rows) for expert in self.experts).to(x.dtype)
         with torch.no_grad():
             return convert(self.energy(self.place(x)).cpu(), np.asarray(x))
 
@@ -257,7 +258,7 @@ class ProductOfExpertsModel(Module):
             what = f"log Z of {self.sizes['visible']} columns has no closed form"
             raise UserValueError(what, "method", "estimate it by annealed importance sampling")
         if not self.is_real:
-            return float(enumerated(self, limit=20))
+            return float(enumerated(cast(Any, self), limit=20))
         if self._is_normal:
             mean, precision = self.moments()
             at = -float(to_numpy(self.energy(mean[None]))[0])
@@ -345,6 +346,7 @@ class ProductOfExperts(StandardizedMachine, JudgedMachine):
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"experts": Energy}
     domain = Real(largest=1e100)
     numpy_products: ClassVar[bool] = False
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"learn_log_c": {"objective": "nce"}}
     resamples_rows: ClassVar[bool] = True  # the default objective draws noise beside each row
 
     experts: Annotated[
@@ -414,7 +416,7 @@ class ProductOfExperts(StandardizedMachine, JudgedMachine):
         n, seed, held = how_many(n), seed_of(random_state), self._held()
         start = held.sample(n, Noise(seed, "sample/start"))
         if n and how_many(steps, "steps"):
-            kernel = _hamiltonian(held) if kernel is None else kernel
+            kernel = _hamiltonian(held, 10) if kernel is None else kernel
             found = sample_chain(
                 self.model_, kernel, chains=n, draws=1, burn_in=steps - 1, start=start, random_state=seed
             )
@@ -434,7 +436,9 @@ class ProductOfExperts(StandardizedMachine, JudgedMachine):
             method = "exact"
         if method in ANNEALED:
             held = self._held()
-            options = {"proposal": held} | ({} if method == "importance" else {"kernel": _hamiltonian(held)}) | options
+            options = (
+                {"proposal": held} | ({} if method == "importance" else {"kernel": _hamiltonian(held, 5)}) | options
+            )
             if method in ("auto", "ais"):
                 options = {"schedule": 100} | options
         return super().log_partition(method, **options)
@@ -447,9 +451,19 @@ class ProductOfExperts(StandardizedMachine, JudgedMachine):
             return self.log_partition().value
         return float(self.model_.state()["log_c"][0]) + self._log_volume
 
-    @available_if(lambda self: self.learn_log_c)
     def normalized(self) -> Normalization:
-        """How far the density with the learned log c is from a normalized one; there with ``learn_log_c``."""
+        """How far the density with the learned log c is from a normalized one, by an integral or an estimate of it.
+
+        Raises
+        ------
+        UserValueError
+            A fit without ``learn_log_c``.
+        """
+        check_is_fitted(self)
+        if not self.learn_log_c:
+            raise UserValueError(
+                "log c has not been learned", "learn_log_c", "fit with learn_log_c=True and objective='nce'"
+            )
         return Normalization(self.log_c, self.log_partition())
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
@@ -462,6 +476,6 @@ class ProductOfExperts(StandardizedMachine, JudgedMachine):
         return found | {self.primary: replace(score, note=note)}
 
 
-def _hamiltonian(held: ProductOfExpertsModel) -> HMC:
-    """Moves in the units of a normal density."""
-    return HMC(STEP, steps=10, covariance=np.linalg.inv(held.moments()[1]))
+def _hamiltonian(held: ProductOfExpertsModel, steps: int) -> HMC:
+    """Moves of so many leapfrog steps, in the units of a normal density."""
+    return HMC(STEP, steps=steps, covariance=np.linalg.inv(held.moments()[1]))
