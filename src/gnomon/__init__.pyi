@@ -33,6 +33,7 @@ from gnomon.systems.energy.label_rbm import LabelRBM as LabelRBM
 from gnomon.systems.energy.layered import LayeredMachine as LayeredMachine
 from gnomon.systems.energy.mcrbm import MCRBM as MCRBM
 from gnomon.systems.energy.pointwise_gated_rbm import PointwiseGatedRBM as PointwiseGatedRBM
+from gnomon.systems.energy.product_of_experts import ProductOfExperts as ProductOfExperts
 from gnomon.systems.energy.product_of_t import ProductOfT as ProductOfT
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.energy.rnn_rbm import RNNRBM as RNNRBM
