@@ -132,8 +132,8 @@ class Contrast(InClosedForm):
         """`_contrast` with chains that the transition has moved, and what it tells of them."""
         assert self.moves is not None, "blocks are swept"
         loss = self._contrast(model, q, weight, {self._split(model)[0]: ends}, counter)[0]
-        told = self.moves.terms(float(weight.sum()), group)
-        return Loss(loss.terms | told, loss.gradients, loss.per)
+        more = self.moves.terms(float(weight.sum()), group)
+        return Loss(loss.terms | more, loss.gradients, loss.per)
 
 
 class ContrastiveDivergence(Contrast):

@@ -123,7 +123,7 @@ def test_what_has_no_integral_is_refused_and_the_sign_of_imported_energies_is_tu
         assert model.normalizable() is False
         with pytest.raises(UserValueError, match="cannot be normalized over the real line"):
             model.log_partition()
-    with pytest.raises(UserValueError, match="precision must be positive definite, got an eigenvalue of -1"):
+    with pytest.raises(UserValueError, match="precision must be positive definite, got -1 as its least eigenvalue"):
         NormalExpert.of([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
     X = np.random.default_rng(0).normal(size=(30, 2))
     for experts in ("network", "bernoulli", "harmony", StudentT(n=1), Product("network", "student-t")):

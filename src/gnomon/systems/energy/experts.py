@@ -62,8 +62,8 @@ class NormalExpert(Expert):
         wanted = np.asarray(precision, np.float64)
         least = float(np.linalg.eigvalsh(wanted)[0])
         if not least > 0:
-            what = f"precision must be positive definite, got an eigenvalue of {least:g}: there is no density"
-            raise UserValueError(what, "precision")
+            what = f"precision must be positive definite, got {least:g} as its least eigenvalue"
+            raise UserValueError(what, "precision", "other energies have no integral")
         root = np.linalg.cholesky(wanted)
         expert = cls(len(wanted), torch.float64)
         with torch.no_grad():
