@@ -14,8 +14,8 @@ __all__ = [
     "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge",
     "HasCenteredGradient", "HasCoupledBlocks",
     "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
-    "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits", "NextToken",
-    "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
+    "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits",
+    "HasVariationalExpectation", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
 ]  # fmt: skip
 
 Array = Any
@@ -299,6 +299,23 @@ class HasExpectation(Protocol):
 
     def expect(self, x: Array, weight: Array) -> dict[str, Array]:
         """Expected statistics summed over rows, with ``log_likelihood`` and ``weight`` among them."""
+
+    def maximize(self, statistics: dict[str, Array]) -> None:
+        """Fit to the statistics of all rows."""
+
+    def log_prior(self) -> float:
+        """Log density of the parameters under their prior, up to a constant; 0 without one."""
+
+
+@runtime_checkable
+class HasVariationalExpectation(Protocol):
+    """A model fitted by expectation maximization with an approximation of the posterior of each row."""
+
+    def approximate(self, x: Array, start: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """The parameters of each row's posterior, row by row, by name, found from given ones on."""
+
+    def expect(self, x: Array, weight: Array, posterior: Mapping[str, Array]) -> dict[str, Array]:
+        """As of `HasExpectation`; ``log_likelihood`` is the evidence lower bound."""
 
     def maximize(self, statistics: dict[str, Array]) -> None:
         """Fit to the statistics of all rows."""

@@ -20,4 +20,10 @@ ENTRIES = (
         ("GEN-049",),
         {"n_components": 2, "max_iter": 30},
     ),
+    Entry(
+        "spike-and-slab-sparse-coding", "Spike-and-slab sparse coding (S3C)", "尖峰-平板稀疏编码", "model",
+        ("density", "represent"), "gnomon.systems.factors.spike_and_slab_sparse_coding:SpikeAndSlabSparseCoding",
+        "Goodfellow, Courville and Bengio 2012", ("GEN-048",),
+        {"n_components": 3, "max_iter": 30},
+    ),
 )  # fmt: skip

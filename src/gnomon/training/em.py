@@ -92,10 +92,18 @@ class EM(ClosedForm):
         """Iterations at most."""
         return self.max_iter
 
+    def expected(self, state: _State) -> dict[str, Array]:
+        """Sums of one pass over all rows."""
+        statistics: dict[str, Array] = state.problem.group.sum(
+            _total(state.problem.model.expect, state.problem.batches)
+        )
+        return statistics
+
     def step(self, state: _State) -> tuple[_State, Info]:
         """One iteration."""
         model = state.problem.model
-        statistics, likelihood, climbed = _expected(state.problem)
+        statistics = self.expected(state)
+        likelihood, climbed = _per_row(model, statistics)
         model.maximize(statistics)
         if DEBUG and state.last is not None and climbed < state.last - ROUNDING * max(1.0, abs(state.last)):
             raise AssertionError(
@@ -153,7 +161,7 @@ class Restarts(EM):
         state, info = super().step(state)
         assert isinstance(state, _Several)
         model = state.problem.model
-        end = _expected(state.problem)[2] if info.done else info.monitored
+        end = _per_row(model, self.expected(state))[1] if info.done else info.monitored
         record = (info.record or {}) | {"objective": max(end, state.highest), "start": state.start}
         if not info.done:
             return state, Info(record=record, monitored=info.monitored)
@@ -182,12 +190,11 @@ class Restarts(EM):
         return _Several(problem, begun.iteration, begun.last, False, facts["start"], highest, best)
 
 
-def _expected(problem: Problem) -> tuple[dict[str, Array], float, float]:
-    """Sums of one pass over all rows, with the model's log-likelihood per row, and this plus the log prior per row."""
-    statistics = problem.group.sum(_total(problem.model.expect, problem.batches))
+def _per_row(model: Any, statistics: Mapping[str, Array]) -> tuple[float, float]:
+    """The log-likelihood per row in these sums, and this plus the log prior of the model per row."""
     weight = float(statistics["weight"])
     likelihood = float(statistics["log_likelihood"]) / weight
-    return statistics, likelihood, likelihood + problem.model.log_prior() / weight
+    return likelihood, likelihood + model.log_prior() / weight
 
 
 def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:
