@@ -54,6 +54,7 @@ from gnomon.systems.ensemble.stacking import Stacking as Stacking
 from gnomon.systems.ensemble.stacking import StackingRegression as StackingRegression
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.factors.product_of_ppca import ProductOfPPCA as ProductOfPPCA
+from gnomon.systems.factors.spike_and_slab_sparse_coding import SpikeAndSlabSparseCoding as SpikeAndSlabSparseCoding
 from gnomon.systems.kernel.svm import SVM as SVM
 from gnomon.systems.kernel.svm import SupportVectorRegression as SupportVectorRegression
 from gnomon.systems.linear.bayesian_regression import BayesianRegression as BayesianRegression

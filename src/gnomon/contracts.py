@@ -15,7 +15,8 @@ __all__ = [
     "HasCenteredGradient", "HasCoupledBlocks",
     "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
     "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits",
-    "HasVariationalExpectation", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs", "State", "supports",
+    "HasVariationalExpectation", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs",
+    "State", "supports",
 ]  # fmt: skip
 
 Array = Any

@@ -83,10 +83,12 @@ class SpikeAndSlabSparseCodingModel:
         tol: float = 1e-6,
         floor: float = 0.1,
     ) -> None:
-        self.components = np.array(components, np.float64)
+        self.components: Floats = np.array(components, np.float64)
         d, m = self.components.shape
         self.bias, self.slab_mean, self.slab_precision = np.zeros(m), np.zeros(m), np.ones(m)
-        self.noise_precision, self.shift, self.unit = np.ones(d), np.zeros(d), np.ones(d)
+        self.noise_precision: Array = np.ones(d)
+        self.shift: Array = np.zeros(d)
+        self.unit: Array = np.ones(d)
         self.updates, self.damping, self.sweeps, self.tol, self.floor = updates, damping, sweeps, tol, floor
 
     @property
