@@ -105,6 +105,15 @@ ENTRIES = (
         takes="table from 0 to 1",
     ),
     Entry(
+        "dbn-classifier", "Multilayer perceptron begun by a deep belief network", "深度信念网络初始化的多层感知机",
+        "model", ("classify",), "gnomon.systems.energy.dbn_classifier:DBNClassifier",
+        "Hinton, Osindero and Teh 2006; Mohamed, Dahl and Hinton 2012", ("GEN-016", "PRA-137"),
+        {
+            "hidden": (6, 4), "objective": "exact", "pretrain_epochs": 5, "epochs": 60, "batch_size": None,
+            "learning_rate": 0.1,
+        },
+    ),
+    Entry(
         "conditional-rbm", "Conditional restricted Boltzmann machine", "条件受限玻尔兹曼机", "model", ("regress",),
         "gnomon.systems.energy.conditional_rbm:ConditionalRBM", "Mnih, Larochelle and Hinton 2011", ("GEN-055",),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},

@@ -19,11 +19,11 @@ import gnomon
 from gnomon.errors import Diverged, UserError, UserTypeError, UserValueError
 from gnomon.nn.activations import GELU, Identity, Maxout, ReLU, Sigmoid, Softplus, Tanh
 from gnomon.nn.context import training
+from gnomon.nn.mlp import MLPModel
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.base import Loss
 from gnomon.objectives.losses import CrossEntropyLoss
 from gnomon.objectives.supervised import Supervised
-from gnomon.systems.neural._model import MLPModel
 from gnomon.testing import arrays_of
 from gnomon.training.group import Group
 from gnomon.training.stopping import EarlyStopping

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.layers import exp
-from gnomon.distributions.units import BernoulliUnits
+from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.enumeration import states
 from gnomon.nn.module import Module
@@ -28,10 +28,11 @@ Layers = Sequence[Array]
 
 
 class DBNModel(Module):
-    r"""p(v, h_1, ..., h_L) = p(v | h_1) p(h_1 | h_2) ... p(h_{L-1}, h_L) over units of 0 and 1.
+    r"""p(v, h_1, ..., h_L) = p(v | h_1) p(h_1 | h_2) ... p(h_{L-1}, h_L) over layers of bits above a row.
 
     The last factor is a restricted Boltzmann machine, exp(b_{L-1}^T h_{L-1} + b_L^T h_L + h_{L-1}^T W_L h_L) / Z; below
-    it p(h_{k-1} = 1 | h_k) = sigmoid(b_{k-1} + W_k h_k) for each unit. Upwards a layer is inferred by q(h_k = 1 |
+    it p(h_{k-1} = 1 | h_k) = sigmoid(b_{k-1} + W_k h_k) for each unit; columns that are real numbers have the normal
+    density of variance 1 about b_0 + W_1 h_1. Upwards a layer is inferred by q(h_k = 1 |
     h_{k-1}) = sigmoid(r_k + h_{k-1}^T R_k), which is exact for a restricted machine only.
 
     Parameters
@@ -40,15 +41,24 @@ class DBNModel(Module):
     hidden : sequence of int
         Units of each hidden layer, from the rows up.
     dtype : torch.dtype
+    columns : type of Units, default BernoulliUnits
+        Kind of the rows' units: bits, or `CenteredGaussianUnits` of real numbers.
 
     Notes
     -----
     Parameters are ``weight_k`` and ``bias_k``, ``recognition_weight_k`` (R_k) and ``recognition_bias_k`` (r_k).
     """
 
-    def __init__(self, n_visible: int, hidden: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        n_visible: int,
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        columns: type[Units] = BernoulliUnits,
+    ) -> None:
         super().__init__()
         self.sizes = (n_visible, *hidden)
+        self.kinds = (columns(n_visible), *(BernoulliUnits(n) for n in hidden))
         self.depth = len(hidden)
         for k, (below, above) in enumerate(itertools.pairwise(self.sizes), 1):
             self._add(f"weight_{k}", (below, above), dtype)
@@ -80,8 +90,7 @@ class DBNModel(Module):
         Its parameters are this model's; its upper bias is r_k, that of the way up, but b_L at the top.
         """
         lower, upper = f"hidden_{k - 1}", f"hidden_{k}"
-        units = {lower: BernoulliUnits(self.sizes[k - 1]), upper: BernoulliUnits(self.sizes[k])}
-        machine = LayeredMachine(units, [(lower, upper)])
+        machine = LayeredMachine({lower: self.kinds[k - 1], upper: self.kinds[k]}, [(lower, upper)])
         bias = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
         names = {f"{lower}_{upper}_weight": f"weight_{k}", f"{lower}_bias": f"bias_{k - 1}", f"{upper}_bias": bias}
         for name, own in names.items():
@@ -109,29 +118,42 @@ class DBNModel(Module):
             return
         with torch.no_grad():
             self.get_parameter(f"bias_{k - 1}").copy_(self.get_parameter(f"recognition_bias_{k - 1}"))
-            if self.sizes[k] == self.sizes[k - 2]:
+            if self.kinds[k] == self.kinds[k - 2]:
                 upper = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
                 self.get_parameter(f"weight_{k}").copy_(self.get_parameter(f"weight_{k - 1}").T)
                 self.get_parameter(upper).copy_(self.get_parameter(f"bias_{k - 2}"))
 
+    def initialize(self, noise: Noise, mean: Array | None = None) -> None:
+        """Small random weights, and rows of these means; the way up is the machines' own."""
+        for k in range(1, self.depth + 1):
+            self.pair(k).initialize(noise, mean if k == 1 else None)
+        self.adopt(self.depth)
+
     # --- up and down --------------------------------------------------------------------------------------------------
+
+    def _up(self, k: int) -> tuple[str, str]:
+        """Names of the weight and the bias of the way up to layer k."""
+        kind = "" if k == self.depth else "recognition_"
+        return f"{kind}weight_{k}", f"{kind}bias_{k}"
+
+    def way_up(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Weight (units below, units) and bias of each hidden layer given the one below it."""
+        return [tuple(map(self.get_parameter, self._up(k))) for k in range(1, self.depth + 1)]  # type: ignore[misc]
 
     def upward(self, k: int, x: Array) -> Bernoulli:
         """Layer k given layer k - 1: q, of the topmost layer exact."""
-        own = self._own(x)
-        if k == self.depth:
-            return Bernoulli(x @ own[f"weight_{k}"] + own[f"bias_{k}"])
-        return Bernoulli(x @ own[f"recognition_weight_{k}"] + own[f"recognition_bias_{k}"])
+        own, (weight, bias) = self._own(x), self._up(k)
+        return Bernoulli(x @ own[weight] + own[bias])
 
-    def downward(self, k: int, h: Array) -> Bernoulli:
+    def downward(self, k: int, h: Array) -> Distribution:
         """Layer k - 1 given layer k; of the pair at the top its conditional."""
         own = self._own(h)
-        return Bernoulli(h @ own[f"weight_{k}"].T + own[f"bias_{k - 1}"])
+        return self.kinds[k - 1].conditional(h @ own[f"weight_{k}"].T, {"bias": own[f"bias_{k - 1}"]})
 
-    def means_up(self, x: Array) -> list[Array]:
-        """Means of the hidden layers, each from those of the layer below."""
+    def means_up(self, x: Array, last: int | None = None) -> list[Array]:
+        """Means of the hidden layers up to number `last`, all by default, each from those of the layer below."""
         found: list[Array] = []
-        for k in range(1, self.depth + 1):
+        for k in range(1, (self.depth if last is None else last) + 1):
             found.append(self.upward(k, found[-1] if found else x).mean)
         return found
 

@@ -115,9 +115,7 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
         return DBNModel(n_features, self.hidden, getattr(torch, dtype))
 
     def initialize(self, model: DBNModel, examples: Examples, noise: contracts.Noise) -> None:
-        for k in range(1, model.depth + 1):
-            model.pair(k).initialize(noise, self._start_mean() if k == 1 else None)
-        model.adopt(model.depth)
+        model.initialize(noise, self._start_mean())
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 

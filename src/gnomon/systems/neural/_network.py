@@ -14,12 +14,12 @@ from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.initializers import Initializer, initialize
+from gnomon.nn.mlp import MLPModel
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype, Standardized
-from gnomon.systems.neural._model import MLPModel
 
 __all__ = ["Network"]
 

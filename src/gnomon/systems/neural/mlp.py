@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from gnomon.contracts import Array
+from gnomon.nn.mlp import MLPModel
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineClassifier
-from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Network
 
 __all__ = ["MLP"]

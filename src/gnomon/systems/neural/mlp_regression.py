@@ -10,12 +10,12 @@ import torch
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.preprocessing import standardization
+from gnomon.nn.mlp import MLPModel
 from gnomon.objectives.criterion import RegressionLoss
 from gnomon.objectives.supervised import Supervised
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.partial_fit import OnlineRegressor
-from gnomon.systems.neural._model import MLPModel
 from gnomon.systems.neural._network import Network
 
 __all__ = ["MLPRegression"]

@@ -80,9 +80,13 @@ class MLPModel(Module):
         """Weights of the layers, which penalties act on; biases and norms are left alone."""
         return [cast(torch.nn.Linear, layer).weight for layer in self.layers]
 
+    def standardized(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows in the units that the first layer takes, (x - shift) / scale."""
+        return (x - self.shift) / self.scale
+
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs of the last layer, shape (n, n_outputs), of rows (n, n_features)."""
-        h = (x - self.shift) / self.scale
+        h = self.standardized(x)
         for layers in self._layers():
             for layer in layers:
                 h = layer(h)
@@ -108,7 +112,7 @@ class MLPModel(Module):
 
     def hidden(self, x: torch.Tensor) -> list[torch.Tensor]:
         """Outputs of the hidden layers, each (n, units)."""
-        h, outputs = (x - self.shift) / self.scale, []
+        h, outputs = self.standardized(x), []
         for layers in self._layers()[:-1]:
             for layer in layers:
                 h = layer(h)
@@ -119,7 +123,7 @@ class MLPModel(Module):
         """Scores, and what `backward` needs: input and pre-activation of every layer, of this very pass."""
         cache = []
         with torch.no_grad():
-            h = (x - self.shift) / self.scale
+            h = self.standardized(x)
             for k, layer in enumerate(self.layers):
                 z = layer(h)
                 cache.append((h, z))
