@@ -114,6 +114,20 @@ class HasEnergyGradient(HasEnergy, Protocol):
 
 
 @runtime_checkable
+class HasChainUpdates(HasEnergyGradient, Protocol):
+    """A machine that makes many updates by chains at a time, in the numbers of single ones: a fast path in NumPy."""
+
+    def updated_by_chains(
+        self, X: Array, weight: Array, size: int, hidden: Array, *, rate: float, k: int, noise: Noise, persistent: bool
+    ) -> tuple[int, float]:
+        """Plain descent, an update for each `size` rows: updates made, and the norm of the last gradient.
+
+        Persistent chains stand at `hidden`, which is moved; others begin at the data. Fewer updates are made only where
+        a gradient is not finite: it is the last then.
+        """
+
+
+@runtime_checkable
 class HasBlocks(Protocol):
     """A joint model over named blocks of units, each block conditionally independent given the rest.
 

@@ -253,6 +253,14 @@ class _RowPlan(_Cut):
             data |= {name: one.take(rows) for name, one in self._other.items()}
         return Batch(data, rows, positions, self.weight.take(rows))
 
+    def run(self, e: int, i: int, count: int) -> Batch:
+        """The rows of whole batches i, ..., i + count - 1 of epoch e in one; places go on through all of them."""
+        start, stop = i * self.batch_size, (i + count) * self.batch_size
+        rows = self._visit(e)[start:stop] if self._order is not None else self._rows[start:stop]
+        data: dict[str, Any] = {name: array.take(rows, axis=0) for name, array in self._dense.items()}
+        data |= {name: one.take(rows) for name, one in self._other.items()}
+        return Batch(data, rows, np.arange(stop - start), self.weight.take(rows))
+
     def _view(self, start: int, stop: int, positions: Ints) -> Batch:
         if start == 0 and stop == self.n:
             return Batch({**self._dense, **self._other}, self._rows, positions, self.weight)

@@ -187,7 +187,9 @@ class Noise:
         """
         return self.take(np.arange(begin, stop))
 
-    def address(self, n: int | None = None, *, draw: int = 0, draws: int = 1) -> tuple[int, int, int, NDArray[Any]]:
+    def address(
+        self, n: int | None = None, *, draw: int = 0, draws: int = 1, updates: int = 1
+    ) -> tuple[int, int, int, NDArray[Any]]:
         """What a compiled kernel needs to draw by itself: k0, k1, update and positions (uint32).
 
         Parameters
@@ -196,13 +198,17 @@ class Noise:
             Rows of shared noise; needed unless `rows` was called.
         draw, draws : int
             First draw that the kernel will use, and how many; only `recording` looks at them.
+        updates : int
+            How many updates the kernel draws for, from this one on.
         """
         if n is None and self._positions is None:
             what = "n is required for shared noise, which has no positions"
             raise UserValueError(what, "n", "give n, or call rows(positions)")
         places = self._places(len(self._positions) if n is None else n)  # type: ignore[arg-type]
-        for number in range(draw, draw + draws) if _recorded is not None else (draw, draw + draws - 1):
-            self._claim(places, 0, number)
+        for update in range(updates) if _recorded is not None else {0, updates - 1}:
+            stream = self.at(self._update + update) if update else self
+            for number in range(draw, draw + draws) if _recorded is not None else (draw, draw + draws - 1):
+                stream._claim(places, 0, number)
         return self._k0, self._k1, self._update, places
 
     def words(self, shape: Sequence[int] | int, draw: int = 0) -> NDArray[np.uint32]:

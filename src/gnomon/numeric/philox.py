@@ -28,7 +28,8 @@ from gnomon.numeric.fast import (
 )  # fmt: skip
 
 __all__ = [
-    "bernoulli32", "bernoulli64", "bernoulli_logits32", "bernoulli_logits64", "integers", "normal32", "normal64",
+    "bernoulli32", "bernoulli64", "bernoulli_field32", "bernoulli_field64", "bernoulli_logits32", "bernoulli_logits64",
+    "integers", "normal32", "normal64",
     "philox", "uniform32", "uniform64", "unit32", "unit64", "words", "words64",
 ]  # fmt: skip
 
@@ -201,6 +202,30 @@ def bernoulli_logits64(logits, out, positions, draw, update, k0, k1):  # type: i
         target, source = out[start:stop].reshape(-1), logits[start:stop].reshape(-1)
         for e in range(target.size):
             target[e] = f64(1.0) if unit64(flat[e]) < chance64(source[e]) else f64(0.0)
+
+
+@kernel
+def bernoulli_field32(field, bias, scale, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """1 where u < sigmoid(scale * field + bias), float32, a bias for each column."""
+    n, width = out.shape
+    buffer, by = np.empty((1, width), u32), f32(scale)
+    for i in range(n):
+        words(buffer, positions[i : i + 1], draw, update, k0, k1)
+        word, a, target = buffer[0], field[i], out[i]
+        for e in range(width):
+            target[e] = f32(1.0) if unit32(word[e]) < chance32(by * a[e] + bias[e]) else f32(0.0)
+
+
+@kernel
+def bernoulli_field64(field, bias, scale, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """1 where u < sigmoid(scale * field + bias), float64, a bias for each column."""
+    n, width = out.shape
+    buffer = np.empty((1, width), u64)
+    for i in range(n):
+        words64(buffer, positions[i : i + 1], draw, update, k0, k1)
+        word, a, target = buffer[0], field[i], out[i]
+        for e in range(width):
+            target[e] = f64(1.0) if unit64(word[e]) < chance64(scale * a[e] + bias[e]) else f64(0.0)
 
 
 @inline

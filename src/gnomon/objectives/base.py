@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ from gnomon.nn.context import training
 from gnomon.nn.module import Module
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Loss", "Objective", "Phase", "Term", "as_found", "shard"]
+__all__ = ["Loss", "Objective", "Phase", "Stretch", "Term", "as_found", "shard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,25 @@ class Phase:
     data: Literal["train", "validation"] = "train"
 
 
+class Stretch(NamedTuple):
+    """Updates by plain descent that an objective makes many at a time, in the numbers of single ones.
+
+    Attributes
+    ----------
+    go : callable
+        ``go(model, rows, size, noise, rate)`` makes an update for each `size` rows, from that of the noise on, and
+        answers how many and the norm of the last gradient; fewer only where that is not finite.
+    row : int
+        Bytes of a row.
+    products : int
+        Multiplications for a row.
+    """
+
+    go: Callable[[Any, Any, int, Noise, float], tuple[int, float]]
+    row: int
+    products: int
+
+
 class Objective(Module):
     """Base of objectives. Critics and baselines are parameters; persistent chains are buffers named in `sharded`.
 
@@ -181,6 +200,10 @@ class Objective(Module):
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
         """Walk persistent chains by so many sweeps under the model as it is, where there are some."""
+
+    def stretch(self, model: Any) -> Stretch | None:
+        """How it makes many updates of this model at a time, where it can: here it cannot."""
+        return None
 
     def in_training(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """`forward` with the layers of model and objective in training.

@@ -17,8 +17,9 @@ from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.blocks import smallest_keep, summed_out, units_of
 from gnomon.inference.mcmc.gibbs import gibbs, redrawn
 from gnomon.numeric.ops import concatenate
+from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
-from gnomon.objectives.base import Loss, Term, shard
+from gnomon.objectives.base import Loss, Stretch, Term, shard
 from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Elapsed, Growth
 from gnomon.objectives.negative import Conditional, Negative
@@ -110,6 +111,15 @@ class Contrast(InClosedForm):
         exact = isinstance(self.positive, Clamped) and isinstance(self.plan.negative, Conditional)
         return exact and self.moves is None and hasattr(model, "energy_gradient")
 
+    def _stretch(self, model: Any, go: Any) -> Stretch | None:
+        """`Stretch` by that, of a machine that has the compiled way and k steps throughout."""
+        if self.progress is not None or not self._is_fused(model) or not hasattr(model, "updated_by_chains"):
+            return None
+        if is_tensor(like := model.place(np.zeros(0))):
+            return None
+        d, m = (model.sizes[block] for block in (model.observed, *self._split(model)[2]))
+        return Stretch(go, d * like.itemsize, d * m * (3 + 2 * self.plan.k))
+
     def _contrast(
         self, model: Any, q: State, weight: Array, fantasy: State, counter: Array, sampler: Any = None
     ) -> tuple[Loss, dict[str, Any]]:
@@ -140,6 +150,14 @@ class ContrastiveDivergence(Contrast):
     """Chains that start at the data."""
 
     by_row = True
+
+    def stretch(self, model: Any) -> Stretch | None:
+        """Many updates at once, of a machine that has the compiled way."""
+        return self._stretch(model, self._go) if _unchanged(self, ContrastiveDivergence) else None
+
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, rate: float) -> tuple[int, float]:
+        room = model.place(np.empty((size, model.sizes[self._split(model)[2][0]])))
+        return _together(model, rows, size, room, noise.rows(np.arange(size)), rate, self.plan.k, persistent=False)
 
     def contrast(
         self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group, k: int
@@ -212,6 +230,14 @@ class PersistentChains(ChainSet):
         """The machine whose energies are compared, and the one that chains are drawn from: here the model is both."""
         return model, model
 
+    def stretch(self, model: Any) -> Stretch | None:
+        """Many updates at once, of a machine that has the compiled way and whose chains are its own."""
+        return self._stretch(model, self._go) if _unchanged(self, PersistentChains) else None
+
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, rate: float) -> tuple[int, float]:
+        hidden = self._standing(self.counter)[self._split(model)[2][0]]
+        return _together(model, rows, size, hidden, noise.rows(self.positions), rate, self.plan.k, persistent=True)
+
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
         """Move the chains by so many steps under the model as it is."""
         data, kept, rest = self._split(model)
@@ -262,6 +288,23 @@ class PersistentChains(ChainSet):
     def _move(self, state: State) -> None:
         for block, standing in self._standing(next(iter(state.values()))).items():
             standing[...] = state[block]
+
+
+def _unchanged(objective: Contrast, kind: type[Contrast]) -> bool:
+    """Whether an objective compares as this kind does: what others do instead has no compiled way."""
+    own = type(objective)
+    return all(getattr(own, name, None) is getattr(kind, name, None) for name in ("compare", "contrast", "samplers"))
+
+
+def _together(
+    model: Any, rows: Any, size: int, hidden: Array, noise: Noise, rate: float, k: int, *, persistent: bool
+) -> tuple[int, float]:
+    """Updates on these rows, as the machine makes them."""
+    X, weight = model.place(in_full(rows.data["X"])), model.place(rows.weight)
+    made: tuple[int, float] = model.updated_by_chains(
+        X, weight, size, hidden, rate=rate, k=k, noise=noise, persistent=persistent
+    )
+    return made
 
 
 def split(model: Any) -> tuple[str, Sequence[str], Sequence[str]]:

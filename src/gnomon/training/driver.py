@@ -103,8 +103,11 @@ class _Drive:
         patient = self.run is not None and getattr(self.procedure, "iterates", True)  # one long step is begun anew
         with quiet, interruptible(patient) as interrupted, progress:
             while not self.done and self.outcome.steps != limit:
-                state, info = self.procedure.step(state)
-                self.outcome.steps += 1
+                made, info = self._stretch(state, limit)
+                if not made:
+                    made = 1
+                    state, info = self.procedure.step(state)
+                self.outcome.steps += made
                 self.done = info.done
                 if not math.isfinite(info.monitored):
                     raise diverged("the loss or its gradient", info.monitored, self.outcome.steps)
@@ -121,6 +124,18 @@ class _Drive:
                     raise KeyboardInterrupt
         self._end(state)
         return self.outcome
+
+    def _stretch(self, state: Any, limit: int | None) -> tuple[int, Info]:
+        """As many steps at once as the procedure can make before one at which something is due; 0 where it cannot."""
+        together = getattr(self.procedure, "stretch", None)
+        if together is None:
+            return 0, Info()
+        room = math.inf if limit is None else limit - self.outcome.steps
+        every = self.context.checkpoint_every
+        if every and self.run is not None:
+            room = min(room, every - self.outcome.steps % every)
+        found: tuple[int, Info] = together(state, room)
+        return found
 
     def _total(self, state: Any) -> int | None:
         """Steps of the whole fit at most, where the procedure knows."""

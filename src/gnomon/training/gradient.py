@@ -235,7 +235,7 @@ class Gradient:
         problem, exchange = state.problem, state.exchange
         epoch, index = divmod(state.update * state.taken, problem.batches.steps)
         ends = index + state.taken >= problem.batches.steps or state.update + 1 >= state.end
-        self._set_rate(state, epoch)
+        self.set_rate(state, epoch)
         norm = 0.0
         for part in state.parts:
             for number in range(part.steps):
@@ -282,7 +282,8 @@ class Gradient:
         """Updates of the whole fit at most."""
         return state.end
 
-    def _set_rate(self, state: _State, epoch: int) -> None:
+    def set_rate(self, state: _State, epoch: int) -> None:
+        """Give the optimizers the rate of the next update."""
         rate = self.learning_rate * state.clock.factor(epoch, state.epochs, state.update, state.updates)
         if rate == state.rate:
             return

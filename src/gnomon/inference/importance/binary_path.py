@@ -62,7 +62,8 @@ class BinaryPath(BridgePath):
         self.kept_ends, self.other_ends = kept, other
         self.slope = np.asarray(kept[1], np.float64) - np.asarray(kept[0], np.float64)
         single = self.weight.dtype == np.float32
-        self._weigh_and_draw, self._draw = (_first32, _second32) if single else (_first64, _second64)
+        self._weigh_and_draw = _first32 if single else _first64
+        self._draw = philox.bernoulli_field32 if single else philox.bernoulli_field64
         self._fields: tuple[Floats, ...] = ()
 
     def log_prob(self, level: int, x: Array) -> NDArray[np.float64]:
@@ -210,32 +211,3 @@ def _first64(x, slope, field, before, after, eta, to, gain, y, positions, draw, 
         gain[i] = total + _log_product(old)
         for j in range(m):
             out[j] = f64(1.0) if unit64(word[j]) < new[j] else f64(0.0)
-
-
-@kernel
-def _second32(field, bias, to, x, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    """Draws of the kept layer."""
-    n, d = field.shape
-    words, scale = np.empty((1, d), np.uint32), f32(to)
-    for i in range(n):
-        philox.words(words, positions[i : i + 1], draw, update, k0, k1)
-        word, a, out = words[0], field[i], x[i]
-        for j in range(d):
-            logit = scale * a[j] + bias[j]
-            e = tail32(logit)
-            p = (e if logit < f32(0.0) else f32(1.0)) / (f32(1.0) + e)
-            out[j] = f32(1.0) if unit32(word[j]) < p else f32(0.0)
-
-
-@kernel
-def _second64(field, bias, to, x, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    n, d = field.shape
-    words = np.empty((1, d), np.uint64)
-    for i in range(n):
-        philox.words64(words, positions[i : i + 1], draw, update, k0, k1)
-        word, a, out = words[0], field[i], x[i]
-        for j in range(d):
-            logit = to * a[j] + bias[j]
-            e = tail64(logit)
-            p = (e if logit < f64(0.0) else f64(1.0)) / (f64(1.0) + e)
-            out[j] = f64(1.0) if unit64(word[j]) < p else f64(0.0)

@@ -39,6 +39,7 @@ from gnomon.systems.energy._missing import FillsGaps
 from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
+from gnomon.training.stretches import go_on
 
 __all__ = [
     "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
@@ -54,6 +55,10 @@ FROZEN_WEIGHT = 1e3
 
 class GibbsSteps(Gradient):
     """Gradient steps that ended in vain where a weight is so large that no unit changes."""
+
+    def stretch(self, state: Any, most: float) -> tuple[int, Info]:
+        """Up to `most` updates at once, none of them an epoch's last; a model that limits its parameters has no such."""
+        return (0, Info()) if hasattr(state.problem.model, "confine") else go_on(self, state, most)
 
     def step(self, state: Any) -> tuple[Any, Info]:
         """One update; a model that limits its parameters puts them back."""
