@@ -97,13 +97,13 @@ class Batches:
         return self._transform(batch, self._changes.at(e * self.steps + i).rows(batch.positions))
 
     def run(self, e: int, i: int, count: int) -> Batch | None:
-        """The rows of `count` batches of epoch e from i on, none of them the last, as one; None where they are not rows.
+        """The rows of `count` batches of epoch e from i on, none the last, as one; None where they are not rows.
 
         Rows that are changed by a transform, or shared with other processes, are given batch by batch only.
         """
         if self._transform is not None or self._size > 1 or not hasattr(self._plan, "run"):
             return None
-        return self._plan.run(e, i, count)  # type: ignore[no-any-return]
+        return self._plan.run(e, i, count)
 
     def _kept(self, i: int) -> Batch:
         """Batch i of a plan whose epochs are alike."""

@@ -135,15 +135,15 @@ def _run(X, weight, size, hidden, W, b, c, rate, k, persistent, positions, first
             if step or not persistent:
                 if step:
                     np.dot(chain, W, far)
-                _draw(far if step else near, c, hidden, positions, 2 * step - 1 + begun, update, k0, k1)
+                _draw(far if step else near, c, hidden, positions, 2 * step - 1 + begun, update, k0, k1)  # type: ignore[no-untyped-call]
             np.dot(hidden, W.T, seen)
-            _draw(seen, b, chain, positions, 2 * step + begun, update, k0, k1)
+            _draw(seen, b, chain, positions, 2 * step + begun, update, k0, k1)  # type: ignore[no-untyped-call]
         np.dot(chain, W, far)
-        _weigh(near, c, signed)
+        _weigh(near, c, signed)  # type: ignore[no-untyped-call]
         if persistent:
-            _draw_weighted(far, c, signed[size:], hidden, positions, 2 * k, update, k0, k1)
+            _draw_weighted(far, c, signed[size:], hidden, positions, 2 * k, update, k0, k1)  # type: ignore[no-untyped-call]
         else:
-            _weigh(far, c, signed[size:])
+            _weigh(far, c, signed[size:])  # type: ignore[no-untyped-call]
         np.dot(rows.T, field, gradient)
         np.dot(signed, rows, of_visible)
         of_hidden[:] = 0
@@ -188,5 +188,6 @@ def updated_by_chains(
         Updates made, fewer where a gradient was not finite, and the norm of the last gradient.
     """
     k0, k1, update, positions = address
-    done, norm = _run(X, weight, size, hidden, *parameters, rate, k, persistent, positions, update, k0, k1)
+    W, b, c = parameters
+    done, norm = _run(X, weight, size, hidden, W, b, c, rate, k, persistent, positions, update, k0, k1)
     return int(done), float(norm)

@@ -156,7 +156,7 @@ class RBMModel(LayeredMachine):
         """See `HasChainUpdates`."""
         own = self.views()
         parameters = own["weight"], own["visible_bias"], own["hidden_bias"]
-        address = noise.address(draws=2 * k + persistent, updates=len(X) // size)
+        address = noise.address(draws=2 * k + persistent, updates=len(X) // size)  # type: ignore[attr-defined]
         return updated_by_chains(X, weight, size, hidden, parameters, rate, k, address, persistent=persistent)
 
     def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
