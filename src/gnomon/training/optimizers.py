@@ -80,14 +80,14 @@ class SGD(Optimizer):
                 "nesterov needs a momentum above 0", "optimizer__momentum", "give a momentum, such as 0.9"
             )
         if not self.momentum and not self.weight_decay:
-            return Descent(parameters, learning_rate)
+            return PlainDescent(parameters, learning_rate)
         import torch
 
         groups = _groups(parameters, self.weight_decay)
         return torch.optim.SGD(groups, lr=learning_rate, momentum=self.momentum, nesterov=self.nesterov)
 
 
-class Descent:
+class PlainDescent:
     """x <- x - rate * g, with the face of a torch optimizer and nothing to remember."""
 
     def __init__(self, parameters: Sequence[Any], rate: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gnomon.objectives.base import Stretch
 from gnomon.training.gradient import Gradient
-from gnomon.training.optimizers import Descent
+from gnomon.training.optimizers import PlainDescent
 from gnomon.training.procedure import Info
 from gnomon.training.schedules import Constant
 
@@ -50,4 +50,4 @@ def _is_plain(procedure: Gradient, state: Any) -> bool:
     alone = problem.group.size == 1 and part.steps == 1 and part.batches is problem.batches
     whole = len(part.parameters) == len(state.exchange.named)
     unlimited = procedure.clip is None and procedure.clip_value is None
-    return steady and alone and whole and unlimited and type(part.optimizer) is Descent and state.exchange.compiled
+    return steady and alone and whole and unlimited and type(part.optimizer) is PlainDescent and state.exchange.compiled
