@@ -171,7 +171,7 @@ ENTRIES = (
     ),
     Entry(
         "harmonium", "Exponential-family harmonium", "指数族簧风琴模型", "model", ("density", "represent"),
-        "gnomon.systems.energy.harmonium:Harmonium", "Welling, Rosen-Zvi and Hinton 2004", ("GEN-038",),
+        "gnomon.systems.energy.harmonium:Harmonium", "Welling, Rosen-Zvi and Hinton 2004", ("GEN-038", "REP-157"),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
     ),
     Entry(

@@ -20,8 +20,9 @@ from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy.grouped import BlockDiagonalLink, even_groups
 from gnomon.systems.energy.layered import LayeredMachine
-from gnomon.systems.energy.links import DenseLink
+from gnomon.systems.energy.links import DenseLink, Link
 from gnomon.systems.energy.unit_kinds import UnitKind
 
 __all__ = ["Harmonium", "HarmoniumModel"]
@@ -44,19 +45,22 @@ class HarmoniumModel(LayeredMachine):
     ----------
     visible, hidden : Units
     dtype : torch.dtype
+    groups : int, in [1, number of units of either layer], default 1
+        Runs of units of the visible layer, each coupled to a run of the hidden layer alone: W is block diagonal.
 
     Raises
     ------
     UserValueError
-        Two kinds of units that have no density together unless all couplings are 0.
+        More groups than units. Two kinds of units that have no density together unless all couplings are 0.
     """
 
     weight: torch.nn.Parameter
     visible_bias: torch.nn.Parameter
     hidden_bias: torch.nn.Parameter
 
-    def __init__(self, visible: Units, hidden: Units, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__({"visible": visible, "hidden": hidden}, [DenseLink("visible", "hidden", name="")], dtype=dtype)
+    def __init__(self, visible: Units, hidden: Units, dtype: torch.dtype = torch.float32, *, groups: int = 1) -> None:
+        units = {"visible": visible, "hidden": hidden}
+        super().__init__(units, [_link(visible, hidden, groups)], dtype=dtype)
         kinds = [isinstance(one, GaussianUnits) for one in (visible, hidden)]
         if any(kinds) and any(_is_unbounded(one) for one in (visible, hidden)):
             what = f"{type(visible).__name__} and {type(hidden).__name__} have no density together: the sums over one "
@@ -89,10 +93,14 @@ class HarmoniumModel(LayeredMachine):
         self.confine()
         return self
 
+    def couplings(self) -> Floats:
+        """W, in float64."""
+        return np.asarray(self.links[0].matrix({"weight": self.weight.detach().double().cpu().numpy()}))
+
     # --- whether there is a density -----------------------------------------------------------------------------------
 
     def _double(self) -> tuple[Floats, dict[str, Floats]]:
-        weight = self.weight.detach().double().cpu().numpy()
+        weight = self.couplings()
         biases = {block: self.get_parameter(f"{block}_bias").detach().double().cpu().numpy() for block in self.blocks}
         return weight, biases
 
@@ -128,12 +136,16 @@ class HarmoniumModel(LayeredMachine):
         visible, hidden = self.units["visible"], self.units["hidden"]
         with torch.no_grad():
             if isinstance(visible, GaussianUnits) and isinstance(hidden, GaussianUnits):
-                left, values, right = torch.linalg.svd(self.weight, full_matrices=False)
-                if float(values[0]) > TAKEN:
-                    self.weight.copy_((left * values.clamp(max=TAKEN)) @ right)
+                link = self.links[0]
+                for part in (
+                    link.parts({"weight": self.weight}) if isinstance(link, BlockDiagonalLink) else [self.weight]
+                ):
+                    left, values, right = torch.linalg.svd(part, full_matrices=False)
+                    if float(values[0]) > TAKEN:
+                        part.copy_((left * values.clamp(max=TAKEN)) @ right)
             if _is_unbounded(visible) and _is_unbounded(hidden):
                 self.weight.clamp_(max=0.0)
-            W = self.weight.detach().double().cpu().numpy()
+            W = self.couplings()
             for block, pull in (("visible", _highest(hidden, W.T)), ("hidden", _highest(visible, W))):
                 if isinstance(self.units[block], RateUnits):
                     bias = self.get_parameter(f"{block}_bias")
@@ -143,6 +155,19 @@ class HarmoniumModel(LayeredMachine):
         """Exact log Z by enumeration of a layer with few states; see `check_normalizable`."""
         self.check_normalizable()
         return super().log_partition()
+
+
+def _link(visible: Units, hidden: Units, groups: int) -> Link:
+    """What couples the layers; the values of a category stay in one group."""
+    if groups == 1:
+        return DenseLink("visible", "hidden", name="")
+    widths = [getattr(kind, "levels", 1) for kind in (visible, hidden)]
+    numbers = [kind.size // width for kind, width in zip((visible, hidden), widths, strict=True)]
+    if groups > min(numbers):
+        what = f"groups must be at most {min(numbers)}, the units of the smaller layer, got {groups}"
+        raise UserValueError(what, "groups", "a group needs a column and a hidden unit")
+    runs = [[n * width for n in even_groups(number, groups)] for number, width in zip(numbers, widths, strict=True)]
+    return BlockDiagonalLink("visible", "hidden", *runs, name="")
 
 
 def _is_unbounded(units: Units) -> bool:
@@ -208,6 +233,11 @@ class Harmonium(StandardizedMachine, DensityMachine):
         str | Recipe, Doc("What the columns are: bernoulli, poisson, gaussian or truncated-exponential (0 to 1).")
     ] = "gaussian"
     hidden: Annotated[str | Recipe, Doc("What the hidden units are.")] = "bernoulli"
+    groups: Annotated[
+        int,
+        "[1, inf)",
+        Doc("Runs of columns, and of hidden units, of which each sees its own alone: parts that do not interact."),
+    ] = 1
     objective: str | Recipe = "cd"
     epochs: int = 50
     batch_size: int | None = 50
@@ -232,7 +262,8 @@ class Harmonium(StandardizedMachine, DensityMachine):
 
     def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float]) -> HarmoniumModel:
         kinds = self.recipe("visible"), self.recipe("hidden")
-        return HarmoniumModel(kinds[0].units(n_features), kinds[1].units(self.n_hidden), getattr(torch, dtype))
+        units = kinds[0].units(n_features), kinds[1].units(self.n_hidden)
+        return HarmoniumModel(*units, getattr(torch, dtype), groups=self.groups)
 
     def initialize(self, model: HarmoniumModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean(), scale=0.1 if self._scales() else 0.01)
@@ -242,5 +273,5 @@ class Harmonium(StandardizedMachine, DensityMachine):
 
     @property
     def weights_(self) -> Array:
-        """W."""
-        return self.model_.state()["weight"]
+        """W; 0 between groups."""
+        return self.model_.couplings().astype(self.arguments_["dtype"])
