@@ -78,8 +78,10 @@ def test_the_gradient_of_the_form_is_the_masked_outer_product(kind):
     link, own, v, h, weight = drawn(kind)
     found = link.statistics(v, h, weight, own)["weight"]
     size = own["weight"].shape
+
     def form(flat):
         return float(weight @ np.einsum("ni,ij,nj->n", v, by_hand(kind, flat.reshape(size)), h))
+
     assert found.ravel() == pytest.approx(numerical_gradient(form, own["weight"].ravel()), abs=1e-6)
     outer = (v * weight[:, None]).T @ h
     assert link.pull(outer, own)["weight"] == pytest.approx(found, abs=1e-12)
