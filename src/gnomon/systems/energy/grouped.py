@@ -84,7 +84,8 @@ class BlockDiagonalLink(Link):
     def matrix(self, own: Own) -> Array:
         """The blocks in their places, 0 elsewhere."""
         parts: Any = self.parts(own)
-        return torch.block_diag(*parts) if is_tensor(parts[0]) else block_diag(*parts)
+        stacked: Any = block_diag  # untyped in SciPy
+        return torch.block_diag(*parts) if is_tensor(parts[0]) else stacked(*parts)
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """The entries of the blocks."""
