@@ -30,6 +30,10 @@ _WHERE = {
         "accuracy", "error_rate", "f_score", "precision", "precision_recall", "recall", "share_interval",
     ),
     "copies": ("Memorization", "memorization", "nearest_training"),
+    "data_units": (
+        "DataSignature", "discrete_bound", "in_original_units", "log_volume", "pipeline_scores",
+    ),
+    "degenerate": ("DegenerateColumn", "check_degenerate", "column_densities"),
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "efficiency": ("Asymptotics", "asymptotic_covariance", "relative_efficiency"),

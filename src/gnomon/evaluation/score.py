@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import power_of_two
+
+if TYPE_CHECKING:
+    from gnomon.evaluation.data_units import DataSignature
 
 __all__ = ["Kind", "Score", "Verdict"]
 
@@ -55,6 +58,8 @@ class Score:
         A caveat to show beside the number, for example that one weight dominates.
     trials : float, in [0, inf)
         Rows behind a proportion such as an accuracy; weighted ones count as (sum w)^2 / sum w^2. 0: no proportion.
+    signature : DataSignature, optional
+        Of a density: in which units its rows are. Scores of the same rows in other units are never compared.
 
     Raises
     ------
@@ -85,6 +90,7 @@ class Score:
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
     note: str = ""
     trials: float = 0.0
+    signature: DataSignature | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -263,6 +269,8 @@ class Score:
             record["interval"] = list(self.interval())
         if self.note:
             record["note"] = self.note
+        if self.signature is not None:
+            record["log_scale_of_rows"] = self.signature.log_scale
         if reasons:
             record["reason"] = "; ".join(reasons)
         return record
@@ -288,6 +296,14 @@ class Score:
                 raise UserValueError(
                     f"scores with {label} {mine!r} and {theirs!r} cannot be compared",
                     remedy="compare scores of one quantity on one data space",
+                )
+        if self.signature is not None and other.signature is not None:
+            apart = self.signature.apart(other.signature)
+            if apart:
+                raise UserValueError(
+                    f"scores of the same rows in other units cannot be compared: {apart:+.6g} nats of the second "
+                    "density are due to the units alone",
+                    remedy="bring both to the units of the rows: gnomon.evaluation.in_original_units, pipeline_scores",
                 )
 
 

@@ -100,6 +100,10 @@ class TakesRows(BaseEstimator):
         preparation = self._preparation
         return rows if preparation is None else preparation.in_units(rows)
 
+    def own_rows(self, X: Any) -> Any:
+        """X as the prepared columns in their own units, those that scores are in."""
+        return self._in_units(self._rows(X))
+
     def _preparation_facts(self) -> dict[str, Any]:
         """What makes numbers of raw columns, as a run keeps it."""
         preparation = self._preparation

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gnomon.data.dataset import Dataset
+from gnomon.evaluation.data_units import discrete_bound, sign
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 from gnomon.tasks import pictures
@@ -45,7 +48,7 @@ class IndependentBaseline:
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """Mean log probability (or density) in nats per row."""
         space = self.domain.space(math.prod(np.shape(X)[1:]))
-        return {"log_likelihood": Score.from_pointwise(self.columns.log_prob(X), data_space=space)}
+        return sign({"log_likelihood": Score.from_pointwise(self.columns.log_prob(X), data_space=space)}, X)
 
     def sample(self, n: int = 1, *, random_state: int = 0) -> Any:
         """n rows."""
@@ -66,6 +69,16 @@ class EstimateDensity(Task):
         """Independent columns, as the domain of the scores has them: Gaussian, Bernoulli, Poisson ones, categories."""
         model = IndependentBaseline(system.outcomes, X)
         return model.title, model
+
+    def metrics(
+        self, system: Any, X: Any, y: Any, scores: Mapping[str, Score], data: Dataset | None = None
+    ) -> dict[str, Score]:
+        """Of grey levels that noise has filled: ``log_mass``, the lower bound of their log probability."""
+        score = scores.get(self.primary)
+        filled = data is not None and data.levels is not None and self.view(system.outcomes) == "density"
+        if not filled or score is None or not score.data_space.startswith("density on R^"):
+            return {}
+        return {"log_mass": discrete_bound(score, math.prod(np.shape(X)[1:]))}
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Log probabilities of the rows, and rows that the model draws beside given ones."""

@@ -14,8 +14,10 @@ from sklearn.utils import _safe_indexing
 
 from gnomon.contracts import HasBlocks, supports
 from gnomon.data.relations import Ratings
+from gnomon.distributions.domains import Real
 from gnomon.errors import UserError, UserTypeError, UserValueError
-from gnomon.evaluation.diagnosis import answers, blocks, chain_health, draws, histories, inside
+from gnomon.evaluation.degenerate import log_density_of
+from gnomon.evaluation.diagnosis import answers, blocks, chain_health, degenerate_columns, draws, histories, inside
 from gnomon.evaluation.diagnosis.answers import Answers
 from gnomon.evaluation.diagnosis.blocks import Machine
 from gnomon.evaluation.diagnosis.goal import next_step
@@ -236,6 +238,7 @@ def _of_system(
     more = [
         _of_answers(system, X, y, train, seed, goal, known),
         _blocks(system, X if X is not None else train[0], seed),
+        _density(system, train[0] if train[0] is not None else X, seed),
     ]
     for found, missing in more:
         findings += found
@@ -300,6 +303,15 @@ def _by_heart(system: Any, X: Any, y: Any) -> list[Finding]:
     if report:
         return [Finding("ok", "a few rows are learned by heart", str(report), check="by_heart")]
     return [Finding("warning", "not even a few rows are learned by heart", str(report), report.reason, "by_heart")]
+
+
+def _density(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, str]]:
+    """The checks of densities of real columns."""
+    real = isinstance(system.outcomes, Real) and "density" in system.tasks
+    if not real or X is None or not (hasattr(system, "log_prob") or hasattr(system, "energy")):
+        return [], {}
+    rows = np.asarray(system.own_rows(_sampled(X, None, seed, FEW_ROWS)[0]), np.float64)
+    return examine(degenerate_columns.Density(log_density_of(system), rows), degenerate_columns.CHECKS)
 
 
 def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, str]]:

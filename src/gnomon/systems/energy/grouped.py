@@ -84,8 +84,9 @@ class BlockDiagonalLink(Link):
     def matrix(self, own: Own) -> Array:
         """The blocks in their places, 0 elsewhere."""
         parts: Any = self.parts(own)
-        stacked: Any = block_diag  # untyped in SciPy
-        return torch.block_diag(*parts) if is_tensor(parts[0]) else stacked(*parts)
+        if is_tensor(parts[0]):
+            return torch.block_diag(*parts)
+        return block_diag(*parts)  # type: ignore[no-untyped-call]
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """The entries of the blocks."""
