@@ -1,24 +1,22 @@
 """Densities in other units: closed forms of the change, refusals, pipelines, and bounds by noise."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.stats import multivariate_normal, norm
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, QuantileTransformer, RobustScaler, StandardScaler
 
 import gnomon
-from gnomon.cli.main import main
 from gnomon.data.preprocessing import Standardizer
 from gnomon.distributions.whole import Counts
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation import discrete_bound, in_original_units, log_volume, pipeline_scores
 from gnomon.evaluation.data_units import DataSignature
 from gnomon.tasks.density import IndependentBaseline
+from oracles.commands import call
 
 random = np.random.default_rng(0)
 D = 3
@@ -167,15 +165,9 @@ def test_signatures_tell_units_apart_and_leave_other_rows_alone():
 
 
 @pytest.mark.spec("GEN-141")
-def test_the_command_line_says_the_bound_and_keeps_the_scale(tmp_path):
-    run = str(tmp_path / "run")
-    run_it = CliRunner().invoke
-    assert (
-        run_it(main, ["fit", "ppca", "digits", "--n-components", "5", "--out", run, "--holdout", "0.2"]).exit_code == 0
-    )
-    shown = run_it(main, ["evaluate", run, "--json"])
-    assert shown.exit_code == 0, shown.output
-    scores = json.loads(shown.stdout)["scores"]
+def test_the_command_line_says_the_bound_and_keeps_the_scale(tmp_path, capsys):
+    call(capsys, "fit", "ppca", "digits", "--n-components", 5, "--out", tmp_path / "run")
+    scores = call(capsys, "evaluate", tmp_path / "run")["scores"]
     assert scores["log_mass"]["kind"] == "lower bound"
     assert scores["log_mass"]["data_space"].startswith("pmf on {0,1,2,...}^64")
     assert scores["log_likelihood"]["log_scale_of_rows"] is not None

@@ -85,8 +85,8 @@ class BlockDiagonalLink(Link):
         """The blocks in their places, 0 elsewhere."""
         parts: Any = self.parts(own)
         if is_tensor(parts[0]):
-            return torch.block_diag(*parts)
-        return block_diag(*parts)  # type: ignore[no-untyped-call]
+            return torch.block_diag(*parts)  # type: ignore[no-untyped-call]
+        return block_diag(*parts)
 
     def pull(self, slope: Array, own: Own) -> dict[str, Array]:
         """The entries of the blocks."""
