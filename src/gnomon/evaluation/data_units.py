@@ -147,7 +147,7 @@ def in_original_units(score: Score, steps: Any, X: Any) -> Score:
         A score that is no density, steps that are not affine.
     """
     if not score.data_space.startswith(DENSITY) or score.unit not in ("nats", "bits per column"):
-        what = f"{score.name} in {score.unit} on {score.data_space or 'data without a name'} has no units to correct"
+        what = f"score must be a log density of rows, got {score.name} in {score.unit} on {score.data_space or '?'}"
         raise UserValueError(what, "score", "give a log density, or compare in space='model'")
     rows = np.asarray(X, dtype=np.float64)
     more = log_volume(steps, rows)
@@ -191,7 +191,7 @@ def discrete_bound(score: Score, columns: int, width: float = 1.0) -> Score:
     -3.0000 lower bound nats
     """
     if not score.data_space.startswith(DENSITY) or score.unit != "nats":
-        what = f"{score.name} in {score.unit} on {score.data_space or 'data without a name'} is no log density in nats"
+        what = f"score must be a log density in nats, got {score.name} in {score.unit} on {score.data_space or '?'}"
         raise UserValueError(what, "score", "give that of rows with uniform noise added")
     if not 0 < width < math.inf:
         raise UserValueError.must("width", "be in (0, inf)", width)
@@ -247,7 +247,7 @@ def pipeline_scores(
     for step in steps:
         rows = step.transform(rows)
     scores: dict[str, Score] = system.evaluate(rows, y)
-    if not steps or y is not None:
+    if not steps or "density" not in system.tasks:  # of a target given the row: no unit of the row is in it
         return scores
     if space == "original":
         return {name: in_original_units(score, steps, X) for name, score in scores.items()}
@@ -272,16 +272,16 @@ def _measured(step: Any, X: Floats) -> float:
     probes = X[np.linspace(0, len(X) - 1, min(PROBES, len(X))).astype(np.int64)]
     found = np.asarray(step.transform(np.concatenate([X[:1], X[:1] + np.diag(unit), probes])), dtype=np.float64)
     if found.shape[1:] != (d,):
-        what = f"{name} makes {found.shape[1]} columns of {d}: their density is none of the rows"
+        what = f"{name} must keep all {d} columns for a density of the rows themselves, got {found.shape[1]}"
         raise UserValueError(what, "steps", "compare in space='model'")
     slopes = (found[1 : d + 1] - found[0]) / unit[:, None]
     expected = found[0] + (probes - X[0]) @ slopes
     if not np.allclose(found[d + 1 :], expected, rtol=AFFINE, atol=AFFINE * max(float(np.abs(found).max()), 1e-300)):
-        what = f"{name} is no affine map: what it adds to the log density differs from row to row"
+        what = f"{name} must be an affine map: what another adds to the log density differs from row to row"
         raise UserValueError(what, "steps", "compare in space='model'")
     side, value = np.linalg.slogdet(slopes)
     if side == 0 or not math.isfinite(value):
         raise UserValueError(
-            f"{name} cannot be undone: rows that differ become the same", "steps", "scale by other than 0"
+            f"{name} must keep rows apart that differ: it cannot be undone", "steps", "scale by other than 0"
         )
     return float(value)
