@@ -34,7 +34,7 @@ from gnomon.recipes.synonyms import advice
 from gnomon.runs.config import ARRAYS, FIT, MODEL, DataSpec, RunConfig
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.versions import changes, versions
-from gnomon.system.densities import told_of_rows
+from gnomon.system.densities import with_signature
 from gnomon.system.fields import Seeded
 from gnomon.system.memory import within_memory
 from gnomon.system.rows import TakesRows
@@ -381,12 +381,12 @@ class System(TakesRows, Seeded, BaseEstimator):
         if hasattr(self, "log_prob"):
             values = np.asarray(self.log_prob(X), dtype=np.float64)
             score = Score.from_pointwise(values, name=self.primary, unit="nats", data_space=space, kind="exact")
-            return told_of_rows(self, {self.primary: score}, rows)
+            return with_signature(self, {self.primary: score}, rows)
         log_z = self.log_partition() if hasattr(self, "log_partition") else None
         noise = Noise(self.seed_, "evaluate")
         checked = domain.ingest_sparse(rows).values if is_sparse(rows) else domain.check(rows)
         found = density_score(self.model_, checked, noise, log_z=log_z, data_space=space)
-        return told_of_rows(self, {self.primary: found}, rows)
+        return with_signature(self, {self.primary: found}, rows)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The value of the first score: mean log-likelihood in nats per row, or accuracy."""

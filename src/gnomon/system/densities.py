@@ -9,10 +9,10 @@ from gnomon.evaluation.degenerate import with_floor
 from gnomon.evaluation.score import Score
 from gnomon.numeric.sparse import is_sparse
 
-__all__ = ["told_of_rows"]
+__all__ = ["with_signature"]
 
 
-def told_of_rows(system: Any, scores: dict[str, Score], rows: Any) -> dict[str, Score]:
+def with_signature(system: Any, scores: dict[str, Score], rows: Any) -> dict[str, Score]:
     """Scores of a fitted system, those of densities with the signature of the rows and a note of degenerate columns.
 
     Parameters

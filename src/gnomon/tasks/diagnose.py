@@ -311,7 +311,7 @@ def _density(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, s
     if not real or X is None or not (hasattr(system, "log_prob") or hasattr(system, "energy")):
         return [], {}
     rows = np.asarray(system.own_rows(_sampled(X, None, seed, FEW_ROWS)[0]), np.float64)
-    return examine(degenerate_columns.Density(log_density_of(system), rows), degenerate_columns.CHECKS)
+    return examine(degenerate_columns.RealDensity(log_density_of(system), rows), degenerate_columns.CHECKS)
 
 
 def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, str]]:

@@ -13,7 +13,7 @@ from gnomon.errors import counted
 from gnomon.evaluation.degenerate import DegenerateColumn, check_degenerate, contributions, floor_note, floor_of
 from gnomon.evaluation.diagnosis.records import Finding
 
-__all__ = ["CHECKS", "Density", "degenerate"]
+__all__ = ["CHECKS", "RealDensity", "degenerate"]
 
 Floats = NDArray[np.float64]
 NARROWER = 0.25
@@ -21,7 +21,7 @@ NARROWER = 0.25
 
 
 @dataclass(frozen=True)
-class Density:
+class RealDensity:
     """A density of real rows, and rows.
 
     Parameters
@@ -35,7 +35,7 @@ class Density:
     rows: Floats
 
 
-def degenerate(found: Density) -> list[Finding] | str:
+def degenerate(found: RealDensity) -> list[Finding] | str:
     """Whether columns are constant, or the density has peaks on values that come back."""
     if not np.isfinite(found.rows).all():
         return "cells are missing"
@@ -48,7 +48,7 @@ def degenerate(found: Density) -> list[Finding] | str:
     return [Finding("ok", "no column makes the density grow without limit", f"{counted(n, 'column')} looked at")]
 
 
-def _of_peaks(found: Density, columns: list[DegenerateColumn]) -> list[Finding]:
+def _of_peaks(found: RealDensity, columns: list[DegenerateColumn]) -> list[Finding]:
     if not columns:
         return []
     what = f"the density of {counted(len(columns), 'column')} has no limit but the model's own"
@@ -56,7 +56,7 @@ def _of_peaks(found: Density, columns: list[DegenerateColumn]) -> list[Finding]:
     return [Finding("warning", what, floor_note(found.log_density, found.rows, columns), remedy)]
 
 
-def _of_gaps(found: Density, columns: list[DegenerateColumn]) -> list[Finding]:
+def _of_gaps(found: RealDensity, columns: list[DegenerateColumn]) -> list[Finding]:
     """Peaks narrower than the distance of two values: more than any probability of the values can give."""
     added = contributions(found.log_density, found.rows, columns)
     narrow = [
@@ -70,4 +70,4 @@ def _of_gaps(found: Density, columns: list[DegenerateColumn]) -> list[Finding]:
     return [Finding("warning", "the density has narrow peaks on values that come back", "; ".join(narrow), remedy)]
 
 
-CHECKS: dict[str, Callable[[Density], list[Finding] | str]] = {"degenerate": degenerate}
+CHECKS: dict[str, Callable[[RealDensity], list[Finding] | str]] = {"degenerate": degenerate}

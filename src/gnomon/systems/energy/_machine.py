@@ -32,7 +32,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
-from gnomon.system.densities import told_of_rows
+from gnomon.system.densities import with_signature
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.system.verbs import verb
@@ -230,7 +230,7 @@ class JudgedMachine(MachineSystem, OnlineModel):
             return super().evaluate(X, y)
         scores = [self._judged(rows) for rows in self._presentations(X)]
         if len(scores) == 1:
-            return told_of_rows(self, {self.primary: scores[0]}, self._rows(X))
+            return with_signature(self, {self.primary: scores[0]}, self._rows(X))
         first, values = scores[0], averaged([one.pointwise for one in scores])
         facts: dict[str, Any] = {"error": first.error, "kind": first.kind, "data_space": first.data_space}
         return {self.primary: Score.from_pointwise(values, note=first.note, **facts)}

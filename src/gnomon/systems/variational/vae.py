@@ -29,7 +29,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.codes import HasCodes
-from gnomon.system.densities import told_of_rows
+from gnomon.system.densities import with_signature
 from gnomon.system.fields import HasDtype, Standardized
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
@@ -271,4 +271,4 @@ class VAE(
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
         """``log_likelihood``: the bound of 64 importance-weighted draws; ``elbo``: the looser one that is trained."""
         found = {"log_likelihood": self.log_prob_bound(X), "elbo": self.elbo(X)}
-        return told_of_rows(self, found, self._rows(X))
+        return with_signature(self, found, self._rows(X))
