@@ -212,8 +212,7 @@ def machines(n: int, d: int, hidden: int, rounds: int) -> None:
         "gaussian-rbm": (gnomon.GaussianRBM(**options), real, None),
         "label-rbm, generative": (gnomon.LabelRBM(**options, objective="pcd"), X, y),
         "harmonium, bernoulli": (harmonium(visible="bernoulli"), X, None),
-        "harmonium, ising": (harmonium(visible="ising", hidden="ising"), X, None),
-        "harmonium, relu": (harmonium(visible="bernoulli", hidden="relu"), X, None),
+        "harmonium, poisson": (harmonium(visible="poisson"), np.floor(3 * X), None),
     }
     sides: dict[str, Side] = {"rbm": of_rbm(X, hidden, 100)}
     for name, (system, table, label) in systems.items():
