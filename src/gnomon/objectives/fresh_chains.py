@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array, Group, Noise
+from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import units_of
 from gnomon.inference.mcmc.gibbs import gibbs
@@ -99,6 +100,9 @@ class FreshChains(ChainSet):
         """How many chains there are, and the means of the data where they start there."""
         super().begin(model, batches, noise, group)
         if self.from_means:
+            if not hasattr(model, "base"):
+                what = f"{type(model).__name__} has no base model whose columns have means of their own"
+                raise UserTypeError(what, "objective__start", "use start='noise'")
             self.register_buffer("mean", torch.from_numpy(column_moments(batches, group)[0]))
 
     def contrast(

@@ -13,6 +13,7 @@ from gnomon.distributions.units import BernoulliUnits, GaussianUnits
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, PCD, EnergyObjective
+from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.noise_contrastive import NCE
 from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.objectives.transitions import HamiltonianMoves
@@ -298,6 +299,11 @@ def test_what_would_run_away_is_refused():
             ProductOfExperts(learn_log_c=True, objective=short, random_state=0).fit(X)
     with pytest.raises(UserValueError, match="without bound"):
         ProductOfExperts(learn_log_c=True, objective=PCD(transition="hmc"), random_state=0).fit(X)
+
+
+def test_chains_that_begin_at_means_of_a_base_model_are_refused():
+    with pytest.raises(UserTypeError, match=r"no base model.*start='noise'"):
+        ProductOfExperts(objective=MCMC(start="means", transition="hmc"), random_state=0).fit(np.eye(3))
 
 
 @pytest.mark.spec("BAY-100", "BAY-101")
