@@ -36,7 +36,7 @@ def answer(system: Any, frame: Any) -> np.ndarray[Any, Any]:
     """What a fitted system says of rows."""
     if system.name == "conditional-gan":
         return np.asarray(system.discriminate(frame, frame["alive"]))
-    verbs = ("predict", "transform", "log_prob", "discriminate")
+    verbs = ("predict", "transform", "log_prob", "discriminate", "energy")
     return np.asarray(getattr(system, next(name for name in verbs if hasattr(system, name)))(frame))
 
 

@@ -60,8 +60,9 @@ class HamiltonianMoves(Transition):
     steps : int in [1, inf), default 10
         Leapfrog steps of a move; their gradients are its cost.
     aim : float in (0, 1), default 0.9
-        Acceptance that the step size is led to from update to update, by :math:`\log \epsilon \mathrel{+}= 0.1 (a -
-        a^*)`; the history has both, as ``acceptance`` and ``step_size``.
+        Acceptance that the step size is led to from update to update, by
+        :math:`\log \epsilon_{t+1} = \log \epsilon_t + 0.1 (a - a^*)`; the history has both, as ``acceptance`` and
+        ``step_size``.
     """
 
     short: ClassVar[str] = "hmc"

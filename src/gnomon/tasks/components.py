@@ -110,9 +110,11 @@ Found = tuple[str, list[str], Floats, dict[str, Floats]]
 def _principal(system: Any) -> Found | None:
     if not hasattr(system, "components_"):
         return None
-    values, mean = np.asarray(system.components_), np.asarray(system.mean_)
-    names = [*_numbered("component", len(values)), MEAN]
-    return "component", names, np.concatenate([values, mean[None]]), {}
+    values = np.asarray(system.components_)
+    names = _numbered("component", len(values))
+    if not hasattr(system, "mean_"):
+        return "component", names, values, {}
+    return "component", [*names, MEAN], np.concatenate([values, np.asarray(system.mean_)[None]]), {}
 
 
 def _centers(system: Any) -> Found | None:
