@@ -40,7 +40,7 @@ def test_every_part_is_called_as_its_card_says():
 def test_a_recipe_a_function_and_a_class_with_methods():
     card = read(named("CD")[0])
     assert (card.short, card.kind) == ("cd", "class") and card.signature.startswith("CD(k: int = 1, growth: ")
-    assert card.arguments[0].kind == "int in [1, inf)" and "Gibbs steps" in card.arguments[0].description
+    assert card.arguments[0].kind == "int in [1, inf)" and "a Gibbs sweep" in card.arguments[0].description
     card = read(named("average_precision")[0])
     assert card.signature.endswith(" -> Score") or "->" in card.signature
     assert "Returns" in card.sections and card.example.startswith(">>> ")

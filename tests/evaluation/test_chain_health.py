@@ -103,13 +103,14 @@ def levels(line):
 
 
 @pytest.mark.spec("INF-36")
-def test_a_healthy_fit_is_not_warned_of_and_learns_the_same_to_the_bit():
+def test_a_healthy_fit_is_not_warned_of_and_learns_the_same():
+    """To rounding: a fit that is not watched makes many updates in one compiled call."""
     machine, lines = fitted(epochs=5)
     assert levels(lines[-1]) == {"chains": "ok", "frozen": "ok", "energies": "ok"}
     assert machine.mixing_ratio_ == lines[-1]["chains"]["mixing_ratio"] < 2
     plain = gnomon.RBM(n_hidden=4, random_state=0, epochs=5).fit(BITS)
     for name, value in plain.model_.state().items():
-        assert (value == machine.model_.state()[name]).all()
+        np.testing.assert_allclose(machine.model_.state()[name], value, rtol=0, atol=2e-6)
     assert not hasattr(plain, "mixing_ratio_")
 
 
