@@ -97,7 +97,7 @@ def test_whole_fits_without_fast_weights_are_equal():
         for objective in (PCD(), FPCD(fast_lr=0.0))
     )
     for name, value in one.model_.state().items():
-        np.testing.assert_array_equal(other.model_.state()[name], value)
+        np.testing.assert_allclose(other.model_.state()[name], value, rtol=0, atol=2e-6)  # PCD: compiled
 
 
 @pytest.mark.spec("INF-40")
