@@ -178,3 +178,9 @@ def test_norm_of_a_single_column():
     x = random.normal(size=(100, 1)) * 3
     found = normal().fit(x).evaluate(x)["log_likelihood"]
     assert found.value == pytest.approx(norm(x.mean(), x.std()).logpdf(x).mean(), abs=1e-6)
+
+
+def test_columns_that_are_missing_altogether_say_nothing():
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    with_nothing = np.column_stack([rows, np.full(20, np.nan)])
+    assert DataSignature.of(with_nothing) == DataSignature.of(rows)

@@ -132,3 +132,13 @@ class _nothing:
 
     def __exit__(self, *_):
         return False
+
+
+def test_a_constant_column_far_from_the_model_is_no_peak_and_no_error():
+    X = np.random.default_rng(0).normal(size=(100, 2)) * [0.01, 1.0]
+    model, far = gnomon.make("ppca", n_components=1).fit(X), X[:30].copy()
+    far[:, 0] = 7.0
+    score = model.evaluate(far)["log_likelihood"]
+    assert score.value < -1e5 and score.note == "" and floor_of(-1e5) == math.inf
+    far[:, 1] = 7.0  # and one that raises nothing either
+    assert model.evaluate(far)["log_likelihood"].note == ""

@@ -55,8 +55,9 @@ class DataSignature:
 
     @classmethod
     def of(cls, X: Any) -> DataSignature:
-        """Of a table of numbers, NaN left out: cost O(n d)."""
+        """Of a table of numbers, NaN and columns of nothing else left out: cost O(n d)."""
         rows = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        rows = rows[:, ~np.isnan(rows).all(axis=0)]
         mean, deviation = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
         chosen = varies(deviation, mean)
         z = np.nan_to_num((rows[:, chosen] - mean[chosen]) / deviation[chosen])

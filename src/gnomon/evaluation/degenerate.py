@@ -201,14 +201,15 @@ def _log_integral(log_values: Floats, places: Floats) -> float:
 
 
 def floor_of(contribution: float) -> float:
-    """The standard deviation of a normal density whose logarithm at its middle is this.
+    """The standard deviation of a normal density whose logarithm at its middle is this; infinite beyond all numbers.
 
     Examples
     --------
     >>> round(floor_of(5.988817), 6)
     0.001
     """
-    return math.exp(-contribution - LOG_ROOT)
+    with np.errstate(over="ignore"):
+        return float(np.exp(-contribution - LOG_ROOT))
 
 
 def with_floor(score: Score, system: Any, X: Any) -> Score:
@@ -234,14 +235,18 @@ def with_floor(score: Score, system: Any, X: Any) -> Score:
 
 
 def floor_note(log_density: Callable[[Floats], Floats], X: Floats, columns: Sequence[DegenerateColumn]) -> str:
-    """What columns add to the log density, and the deviation that the model holds them at, in words."""
+    """What columns add to the log density, and the deviation that the model holds them at, in words.
+
+    Columns are left out at whose commonest value the model has no density to speak of: they do not raise it.
+    """
     added = contributions(log_density, X, columns)
     parts = [
         f"{one} adds {value:.2f} nats, held at a standard deviation of {floor_of(value):.2g}"
         for one, value in zip(columns, added, strict=False)
+        if math.isfinite(floor_of(value))
     ]
-    rest = len(columns) - len(parts)
-    return "; ".join(parts) + (f"; and {counted(rest, 'more such column')}" if rest else "")
+    rest = len(columns) - len(added)
+    return "; ".join([*parts, f"and {counted(rest, 'more such column')}"] if rest else parts)
 
 
 def contributions(log_density: Callable[[Floats], Floats], X: Floats, columns: Sequence[DegenerateColumn]) -> Floats:

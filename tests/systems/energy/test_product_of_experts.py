@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal, norm
 import gnomon
 from gnomon.distributions.units import BernoulliUnits, GaussianUnits
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, PCD, EnergyObjective
 from gnomon.objectives.fresh_chains import MCMC
@@ -29,7 +30,7 @@ from gnomon.systems.energy.experts import (
     StudentExpert,
     StudentT,
 )
-from gnomon.systems.energy.product_of_experts import ProductOfExperts, ProductOfExpertsModel
+from gnomon.systems.energy.product_of_experts import Normalization, ProductOfExperts, ProductOfExpertsModel
 from oracles.binary import all_states
 from oracles.layered import assert_same, by_differences
 
@@ -299,6 +300,11 @@ def test_what_would_run_away_is_refused():
             ProductOfExperts(learn_log_c=True, objective=short, random_state=0).fit(X)
     with pytest.raises(UserValueError, match="without bound"):
         ProductOfExperts(learn_log_c=True, objective=PCD(transition="hmc"), random_state=0).fit(X)
+
+
+def test_a_mass_beyond_all_numbers_is_infinite():
+    found = Normalization(-1000.0, Score(5.0))
+    assert found.mass == math.inf and "mass inf" in str(found)
 
 
 def test_chains_that_begin_at_means_of_a_base_model_are_refused():

@@ -300,7 +300,8 @@ class Normalization:
     @property
     def mass(self) -> float:
         """The integral of the density as it was learned, exp(log Z - log c): 1 if it were normalized."""
-        return math.exp(self.log_z.value - self.log_c)
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log_z.value - self.log_c))
 
     def __str__(self) -> str:
         return f"learned log c {self.log_c:.4f}, log Z {self.log_z}: the learned density has the mass {self.mass:.4f}"
