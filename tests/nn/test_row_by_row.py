@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import gnomon.nn
-from gnomon.nn.activations import Activation
+from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScore
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import ContextLayer, training
@@ -23,6 +23,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
+from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
 from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
@@ -50,6 +51,17 @@ class Density(nn.Module):
         return density
 
 
+class Scores(nn.Module):
+    """The outputs of a perceptron, as a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = MLPModel(6, 3, (5, 4), ReLU(), 0.3, True, F64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network.scores(x)
+
+
 IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])
 MASK = torch.arange(7) < torch.tensor([7, 1, 3, 0, 5])[:, None]
 ROWS, IMAGES = normal(N, 6), normal(N, 2, 6, 8)
@@ -57,6 +69,7 @@ SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N,
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
+    "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "conv1d": (lambda: Conv1d(3, 4, 3, padding="causal", dtype=F64), (normal(N, 9, 3),)),

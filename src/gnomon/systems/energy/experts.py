@@ -324,8 +324,10 @@ class Product(Energy):
 
     Parameters
     ----------
-    first : {"normal", "student-t", "network", "bernoulli", "harmony"} or recipe or callable, default "normal"
-    second : the same, default "network"
+    first : Energy or str or callable, default "normal"
+        One factor, or a product of some.
+    second : Energy or str or callable, default "network"
+        The other.
     """
 
     short: ClassVar[str] = "product"
