@@ -142,3 +142,10 @@ def test_a_constant_column_far_from_the_model_is_no_peak_and_no_error():
     assert score.value < -1e5 and score.note == "" and floor_of(-1e5) == math.inf
     far[:, 1] = 7.0  # and one that raises nothing either
     assert model.evaluate(far)["log_likelihood"].note == ""
+
+
+def test_columns_are_named_where_there_is_a_bound_of_the_density_alone():
+    X = with_constant()[:60]
+    vae = gnomon.make("vae", max_updates=5, random_state=0)
+    note = vae.fit(X).evaluate(X)["log_likelihood"].note
+    assert "no limit but the model's own is set to the density by column 1 (constant)" in note

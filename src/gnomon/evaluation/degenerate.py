@@ -222,7 +222,8 @@ def with_floor(score: Score, system: Any, X: Any) -> Score:
     system : System
         Fitted; see `log_density_of`.
     X : array of shape (n, d)
-        The rows of the score. Of at most 3 columns and 3 rows it is measured.
+        The rows of the score. Of at most 3 columns and 3 rows it is measured; where the system gives rows no density,
+        only a bound of it, the columns are named alone.
     """
     if score.unit != "nats" or not score.data_space.startswith("density on R^"):
         return score
@@ -230,7 +231,12 @@ def with_floor(score: Score, system: Any, X: Any) -> Score:
     columns = [one for one in check_degenerate(rows) if one.kind != "few values"]
     if not columns or not np.isfinite(rows).all():
         return score
-    note = floor_note(log_density_of(system), rows, columns)
+    if hasattr(system, "log_prob") or hasattr(system, "energy"):
+        note = floor_note(log_density_of(system), rows, columns)
+    else:
+        rest = len(columns) - SHOWN
+        names = [*map(str, columns[:SHOWN]), *([counted(rest, "more such column")] if rest > 0 else [])]
+        note = "no limit but the model's own is set to the density by " + ", ".join(names)
     return replace(score, note="; ".join(filter(None, (score.note, note))))
 
 

@@ -181,7 +181,9 @@ class DBNClassifier(TakesUnlabeled, Classifier, GradientSteps, HasDtype, Standar
     @property
     def domain(self) -> Any:
         """Real numbers, or numbers in [0, 1]."""
-        return UnitInterval() if self.visible == "bernoulli" else Real(largest=1e100)
+        if self.visible == "bernoulli":
+            return UnitInterval()
+        return Real(largest=1e100)
 
     def check_parameters(self) -> None:
         super().check_parameters()
