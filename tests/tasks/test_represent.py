@@ -14,7 +14,7 @@ from gnomon.data import Preparation, load, split
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserError
 from gnomon.tasks.compare import compare
-from gnomon.tasks.represent import Principal, Probe, Raw
+from gnomon.tasks.probes import Principal, Probe, Raw
 
 
 class Fixed:

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from gnomon.distributions.targets import Target
 from gnomon.errors import UserValueError
@@ -38,6 +37,8 @@ def r_squared(y: Any, found: Any, *, sample_weight: Any = None) -> float:
     >>> r_squared(np.full(3, 0.1), np.array([0.0, 0.1, 0.2]))
     0.0
     """
+    from sklearn.metrics import r2_score  # a quarter of a second to load, which every report would wait for
+
     y, found = np.asarray(y, np.float64), np.asarray(found, np.float64)
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
     if len(y) and y[kept].size:

@@ -68,9 +68,12 @@ def pictures(found: list[str]) -> str:
 
 
 def _vector(figure: Figure, words: str) -> str:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     file = io.StringIO()
     _arrange(figure)
-    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    # `Figure.savefig` would draw all of it once for nothing before
+    FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor").replace("font-family: ", "font-family: inherit, ")
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)

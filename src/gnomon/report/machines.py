@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ MOMENTS = (0, 1, 3, 10, 30, 100, 300)
 CHAINS = 8
 MODES, DRAWN = 10, 500
 """Clusters of the training rows that count as modes, and rows that are drawn to cover them."""
-CLUSTERED = 3000
-"""Training rows that are clustered at most."""
+CLUSTERED, ROUNDS = 3000, 30
+"""Training rows that are clustered at most, and rounds of the clustering."""
 GRID = 80
 """Points of each side of a landscape."""
 HIGHEST = 10.0
@@ -110,12 +111,17 @@ def modes_of(subject: Subject) -> Section | None:
 
 def _coverage(rows: np.ndarray[Any, Any], samples: np.ndarray[Any, Any]) -> ModeCoverage:
     """Of samples, over clusters of rows in columns of spread 1."""
-    from sklearn.cluster import KMeans
+    from scipy.cluster.vq import kmeans2, vq
 
     spread = rows.std(axis=0)
     unit = np.where(spread > 0, spread, 1.0)
-    judge = KMeans(min(MODES, len(np.unique(rows, axis=0))), n_init=1, random_state=0).fit(rows / unit)
-    return mode_coverage(samples, lambda x: judge.predict(x / unit), judge.labels_)
+    clusters = min(MODES, len(np.unique(rows, axis=0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a cluster that no row is left in is no mode
+        centers, labels = kmeans2(rows / unit, clusters, iter=ROUNDS, minit="++", seed=0)
+    centers = centers[np.unique(labels)]
+    nearest = lambda x: vq(x / unit, centers)[0]  # noqa: E731
+    return mode_coverage(samples, nearest, nearest(rows))
 
 
 def landscape_of(subject: Subject) -> Section | None:
