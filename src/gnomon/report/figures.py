@@ -72,8 +72,8 @@ def _vector(figure: Figure, words: str) -> str:
 
     file = io.StringIO()
     _arrange(figure)
-    # `Figure.savefig` would draw all of it once for nothing before
-    FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": None})
+    canvas: Any = FigureCanvasSVG(figure)  # `Figure.savefig` would draw all of it once for nothing before
+    canvas.print_svg(file, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor").replace("font-family: ", "font-family: inherit, ")
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)

@@ -120,8 +120,8 @@ def _coverage(rows: np.ndarray[Any, Any], samples: np.ndarray[Any, Any]) -> Mode
         warnings.simplefilter("ignore")  # a cluster that no row is left in is no mode
         centers, labels = kmeans2(rows / unit, clusters, iter=ROUNDS, minit="++", seed=0)
     centers = centers[np.unique(labels)]
-    nearest = lambda x: vq(x / unit, centers)[0]  # noqa: E731
-    return mode_coverage(samples, nearest, nearest(rows))
+    nearest, mode_of = (vq(x / unit, centers)[0] for x in (rows, samples))
+    return mode_coverage(samples, lambda _: mode_of, nearest)
 
 
 def landscape_of(subject: Subject) -> Section | None:
