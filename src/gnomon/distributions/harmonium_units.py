@@ -13,6 +13,7 @@ from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.gamma_units import Gammas
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import Own, Units, mean_of
+from gnomon.numeric.counts import poisson_counts
 from gnomon.numeric.tensors import detached
 
 __all__ = ["PoissonUnits", "Poissons", "RateUnits", "TruncatedExponentialUnits", "TruncatedExponentials"]
@@ -84,16 +85,13 @@ class Poissons:
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every unit: the least count whose cumulative probability reaches a uniform number."""
-        from scipy.stats import poisson
-
-        rate = detached(self.mean)
-        u = noise.uniform(tuple(rate.shape), draw, like=rate)
-        if isinstance(rate, np.ndarray):
-            return poisson.ppf(u.astype(np.float64), rate).astype(rate.dtype)
+        log_rate = detached(self.log_rate)
+        u = noise.uniform(tuple(log_rate.shape), draw, like=log_rate)
+        if isinstance(log_rate, np.ndarray):
+            return poisson_counts(u, log_rate)
         import torch
 
-        found = poisson.ppf(u.double().cpu().numpy(), rate.double().cpu().numpy())
-        return torch.as_tensor(found, dtype=rate.dtype, device=rate.device)
+        return torch.as_tensor(poisson_counts(u.cpu().numpy(), log_rate.cpu().numpy()), device=log_rate.device)
 
     def log_prob(self, x: Any) -> Any:
         """Log probability of each row in nats."""
