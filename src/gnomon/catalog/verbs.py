@@ -29,6 +29,7 @@ HOOKS = (
     "examples_of_chunk", "chunk", "sums_of", "pooled", "solve",
     # its answers
     "class_log_proba", "class_proba", "class_codes", "predict_rows", "target_distribution", "draw_targets",
+    "latent_means", "latent_modes",
     # what a class says of itself
     "get_params", "set_params", "restore",
 )  # fmt: skip

@@ -38,6 +38,11 @@ class Bernoulli:
         """sigmoid(logits)."""
         return ops.sigmoid(self.logits)
 
+    @property
+    def mode(self) -> Any:
+        """1 where that is the more probable outcome, else 0."""
+        return ops.positive(self.logits)
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every variable, 0 or 1, at the address of `noise` and `draw`; carries no gradient."""
         return noise.bernoulli_logits(self.logits, draw)

@@ -46,6 +46,11 @@ class Binomials:
         """trials * sigmoid(field) * sigmoid(-field)."""
         return self.mean * ops.sigmoid(-self.field)
 
+    @property
+    def mode(self) -> Any:
+        """The most probable count, the larger of two."""
+        return ((self.trials + 1) * ops.sigmoid(self.field)).clip(0, self.trials) // 1
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every unit; takes a uniform number for each trial."""
         u = noise.uniform((*self.field.shape, self.trials), draw, like=self.field)

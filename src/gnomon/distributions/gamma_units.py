@@ -87,6 +87,11 @@ class Gammas:
         return self.shape / self.rate
 
     @property
+    def mode(self) -> Any:
+        """(shape - 1) / rate; 0 where the shape is at most 1 and the density falls from there on."""
+        return (self.shape - 1).clip(0) / self.rate
+
+    @property
     def variance(self) -> Any:
         """shape / rate^2."""
         return self.mean / self.rate

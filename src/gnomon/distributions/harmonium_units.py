@@ -14,6 +14,7 @@ from gnomon.distributions.gamma_units import Gammas
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import Own, Units, mean_of
 from gnomon.numeric.counts import poisson_counts
+from gnomon.numeric.ops import positive
 from gnomon.numeric.tensors import detached
 
 __all__ = ["PoissonUnits", "Poissons", "RateUnits", "TruncatedExponentialUnits", "TruncatedExponentials"]
@@ -77,6 +78,11 @@ class Poissons:
     def mean(self) -> Any:
         """The rates."""
         return exp(self.log_rate)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable counts, the larger of two."""
+        return self.mean // 1
 
     @property
     def variance(self) -> Any:
@@ -235,6 +241,11 @@ class TruncatedExponentials:
         falling = 1 / a + exp(-a) / _expm1(-a)  # of the slope -a
         rises = self.field > 0
         return _where(small, 0.5 + self.field / 12, _where(rises, 1 - falling, falling))
+
+    @property
+    def mode(self) -> Any:
+        """1 where the density rises, else 0."""
+        return positive(self.field)
 
     @property
     def variance(self) -> Any:

@@ -41,6 +41,11 @@ class Spins:
         """tanh(field)."""
         return 2 * ops.sigmoid(2 * self.field) - 1
 
+    @property
+    def mode(self) -> Any:
+        """1 where the field is above 0, else -1."""
+        return 2 * ops.positive(self.field) - 1
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of every unit, -1 or 1."""
         return 2 * noise.bernoulli_logits(2 * self.field, draw) - 1
@@ -88,6 +93,11 @@ class OneHot:
         """Probability of each column's 1."""
         return ops.softmax(self._grouped(self.logits)).reshape(self.logits.shape)
 
+    @property
+    def mode(self) -> Any:
+        """The first of the most probable columns of each group is 1."""
+        return ops.largest(self._grouped(self.logits)).reshape(self.logits.shape)
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One 1 per group; takes a uniform number for each group."""
         p = self._grouped(self.mean)
@@ -133,6 +143,11 @@ class Gaussians:
 
     def __init__(self, mean: Any, log_precision: Any = 0.0) -> None:
         self.mean, self.log_precision = mean, log_precision
+
+    @property
+    def mode(self) -> Any:
+        """The mean."""
+        return self.mean
 
     @property
     def variance(self) -> Any:

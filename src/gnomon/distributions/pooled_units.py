@@ -270,6 +270,15 @@ class PooledDetectors:
         return self.units.joined(*self.means())
 
     @property
+    def mode(self) -> Any:
+        """The most probable state of each region, the first of equals."""
+        return self.units.joined(*self.modes())
+
+    def modes(self) -> tuple[Any, Any]:
+        """Of the detectors, (rows, members, regions), and of the pooling units, (rows, regions)."""
+        raise NotImplementedError
+
+    @property
     def variance(self) -> Any:
         """Of each column, which is 0 or 1."""
         mean = self.mean
@@ -285,6 +294,10 @@ class PooledDetectors:
     def entropy(self) -> Any:
         """Entropy of each row in nats."""
         return self.log_normalizer() - self._product(*self.means())
+
+    def _largest(self) -> Any:
+        """1 at the detector of the largest field of each region, the first of equals, (rows, members, regions)."""
+        return _permuted(ops.largest(_permuted(self.field, (0, 2, 1))), (0, 2, 1))
 
     def _product(self, d: Any, p: Any) -> Any:
         return (d * self.field).sum((-1, -2)) + (p * self.top).sum(-1)
@@ -307,6 +320,11 @@ class _OneOrNone(PooledDetectors):
         _, each, total = self._weights()
         d = each / total[:, None]
         return d, d.sum(1)
+
+    def modes(self) -> tuple[Any, Any]:
+        best = self._largest()
+        p = ops.positive((best * self.field).sum(1) + self.top)
+        return best * p[:, None], p
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
         d, p = (detached(mean) for mean in self.means())
@@ -336,6 +354,13 @@ class _AnyOrNone(PooledDetectors):
     def means(self) -> tuple[Any, Any]:
         whole, p = self._tails()[:, :1], ops.sigmoid(self._odds())
         return p[:, None] * (ops.sigmoid(self.field) / -_library(whole).expm1(-whole)), p
+
+    def modes(self) -> tuple[Any, Any]:
+        """All detectors of positive fields, at least the one of the largest; none where that weighs less than 1."""
+        on = ops.positive(self.field)
+        d = on + (1 - on.sum(1).clip(0, 1))[:, None] * self._largest()
+        p = ops.positive((d * self.field).sum(1) + self.top)
+        return d * p[:, None], p
 
     def sample(self, noise: Any, draw: int = 0) -> Any:
         p, tails, alone = (detached(x) for x in (ops.sigmoid(self._odds()), self._tails(), ops.sigmoid(self.field)))

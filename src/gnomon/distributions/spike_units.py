@@ -210,6 +210,12 @@ class SpikesAndSlabs:
         return ops.concatenate([_spread(spike, self.slabs) * self.loc, spike], axis=1)
 
     @property
+    def mode(self) -> Any:
+        """[s h, h] where each switch is at its more probable value, and its amplitudes are most probable given it."""
+        spike = ops.positive(self.logits)
+        return ops.concatenate([_spread(spike, self.slabs) * self.loc, spike], axis=1)
+
+    @property
     def second(self) -> Any:
         """E[s^2 h]."""
         return _spread(self.spike_mean, self.slabs) * (self.loc * self.loc + exp(-self.log_precision))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gnomon.numeric import fast
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["concatenate", "log_softmax", "logsumexp", "sigmoid", "softmax", "softplus"]
+__all__ = ["concatenate", "largest", "log_softmax", "logsumexp", "positive", "sigmoid", "softmax", "softplus"]
 
 
 def sigmoid(x: Any) -> Any:
@@ -122,6 +122,33 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
             return shifted - _logsumexp(shifted, axis, finite=True)
     empty = _empty(x, axis)
     return x.masked_fill(empty, 0.0).log_softmax(axis).masked_fill(empty, -np.inf)
+
+
+def positive(x: Any) -> Any:
+    """1 where x is above 0, else 0, in the dtype of x.
+
+    Examples
+    --------
+    >>> positive(np.array([-np.inf, 0.0, 0.1])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    return (x > 0).to(x.dtype) if is_tensor(x) else (np.asarray(x) > 0).astype(x.dtype)
+
+
+def largest(x: Any) -> Any:
+    """1 at the largest entry along the last axis, the first of equals, and 0 elsewhere, in the dtype of x.
+
+    Examples
+    --------
+    >>> largest(np.array([[1.0, 3.0, 3.0]])).tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+    index = x.argmax(-1)[..., None]
+    if not is_tensor(x):
+        return (np.arange(x.shape[-1]) == index).astype(x.dtype)
+    import torch
+
+    return (torch.arange(x.shape[-1], device=x.device) == index).to(x.dtype)
 
 
 def concatenate(arrays: Sequence[Any], axis: int = 0) -> Any:

@@ -17,8 +17,8 @@ from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = [
-    "enumerable", "exact_expectation", "log_evidence", "log_partition", "log_partition_gradient", "states",
-    "weighted_posterior", "weighted_states",
+    "enumerable", "exact_expectation", "log_evidence", "log_partition", "log_partition_gradient", "row_chunks",
+    "states", "states_beside", "weighted_posterior", "weighted_states",
 ]  # fmt: skip
 
 _CHUNK_NUMBERS = 1 << 21
@@ -232,7 +232,7 @@ def log_evidence(model: HasMarginalEnergy, given: State, *, limit: int = 25) -> 
     """
     kept = _checked(model, None, limit, given)
     parts = [np.full(0, 0.0)]
-    for rows in _row_chunks(model, given, kept):
+    for rows in row_chunks(model, given, kept):
         total: Any = -np.inf
         for _, log_weight in _given_chunks(model, rows, kept):
             total = np.logaddexp(total, logsumexp(to_numpy(log_weight), 1))
@@ -260,7 +260,7 @@ def weighted_posterior(
         Which rows.
     """
     kept, start = _checked(model, None, limit, given), 0
-    for rows in _row_chunks(model, given, kept):
+    for rows in row_chunks(model, given, kept):
         n = len(next(iter(rows.values())))
         here = slice(start, start + n)
         log_mass = log_evidence(model, rows, limit=limit)[:, None]
@@ -328,7 +328,7 @@ def _chunks(
         yield state, -double(model.marginal_energy(state))
 
 
-def _row_chunks(model: HasMarginalEnergy, given: State, kept: Sequence[str]) -> Iterator[dict[str, Array]]:
+def row_chunks(model: HasMarginalEnergy, given: State, kept: Sequence[str]) -> Iterator[dict[str, Array]]:
     """Given rows, few enough for some of the states beside each."""
     hidden = [block for block in kept if block not in given]
     step = max(_rows(model) // min(_count(model, hidden), 1024), 1)
@@ -341,6 +341,13 @@ def _given_chunks(
     model: HasMarginalEnergy, given: State, kept: Sequence[str]
 ) -> Iterator[tuple[dict[str, Array], Array]]:
     """The rows with states of the hidden kept blocks beside them, and minus the marginal energies, (rows, states)."""
+    n = len(next(iter(given.values())))
+    for state in states_beside(model, given, kept):
+        yield state, -double(model.marginal_energy(state)).reshape(n, -1)
+
+
+def states_beside(model: HasMarginalEnergy, given: State, kept: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """States of the hidden kept blocks beside the given rows, some at a time: those of the first row come first."""
     hidden = [block for block in kept if block not in given]
     n, total = len(next(iter(given.values()))), _count(model, hidden)
     step = max(_rows(model) // n, 1)
@@ -350,8 +357,7 @@ def _given_chunks(
         index = np.repeat(np.arange(n), count)
         state = {block: x[index] for block, x in given.items()}
         like = next(iter(state.values()))
-        state |= {block: concatenate([convert(x, like)] * n) for block, x in states.items()}
-        yield state, -double(model.marginal_energy(state)).reshape(n, count)
+        yield state | {block: concatenate([convert(x, like)] * n) for block, x in states.items()}
 
 
 def _logsumexp(x: NDArray[np.float64]) -> float:

@@ -163,6 +163,11 @@ class ExactPosterior:
         means = [p @ np.arange(p.shape[1]) for p in self.marginals(v)]
         return np.stack(means, 1) if means else np.zeros((len(v), 0))
 
+    def mode(self, v: Array) -> Codes:
+        """The most probable state of each observation, the first of equals: shape (rows, latents)."""
+        best = np.concatenate([table.argmax(1) for table in self._tables(v)])
+        return codes(best, self.sizes)
+
     @checked
     def sample_posterior(self, v: Array, n: int, noise: Noise) -> Codes:
         """n independent exact draws of h for each observation, by inversion: shape (rows, n, latents).

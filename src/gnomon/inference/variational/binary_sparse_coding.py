@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, xlogy
 
 from gnomon.errors import UserValueError
+from gnomon.inference.exact.posterior import ExactPosterior
 from gnomon.inference.mcmc.site_updates import means_by_sites
 from gnomon.numeric.given import checked, floats
 
@@ -165,9 +166,29 @@ class BinarySparseCoding:
             residual = self._residual(rows, means)
         return SparseCodes(means, self.elbo(rows, means), residual, residual <= tol, done)
 
-    def transform(self, v: ArrayLike) -> Floats:
-        """Mean-field means of rows, (rows, m)."""
-        return self.infer(v).means
+    def transform(self, v: ArrayLike, *, method: Literal["mean", "map"] = "mean") -> Floats:
+        """Codes of rows.
+
+        Parameters
+        ----------
+        v : array of shape (rows, n)
+        method : {"mean", "map"}, default "mean"
+            Mean-field means; or the most probable sets of components, exact, of which all 2^m are visited.
+
+        Returns
+        -------
+        array of shape (rows, m)
+
+        Raises
+        ------
+        UserValueError
+            Another method, or ``map`` of more than 20 components.
+        """
+        if method not in ("mean", "map"):
+            raise UserValueError.must("method", "be mean or map", method)
+        if method == "mean":
+            return self.infer(v).means
+        return ExactPosterior(self.log_joint, len(self.b)).mode(self._rows(v)).astype(np.float64)
 
     def _fields(self, rows: Floats, means: Floats) -> Floats:
         """Log-odds of each unit given the row and the means of the others."""

@@ -14,10 +14,11 @@ from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import BernoulliUnits, Units
+from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.enumeration import states
 from gnomon.nn.module import Module
-from gnomon.numeric.ops import logsumexp
+from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
 
@@ -224,6 +225,27 @@ class DBNModel(Module):
         table = states(n)
         inner = [convert(table[:, a:b], row) for a, b in itertools.pairwise(cuts)]
         return [row[None, :] + convert(np.zeros((len(table), 1)), row), *inner]
+
+    def modes(self, x: Array) -> Array:
+        """The most probable state of all hidden layers given each row, side by side, shape (n, sum of the units).
+
+        The layers between the rows and the topmost one are enumerated, which stands at its mode given them.
+        """
+        n = self._inner_bits()
+        if n > EXACT_UNITS_OF_A_ROW:
+            what = f"the most probable values of {n} hidden bits below the topmost layer lie among 2^{n}"
+            remedy = "take their means, or smaller layers"
+            raise UserValueError(f"{what}, above the limit of 2^{EXACT_UNITS_OF_A_ROW}", "method", remedy)
+        return _stacked([self._best(self._beside(row)) for row in x])
+
+    def _best(self, layers: Layers) -> Array:
+        """The most probable of these states of the layers below the topmost one, with that one's."""
+        lower, upper = f"hidden_{self.depth - 1}", f"hidden_{self.depth}"
+        top = self.pair(self.depth)
+        given: Any = top.conditional(upper, {lower: layers[-1]})
+        highest = given.mode
+        at = (self.log_prob_down(layers) - top.joint_energy({lower: layers[-1], upper: highest})).argmax()
+        return concatenate([layer[at] for layer in (*layers[1:], highest)])
 
     @available_if(lambda self: isinstance(self, type) or self.is_exact)
     def log_prob(self, x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
@@ -25,7 +25,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import BinaryRows, dealt, layer_problem, on_its_device
-from gnomon.systems.energy._machine import DensityMachine, GibbsSteps
+from gnomon.systems.energy._machine import DensityMachine, GibbsSteps, posterior_modes
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 from gnomon.training.stages import Stages
@@ -138,11 +138,31 @@ class DeepMachine(BinaryRows, DensityMachine):
 
     def _hidden_means(self, rows: Array) -> Array:
         means = self._solution(rows).means
-        return concatenate([means[name] for name in self.model_.hidden], axis=1)
+        return concatenate([self._codes_of(name, means[name]) for name in self.model_.hidden], axis=1)
 
-    def transform(self, X: Any) -> Array:
-        """Mean-field means of all hidden layers side by side, from the lowest up, shape (n, sum of the units)."""
-        return self._hidden_means(self._rows(X))
+    def _hidden_modes(self, rows: Array) -> Array:
+        states = posterior_modes(self.model_, rows)
+        return concatenate([self._codes_of(name, states[name]) for name in self.model_.hidden], axis=1)
+
+    def _codes_of(self, name: str, states: Array) -> Array:
+        """What `transform` shows of states or means of a layer."""
+        return states
+
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """Mean-field means of all hidden layers side by side, from the lowest up, or their most probable states.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            ``map``: the most probable state of all layers together, exact, where every other layer has 12 units at
+            most in all; larger ones are refused.
+
+        Returns
+        -------
+        array of shape (n, units of all hidden layers)
+        """
+        return super().transform(X, method=method)
 
     def reconstruct(self, X: Any) -> Array:
         """E[v | h_1] at the mean-field means given X, shape (n, n_features)."""

@@ -184,10 +184,6 @@ class GeneralHiddenMachine(GeneralMachine, EnergyMachine):
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
 
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), shape (n, n_hidden): by mean field where more than 12 hidden units are coupled, else exact."""
-        return self._hidden_means(self._rows(X))
-
     def _hidden_means(self, rows: Array) -> Array:
         return self.model_.hidden_means(rows)
 

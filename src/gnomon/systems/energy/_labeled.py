@@ -18,7 +18,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.ops import concatenate, log_softmax, logsumexp, sigmoid, softplus
+from gnomon.numeric.ops import concatenate, log_softmax, logsumexp, positive, sigmoid, softplus
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -83,6 +83,13 @@ class LabeledModel(LayeredMachine):
     def hidden_means(self, x: Array) -> Array:
         """E[h | v] of the hidden units of `fields`, the class summed out, shape (n, n_hidden)."""
         return (self.class_proba(x)[:, :, None] * sigmoid(self.fields(x))).sum(1)
+
+    def hidden_modes(self, x: Array) -> Array:
+        """The h of the class and hidden bits that are most probable together, shape (n, n_hidden)."""
+        fields = self.fields(x)
+        bias = self._arrays({"visible": x})["visible_bias"][self.n_features :]
+        best = (bias + (fields * positive(fields)).sum(-1)).argmax(1)
+        return positive(fields[np.arange(len(x)), best])
 
     def row_energy(self, x: Array) -> Array:
         """-log of the sum over classes and hidden units of exp(-E) of each row, shape (n,)."""
@@ -178,9 +185,25 @@ class LabeledMachine(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineC
     def class_log_proba(self, rows: Array) -> Array:
         return self.model_.class_log_proba(self._scaled(rows))
 
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), the class summed out, shape (n, n_hidden)."""
-        return self.model_.hidden_means(self._scaled(self._rows(X)))
+    def latent_means(self, rows: Array) -> Array:
+        return self.model_.hidden_means(self._scaled(rows))
+
+    def _hidden_modes(self, rows: Array) -> Array:
+        return self.model_.hidden_modes(rows)
+
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """P(h = 1 | v), the class summed out; or the bits of the most probable class and hidden bits together.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+
+        Returns
+        -------
+        array of shape (n, n_hidden)
+        """
+        return super().transform(X, method=method)
 
     @verb
     def energy(self, X: Any) -> Array:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +22,7 @@ from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import convert
 from gnomon.inference.blocks import bits, smallest_keep
+from gnomon.inference.exact.modes import most_probable
 from gnomon.inference.exact.moments import posterior_moments
 from gnomon.inference.mcmc.gibbs import gibbs, mean_field
 from gnomon.numeric.noise import Noise, seed_of
@@ -34,6 +34,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
 from gnomon.system.densities import with_signature
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.system.verbs import verb
 from gnomon.systems.energy._missing import FillsGaps
@@ -45,7 +46,7 @@ from gnomon.training.stretches import go_on
 __all__ = [
     "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
     "StandardizedMachine",
-    "TwoLayerMachine", "coupled_start", "posterior_means",
+    "TwoLayerMachine", "coupled_start", "posterior_means", "posterior_modes",
 ]  # fmt: skip
 
 EXACT_HIDDEN = 12
@@ -176,20 +177,28 @@ class MachineSystem(GradientSteps, HasDtype, System):
         return self._memory[key]
 
 
-class EnergyMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MachineSystem):
+class EnergyMachine(LatentCodes, MachineSystem):
     """Base of the machines that have a layer ``hidden`` too, whose means are codes of the rows."""
 
     @property
     def _n_features_out(self) -> int:
         return cast(int, self.model_.sizes["hidden"])
 
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), shape (n, n_hidden)."""
-        return self._hidden_means(self._scaled(self._rows(X)))
+    def latent_means(self, rows: Array) -> Array:
+        """P(h = 1 | v) of bits, shape (n, n_hidden)."""
+        return self._hidden_means(self._scaled(rows))
+
+    def latent_modes(self, rows: Array) -> Array:
+        """The most probable hidden states, all layers taken together."""
+        return cast(Array, by_rows(self._hidden_modes, self._scaled(rows)))
 
     def _hidden_means(self, rows: Array) -> Array:
         means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
         return cast(Array, means)
+
+    def _hidden_modes(self, rows: Array) -> Array:
+        """The codes of the most probable states of the hidden layers given dense rows, in the model's units."""
+        return posterior_modes(self.model_, rows)["hidden"]
 
 
 class JudgedMachine(MachineSystem, OnlineModel):
@@ -321,6 +330,11 @@ def posterior_means(model: Any, x: Array) -> dict[str, Array]:
         order = [block for block in model.blocks if block != "visible"]
         return mean_field(model, {"visible": (x, None)}, steps=200, tol=1e-6, order=order)
     return {name: convert(mean, x) for name, (mean, _) in posterior_moments(model, given, limit=EXACT_HIDDEN).items()}
+
+
+def posterior_modes(model: Any, x: Array) -> dict[str, Array]:
+    """The most probable states of the hidden layers given the rows, by enumeration of up to 2^12 states of a row."""
+    return most_probable(model, {"visible": x}, limit=EXACT_HIDDEN)
 
 
 class StandardizedMachine(Standardized):

@@ -13,8 +13,9 @@ from gnomon.distributions.class_units import ClassGatedUnits
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
-from gnomon.numeric.ops import concatenate, sigmoid, softplus
+from gnomon.numeric.ops import concatenate, positive, sigmoid, softplus
 from gnomon.recipes.fields import Doc
+from gnomon.system.latent_codes import check_method
 from gnomon.systems.energy._labeled import UNITS, LabeledMachine, LabeledModel
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Own
@@ -213,27 +214,29 @@ class ClassGatedRBM(LabeledMachine):
             n_features, n_classes, self.n_hidden, self.n_nuisance, self.visible, self.relation, getattr(torch, dtype)
         )
 
-    def transform(self, X: Any, group: str = "class") -> Array:
-        """Means of hidden units given the rows, the class summed out.
+    def transform(self, X: Any, group: str = "class", *, method: Literal["mean", "map"] = "mean") -> Array:
+        """Means of hidden units given the rows, the class summed out; or the most probable class and units together.
 
         Parameters
         ----------
         X : array of shape (n, n_features)
         group : {"class", "nuisance", "both"}, default "class"
             The units that the class gates, (n, n_hidden), those that it does not reach, (n, n_nuisance), or both.
+        method : {"mean", "map"}, default "mean"
 
         Raises
         ------
         UserValueError
-            Another group, or one without units.
+            Another group, or one without units, or another method.
         """
         if group not in GROUPS:
             raise UserValueError.must("group", f"be one of {', '.join(GROUPS)}", group)
         if group != "class" and not self.n_nuisance:
             what = f"group must be class where no other units are there, got {group!r}"
             raise UserValueError(what, "group", "fit with n_nuisance of at least 1")
-        rows, model = self._scaled(self._rows(X)), self.model_
         if group == "class":
-            return model.hidden_means(rows)
-        free = sigmoid(model.nuisance_fields(rows))
-        return free if group == "nuisance" else np.concatenate([model.hidden_means(rows), free], axis=1)
+            return super().transform(X, method=method)
+        check_method(method)
+        free = self.model_.nuisance_fields(self._scaled(self._rows(X)))
+        free = sigmoid(free) if method == "mean" else positive(free)
+        return free if group == "nuisance" else np.concatenate([super().transform(X, method=method), free], axis=1)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon.contracts import Array
-from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import check_layers
@@ -112,13 +111,22 @@ class ConvDBM(HasMaps, DeepMachine):
     def _n_features_out(self) -> int:
         return sum(rows * columns * maps for rows, columns, maps in self.maps_shapes_)
 
-    def _hidden_means(self, rows: Array) -> Array:
-        means = self._solution(rows).means
-        return concatenate([self.model_.code(name, means[name]) for name in self.model_.hidden], axis=1)
+    def _codes_of(self, name: str, states: Array) -> Array:
+        return self.model_.code(name, states)
 
-    def transform(self, X: Any) -> Array:
-        """Mean-field means of the pooling units (maps where nothing pools) of all layers, from the lowest up.
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """Pooling units (maps where nothing pools) of all layers, from the lowest up: means, or most probable states.
 
-        Shape (n, sum of rows * columns * maps): see `maps_shapes_`.
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            Mean-field means, or the most probable state of all layers together, exact where 12 bits at most depend on
+            each other and refused elsewhere.
+
+        Returns
+        -------
+        array of shape (n, sum of rows * columns * maps)
+            See `maps_shapes_`.
         """
-        return super().transform(X)
+        return super().transform(X, method=method)

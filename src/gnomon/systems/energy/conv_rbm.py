@@ -95,10 +95,26 @@ class ConvRBM(HasMaps, DensityMachine):
         rows, columns, maps = self.maps_shape_
         return rows * columns * maps
 
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), or of the pooling units where there are some, shape (n, numbers of `maps_shape_`)."""
-        means = self._hidden_means(self._scaled(self._rows(X)))
-        return self.model_.code("hidden", means)
+    def latent_means(self, rows: Array) -> Array:
+        return self.model_.code("hidden", super().latent_means(rows))
+
+    def latent_modes(self, rows: Array) -> Array:
+        return self.model_.code("hidden", super().latent_modes(rows))
+
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """P(h = 1 | v), or of the pooling units where there are some, or the most probable states of these.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            Probabilities of a 1, or the part that the units have in the most probable state of the maps.
+
+        Returns
+        -------
+        array of shape (n, numbers of `maps_shape_`)
+        """
+        return super().transform(X, method=method)
 
     @property
     def maps_shape_(self) -> tuple[int, int, int]:

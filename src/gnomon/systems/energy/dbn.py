@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +27,7 @@ from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer_problem, on_its_device
 from gnomon.systems.energy._dbn_model import DBNModel, Normalized
 from gnomon.systems.energy._machine import GibbsSteps
@@ -43,7 +43,7 @@ DRAWS = 64
 """Draws of the inner layers for each row of an importance-weighted bound."""
 
 
-class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
+class DBN(LatentCodes, BinaryRows):
     r"""Deep belief network: a restricted Boltzmann machine above directed layers of binary units.
 
     :math:`p(v, h) = p(v | h_1) p(h_1 | h_2) \cdots p(h_{L-1}, h_L)`. It is learned layer by layer, each restricted
@@ -159,9 +159,27 @@ class DBN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryRows):
     def _n_features_out(self) -> int:
         return sum(self.model_.sizes[1:])
 
-    def transform(self, X: Any) -> Array:
-        """Means of all hidden layers side by side, each from those of the layer below, shape (n, sum of the units)."""
-        return concatenate(self.model_.means_up(self._rows(X)), axis=1)
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """Means of all hidden layers side by side, each from those of the layer below, or their most probable states.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            Means are those of the way up. ``map`` is of the network itself: the state of all hidden layers that is most
+            probable given the row, exact up to 12 units below the topmost layer and refused beyond.
+
+        Returns
+        -------
+        array of shape (n, units of all hidden layers)
+        """
+        return super().transform(X, method=method)
+
+    def latent_means(self, rows: Array) -> Array:
+        return concatenate(self.model_.means_up(rows), axis=1)
+
+    def latent_modes(self, rows: Array) -> Array:
+        return self.model_.modes(rows)
 
     # --- draws --------------------------------------------------------------------------------------------------------
 

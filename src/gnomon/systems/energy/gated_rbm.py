@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
@@ -15,8 +14,10 @@ from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
+from gnomon.inference.exact.modes import most_probable
 from gnomon.recipes.fields import Doc
-from gnomon.systems.energy.conditional_rbm import UNITS, ConditionalRBM
+from gnomon.system.latent_codes import LatentCodes, check_method
+from gnomon.systems.energy.conditional_rbm import EXACT_BITS, UNITS, ConditionalRBM
 from gnomon.systems.energy.conditioned import CONDITION, ConditionedMachine
 from gnomon.systems.energy.links import Link
 from gnomon.systems.energy.three_way import FactoredLink, ThreeWayLink
@@ -52,7 +53,7 @@ class GatedRBMModel(ConditionedMachine):
         super().__init__(n_features, units, [link], moved=(), dtype=dtype)
 
 
-class GatedRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConditionalRBM):
+class GatedRBM(LatentCodes, ConditionalRBM):
     r"""Gated (three-way) restricted Boltzmann machine: hidden bits, mapping units, hold how x becomes y.
 
     :math:`p(y | x) \propto \sum_h \exp(w(y) + c^T h + \sum_{ijk} W_{ijk} x_i y_j h_k)`, the conditional machine: x is
@@ -120,12 +121,33 @@ class GatedRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConditionalRBM
         state = self.model_.state()
         return {name: state[name] for name in ("first", "second", "third") if name in state}
 
-    def transform(self, X: Any, y: Any = None) -> Array:
-        """P(h = 1 | x, y) of the mapping units, shape (n, n_hidden); without y that given x alone, y summed out."""
+    def transform(self, X: Any, y: Any = None, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """P(h = 1 | x, y) of the mapping units, or their most probable states; without y given x alone.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of shape (n,) or (n, t), optional
+            Left out it is summed out for the mean, and most probable together with h otherwise.
+        method : {"mean", "map"}, default "mean"
+            ``map`` without y is exact where the smaller of the two layers can be enumerated, and refused elsewhere.
+
+        Returns
+        -------
+        array of shape (n, n_hidden)
+        """
         if y is None:
-            return self._means(self._scaled(self._rows(X)), "hidden")
+            return super().transform(X, method=method)
+        check_method(method)
         x, outcomes = self._pairs(X, y)
-        return np.asarray(self.model_.given(x).conditional("hidden", {"visible": outcomes}).mean)
+        units: Any = self.model_.given(x).conditional("hidden", {"visible": outcomes})
+        return np.asarray(units.mean if method == "mean" else units.mode)
+
+    def latent_means(self, rows: Array) -> Array:
+        return self._means(self._scaled(rows), "hidden")
+
+    def latent_modes(self, rows: Array) -> Array:
+        return most_probable(self.model_.released, {CONDITION: self._scaled(rows)}, limit=EXACT_BITS)["hidden"]
 
     def predict(self, X: Any, codes: Any = None) -> Array:
         """E[y | x], shape (n,) or (n, t): of bits the probabilities of a 1.

@@ -130,10 +130,6 @@ class PointwiseGatedRBM(BinaryRows, DensityMachine):
     def _hidden_means(self, rows: Array) -> Array:
         return posterior_means(self.model_, rows)["hidden"]
 
-    def transform(self, X: Any) -> Array:
-        """P(h = 1 | v), shape (n, n_hidden): exact while mask or hidden units are at most 12, else mean field."""
-        return self._hidden_means(self._rows(X))
-
     def mask_posterior(self, X: Any) -> Array:
         """P(z = 1 | v) of each cell, shape (n, n_features): how surely hidden units see it; as `transform`."""
         return posterior_means(self.model_, self._rows(X))["mask"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric.sparse import by_rows
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine, posterior_modes
 from gnomon.systems.energy._normalizable import rank_of, student_normalizable
 from gnomon.systems.energy.covariance_links import FilterLink, MeanLink
 from gnomon.systems.energy.layered import LayeredMachine
@@ -359,9 +359,22 @@ class ProductOfT(StandardizedMachine, DensityMachine):
     def _n_features_out(self) -> int:
         return sum(self.model_.sizes[block] for block in self._hidden_blocks)
 
-    def transform(self, X: Any) -> Array:
-        """Means of the hidden units given the rows, those of the mean first, shape (n, n_mean + n_experts)."""
-        return super().transform(X)
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """Means or most probable values of the hidden units given the rows, those of the mean first.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+
+        Returns
+        -------
+        array of shape (n, n_mean + n_experts)
+        """
+        return super().transform(X, method=method)
+
+    def _hidden_modes(self, rows: Array) -> Array:
+        return join(posterior_modes(self.model_, rows), self._hidden_blocks)
 
     def _hidden_means(self, rows: Array) -> Array:
         blocks = self._hidden_blocks

@@ -20,7 +20,6 @@ from gnomon.distributions.spike_units import PrecisionGaussianUnits, SpikeAndSla
 from gnomon.errors import Diverged, UserValueError
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.ops import concatenate, logsumexp
-from gnomon.numeric.sparse import by_rows
 from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -447,13 +446,30 @@ class SpikeAndSlabRBM(StandardizedMachine, DensityMachine):
     def _n_features_out(self) -> int:
         return self.n_hidden * (self.slab_dim if self.codes == "slabs" else 1)
 
-    def transform(self, X: Any) -> Array:
-        """The expectation that ``codes`` names, shape (n, n_hidden), or (n, n_hidden * slab_dim) of ``slabs``."""
-        return by_rows(self._codes, self._scaled(self._rows(X)))
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """What ``codes`` names of the expectations of spikes and slabs, or of their most probable values.
 
-    def _codes(self, rows: Array) -> Array:
-        means = self._hidden_means(rows)
-        slabs, spikes = np.split(means, [self.n_hidden * self.slab_dim], axis=1)
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            ``map`` takes the joint density of h and s, in which slabs behind spikes that are off are N(0, 1 / alpha).
+
+        Returns
+        -------
+        array of shape (n, n_hidden), or (n, n_hidden * slab_dim) of ``slabs``
+        """
+        return super().transform(X, method=method)
+
+    def latent_means(self, rows: Array) -> Array:
+        return self._codes(super().latent_means(rows))
+
+    def latent_modes(self, rows: Array) -> Array:
+        return self._codes(super().latent_modes(rows))
+
+    def _codes(self, states: Array) -> Array:
+        """What ``codes`` names of states, or of means of states."""
+        slabs, spikes = np.split(states, [self.n_hidden * self.slab_dim], axis=1)
         if self.codes in ("spikes", "slabs"):
             return spikes if self.codes == "spikes" else slabs
         grouped = slabs.reshape(len(slabs), self.n_hidden, self.slab_dim)

@@ -13,6 +13,7 @@ from scipy.special import expit, log_expit, logsumexp, xlogy
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
+from gnomon.errors import UserValueError
 from gnomon.inference.exact.enumeration import states
 
 __all__ = ["EXACT_SPIKES", "SpikeAndSlabCodes", "SpikeAndSlabSparseCodingModel"]
@@ -172,6 +173,19 @@ class SpikeAndSlabSparseCodingModel:
             log_p[:, k] = -0.5 * (quadratic + np.linalg.slogdet(inner)[1])
             codes[:, k] = h * (self.slab_mean + slabs * root)
         return log_p + self._log_prior(every) + self._log_noise(), codes
+
+    def modes(self, x: Array) -> Floats:
+        """h s of each row at the h and s of which p(x, h, s) is largest, (n, m), of up to 10 spikes.
+
+        Given h the best s is the mean of its normal posterior, `log_by_spikes`, and 0 where a spike is off.
+        """
+        m = len(self.bias)
+        if m > EXACT_SPIKES:
+            what = f"the most probable set of {m} components is one of 2^{m}, above the limit of 2^{EXACT_SPIKES}"
+            raise UserValueError(what, "method", "take their means, or fewer components")
+        codes, every = self.log_by_spikes(x)[1], states(m)
+        log_p = np.stack([self.log_joint(x, (h, codes[:, k])) for k, h in enumerate(every)], axis=1)
+        return np.asarray(codes[np.arange(len(codes)), log_p.argmax(1)])
 
     # --- structured mean field ----------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
@@ -20,6 +19,7 @@ from gnomon.numeric.noise import seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import Iterated
 from gnomon.system.from_sums import FromSums
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.factors._model import FLOOR, PPCAModel
 from gnomon.training.em import EM, ClosedForm
 from gnomon.training.group import current as current_group
@@ -54,7 +54,7 @@ def _tell(model: PPCAModel) -> None:
     )  # fmt: skip
 
 
-class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums):
+class PPCA(LatentCodes, Iterated, FromSums):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
@@ -289,10 +289,13 @@ class PPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Iterated, FromSums
         check_is_fitted(self)
         return self.model_.covariance() * np.outer(self._units(), self._units())
 
-    def transform(self, X: Any) -> Array:
-        """Posterior mean of z given the observed values, shape (n, n_components)."""
-        rows = self._rows(X)
+    def latent_means(self, rows: Array) -> Array:
+        """E[z | observed values], shape (n, n_components)."""
         return self.model_.latent_mean(rows).astype(rows.dtype)
+
+    def latent_modes(self, rows: Array) -> Array:
+        """The same: the posterior is normal."""
+        return self.latent_means(rows)
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z], shape (n, d)."""

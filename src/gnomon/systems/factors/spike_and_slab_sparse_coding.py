@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
@@ -17,13 +16,14 @@ from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import Iterated, Standardized
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.factors._spike_and_slab import SpikeAndSlabSparseCodingModel
 from gnomon.training.variational_em import VariationalEM
 
 __all__ = ["SpikeAndSlabSparseCoding", "SpikeAndSlabSparseCodingModel"]
 
 
-class SpikeAndSlabSparseCoding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Standardized, Iterated, System):
+class SpikeAndSlabSparseCoding(LatentCodes, Standardized, Iterated, System):
     r"""Spike-and-slab sparse coding (S3C): a row is a sum of components, each there or not, of real amplitudes.
 
     :math:`h_i \sim Bernoulli(\sigma(b_i))`, :math:`s_i | h_i \sim N(h_i \mu_i, \alpha_i^{-1})` and
@@ -113,11 +113,28 @@ class SpikeAndSlabSparseCoding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self.n_components
 
-    def transform(self, X: Any) -> Array:
-        """E_Q[h s | x] of each component by structured mean field, shape (n, n_components)."""
-        rows = self._rows(X)
+    def transform(self, X: Any, *, method: Literal["mean", "map"] = "mean") -> Array:
+        """h s of each component: E_Q[h s | x] by structured mean field, or the most probable h and s together.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        method : {"mean", "map"}, default "mean"
+            ``map``: h and s at which p(x, h, s) is largest, exact up to 10 components, all of whose 2^m sets are
+            visited, and refused beyond.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        return super().transform(X, method=method)
+
+    def latent_means(self, rows: Array) -> Array:
         found = self.model_.codes(rows)
         return (found.spikes * found.slabs).astype(rows.dtype)
+
+    def latent_modes(self, rows: Array) -> Array:
+        return self.model_.modes(rows).astype(rows.dtype)
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | h s] of codes, shape (n, n_features)."""

@@ -7,15 +7,17 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClusterMixin
 
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
+from gnomon.numeric.ops import largest
 from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import Iterated
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.training.group import current as current_group
 
 __all__ = ["Mixture", "MixtureModel", "distinct_rows", "shares"]
@@ -99,7 +101,7 @@ def distinct_rows(X: Any, most: int, block: int = 256) -> int:
     return len(seen)
 
 
-class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Iterated, System):
+class Mixture(LatentCodes, ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
     tasks: ClassVar[tuple[str, ...]] = ("density", "cluster")
@@ -146,9 +148,14 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, I
     def _n_features_out(self) -> int:
         return len(self.model_.weights)
 
-    def transform(self, X: Any) -> Array:
-        """E[h | x] of the indicators of the hidden component, as features of each row: those of `predict_proba`."""
-        return self.predict_proba(X)
+    def latent_means(self, rows: Array) -> Array:
+        """E[h | x] of the indicators of the hidden component: those of `predict_proba`."""
+        return self.model_.posterior(rows)
+
+    def latent_modes(self, rows: Array) -> Array:
+        """1 for the component of `predict`, 0 for the others."""
+        found: Array = largest(self.model_.log_joint(rows)).astype(rows.dtype)
+        return found
 
     def predict(self, X: Any) -> Array:
         """The most probable component of each row."""

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -31,6 +30,7 @@ from gnomon.system.by_gradient import ByGradient
 from gnomon.system.codes import HasCodes
 from gnomon.system.densities import with_signature
 from gnomon.system.fields import HasDtype, Standardized
+from gnomon.system.latent_codes import LatentCodes
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
@@ -42,8 +42,7 @@ DRAWS = 64
 
 
 class VAE(
-    LatentViews, ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineModel, HasCodes, ByGradient, Standardized,
-    HasDtype,
+    LatentViews, LatentCodes, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype,
 ):  # fmt: skip
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
@@ -166,13 +165,15 @@ class VAE(
         with torch.no_grad():
             return self.model_.encode(self._tensor(X))
 
-    def transform(self, X: Any) -> Array:
+    def latent_means(self, rows: Array) -> Array:
         """Means of q(z | x), shape (n, n_latent)."""
-        return self._means(X)
-
-    def _means(self, X: Any) -> Array:
-        codes: Array = self.model_.ask("latent_mean", self._rows(X))
+        codes: Array = self.model_.ask("latent_mean", rows)
         return codes
+
+    def latent_modes(self, rows: Array) -> Array:
+        """Refused: what is known of p(z | x) is q(z | x)."""
+        what = "the most probable z given a row is not known: q(z | x) stands for what is, highest at its mean"
+        raise UserValueError(what, "method", "use mean")
 
     def inverse_transform(self, Z: Any) -> Array:
         """E[x | z] of codes, shape (n, n_features)."""
@@ -180,7 +181,7 @@ class VAE(
 
     def reconstruct(self, X: Any) -> Array:
         """E[x | z] at the means of q(z | x), shape (n, n_features)."""
-        return self.model_.ask("decode", self._means(X))
+        return self.model_.ask("decode", self.latent_means(self._rows(X)))
 
     # --- evidence -----------------------------------------------------------------------------------------------
 
