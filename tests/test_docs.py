@@ -134,7 +134,8 @@ def test_every_command_of_a_page_ends_well(page, files):
     for line in COMMANDS[page]:
         if "new.csv" in line and "beans" in line:
             pl.read_csv("beans.csv").drop("variety").head(5).write_csv("new.csv")
-        assert gnomon_command(shlex.split(line, comments=True)[1:]) == 0, f"{page.name}: {line}"
+        shorter = re.sub(r"--trials \d+", "--trials 4", line)  # a search of thirty fits ends no differently
+        assert gnomon_command(shlex.split(shorter, comments=True)[1:]) == 0, f"{page.name}: {line}"
 
 
 def printed(expected: str, found: str) -> bool:
