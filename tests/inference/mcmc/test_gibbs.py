@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chi2
 
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.mcmc.chains import detailed_balance_error, invariance_error
 from gnomon.inference.mcmc.gibbs import block_kernel, gibbs, joint_states, kernel_matrix, mean_field
 from gnomon.inference.mcmc.sweeps import Conditionals, Gibbs
@@ -269,3 +271,21 @@ def test_wrong_use_is_named():
         block_kernel(ToyRBM.random(13, 2, 0), "hidden")
     with pytest.raises(UserValueError, match="3 blocks"):
         block_kernel(ToyTriangle(np.zeros(3), np.zeros((3, 3))), "a")
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (np.ones((2, 3)), "clamp['visible'] must be a pair (value, mask), got an array of shape (2, 3)"),
+        ((np.ones((2, 4)), None), "the value of block 'visible' must have 3 columns, one for each unit, got the shape"),
+        ((np.ones((2, 3)), np.ones((2, 2))), "the mask of block 'visible' must have 3 columns"),
+        ((np.ones((2, 3)), "all"), "clamp['visible'] must hold numbers as its mask, got 'all'"),
+        ((np.ones((4, 3)), None), "all blocks must have the same number of chains, got 4 of visible, 2 of hidden"),
+        ((np.ones((4, 3)), np.eye(3)[:1]), "all blocks must have the same number of chains, got 4 of visible, 2 of"),
+    ],
+)
+def test_a_clamp_that_does_not_fit_is_named(held, words):
+    model = tiny_rbm()
+    state = {"visible": np.zeros((2, 3)), "hidden": np.zeros((2, model.sizes["hidden"]))}
+    with pytest.raises((UserValueError, UserTypeError), match=re.escape(words)):
+        gibbs(model, state, Noise(0, "x"), clamp={"visible": held})

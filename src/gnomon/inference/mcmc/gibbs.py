@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, HasBlocks, Noise, State
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import convert, prototype, to_numpy, where
 from gnomon.inference.blocks import coupled_blocks, units_of
 from gnomon.inference.exact.enumeration import states
@@ -319,7 +319,32 @@ def _checked(model: HasBlocks, order: Sequence[str] | None, clamp: Clamp | None)
     for block in (*order, *clamp):
         if block not in model.blocks:
             raise UserValueError(f"block {block!r} is unknown", "order, clamp", "use " + ", ".join(model.blocks))
+    for block, held in clamp.items():
+        _check_held(block, held, model.sizes[block])
     return order, clamp
+
+
+def _check_held(block: str, held: Any, size: int) -> None:
+    """Refuse what is no value and mask for the units of a block."""
+    if not isinstance(held, tuple | list) or len(held) != 2:
+        raise UserTypeError.must(f"clamp[{block!r}]", "be a pair (value, mask)", held)
+    for part, name in zip(held, ("value", "mask"), strict=True):
+        if isinstance(part, str):
+            raise UserTypeError.must(f"clamp[{block!r}]", f"hold numbers as its {name}", part)
+        shape = () if part is None else tuple(np.shape(part))
+        if shape and shape[-1] not in (1, size):
+            what = f"the {name} of block {block!r} must have {size} columns, one for each unit, got the shape {shape}"
+            raise UserValueError(what, "clamp")
+
+
+def _check_rows(state: Mapping[str, Array]) -> None:
+    """Refuse blocks that have other numbers of chains."""
+    lengths = {block: len(values) for block, values in state.items()}
+    if len(set(lengths.values())) > 1:
+        what = "all blocks must have the same number of chains, got " + ", ".join(
+            f"{n} of {b}" for b, n in lengths.items()
+        )
+        raise UserValueError(what, "clamp", "give a row for each chain")
 
 
 def _mean(model: HasBlocks, block: str, now: State, clamp: Clamp) -> Array:
@@ -347,7 +372,11 @@ def _clamped(model: HasBlocks, state: dict[str, Array], clamp: Clamp) -> dict[st
         if mask is None:
             state[block] = value if is_tensor(value) else convert(value, prototype(model))
         elif block in state:
+            if np.ndim(value) == 2 and len(value) not in (1, len(state[block])):
+                _check_rows({block: value, "the chains": state[block]})
             state[block] = _pin(clamp, block, state[block])
+    if clamp:
+        _check_rows(state)
     return state
 
 
