@@ -12,7 +12,7 @@ from gnomon.errors import UserError, counted, number
 from gnomon.evaluation.grids import chain_grid, enlargement
 from gnomon.evaluation.modes import ModeCoverage, mode_coverage
 from gnomon.report.figures import picture, pictures
-from gnomon.report.page import Section, paragraph
+from gnomon.report.page import Section, paragraph, table
 from gnomon.report.subject import Subject
 from gnomon.runs.folder import RunFolder
 from gnomon.tasks.pictures import canvas
@@ -20,7 +20,7 @@ from gnomon.tasks.pictures import canvas
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["chains_of_fit", "chains_of_model", "landscape_of", "modes_of"]
+__all__ = ["chains_of_fit", "chains_of_model", "depths_of", "landscape_of", "modes_of"]
 
 MOMENTS = (0, 1, 3, 10, 30, 100, 300)
 """Sweeps after which chains are looked at."""
@@ -86,6 +86,24 @@ def chains_of_model(subject: Subject) -> Section | None:
         return None
     lead = "From rows of the data, and from independent columns with the data's means."
     return Section("Chains over time", lead, pictures(found))
+
+
+def depths_of(subject: Subject) -> Section | None:
+    """How chains at each depth of a stack pass from class to class, or from cluster to cluster."""
+    system: Any = subject.system
+    if subject.held is None or not hasattr(system, "mixing_by_depth") or len(system.hidden) < 2:
+        return None
+    classes = subject.held.y
+    named = classes is not None and classes.dtype.kind != "f"
+    found = system.mixing_by_depth(subject.examples[0], classes if named else None)
+    rows = [(one.depth, *(number(x) for x in (one.switch_rate, one.dwell, one.spread, one.gap))) for one in found]
+    header = ["depth", "switches per step", "steps per switch", "entropy of a unit, bits", "gap between modes"]
+    return Section(
+        "Mixing by depth",
+        "Chains that walk at a depth and are decoded after each sweep; modes are classes, or clusters of the rows. "
+        "What is decoded follows what the way down makes of that depth, not the machine of the rows.",
+        table(header, rows, right=range(5), caption="mixing by depth"),
+    )
 
 
 def modes_of(subject: Subject) -> Section | None:

@@ -12,7 +12,7 @@ from gnomon.errors import UserError, counted, number
 from gnomon.report.figures import picture, pictures
 from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
-from gnomon.report.machines import chains_of_fit, chains_of_model, landscape_of, modes_of
+from gnomon.report.machines import chains_of_fit, chains_of_model, depths_of, landscape_of, modes_of
 from gnomon.report.matters import explanation_of
 from gnomon.report.page import Section, details, facts, numeric, paragraph, table
 from gnomon.report.parts import components_of, samples_of
@@ -169,8 +169,8 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, landscape_of, modes_of, chains_of_model,
-    seen_of, mistakes_of, explanation_of, components_of, history_of, inside_of, chains_of_fit, weights_of, diagnosis_of,
-    data_of, system_of,
+    depths_of, seen_of, mistakes_of, explanation_of, components_of, history_of, inside_of, chains_of_fit, weights_of,
+    diagnosis_of, data_of, system_of,
 )  # fmt: skip
 
 

@@ -158,17 +158,17 @@ class DBNModel(Module):
             found.append(self.upward(k, found[-1] if found else x).mean)
         return found
 
-    def draw_up(self, x: Array, noise: Noise) -> list[Array]:
-        """The rows and a draw of each layer above them, up to the lower one of the machine at the top."""
+    def draw_up(self, x: Array, noise: Noise, last: int | None = None) -> list[Array]:
+        """The rows and a draw of each layer above them, up to number `last`, the lower one of the top by default."""
         found = [x]
-        for k in range(1, self.depth):
+        for k in range(1, self.depth if last is None else last + 1):
             found.append(self.upward(k, found[-1]).sample(noise, k))
         return found
 
-    def draw_down(self, top: Array, noise: Noise) -> list[Array]:
-        """States of the lower layer of the machine at the top, below it a draw of each layer; the rows first."""
+    def draw_down(self, top: Array, noise: Noise, first: int | None = None) -> list[Array]:
+        """States of layer `first`, the lower one of the top by default, below it a draw of each; the rows first."""
         found = [top]
-        for k in range(self.depth - 1, 0, -1):
+        for k in range(self.depth - 1 if first is None else first, 0, -1):
             found.insert(0, self.downward(k, found[0]).sample(noise, k))
         return found
 

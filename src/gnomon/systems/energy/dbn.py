@@ -32,6 +32,7 @@ from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer
 from gnomon.systems.energy._dbn_model import DBNModel, Normalized
 from gnomon.systems.energy._machine import GibbsSteps
 from gnomon.systems.energy._up_down import UpDown
+from gnomon.systems.energy.deep_chains import DeepChains
 from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Problem
@@ -43,7 +44,7 @@ DRAWS = 64
 """Draws of the inner layers for each row of an importance-weighted bound."""
 
 
-class DBN(LatentCodes, BinaryRows):
+class DBN(DeepChains, LatentCodes, BinaryRows):
     r"""Deep belief network: a restricted Boltzmann machine above directed layers of binary units.
 
     :math:`p(v, h) = p(v | h_1) p(h_1 | h_2) \cdots p(h_{L-1}, h_L)`. It is learned layer by layer, each restricted
@@ -184,7 +185,11 @@ class DBN(LatentCodes, BinaryRows):
     # --- draws --------------------------------------------------------------------------------------------------------
 
     def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
-        """n rows: `steps` sweeps of the machine at the top, begun at the data's means, then one pass down."""
+        """n rows: `steps` sweeps of the machine at the top, begun at the data's means, then one pass down.
+
+        They follow the distribution that the way down makes of that machine, the network's p(v), and not that of the
+        machine which was fitted to the rows first.
+        """
         return self.sample_layers(n, steps=steps, random_state=random_state)[0]
 
     def sample_layers(
