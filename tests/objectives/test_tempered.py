@@ -7,6 +7,7 @@ from scipy.stats import chisquare
 
 import gnomon
 from gnomon.errors import UserValueError
+from gnomon.inference.mcmc.levels import swap_neighbors
 from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.contrastive import PCD
 from gnomon.objectives.tempered import TemperedSML
@@ -78,7 +79,7 @@ def test_states_are_swapped_with_the_probability_of_metropolis():
         return np.log(law[(table.state["middle"] == x).all(1)].sum())
 
     ratio = log_mass(cold, second) + log_mass(hot, first) - log_mass(cold, first) - log_mass(hot, second)
-    found = objective._swap(machines, levels, Noise(0, "swap").rows(np.arange(n)))
+    found = swap_neighbors(machines, levels, Noise(0, "swap").rows(np.arange(n)))
     np.testing.assert_allclose(found, min(1.0, np.exp(ratio)), rtol=1e-9)
     assert 0.05 < np.exp(ratio) < 0.95  # some are swapped, some are not
     swapped = (levels[0]["middle"] == second).all(1)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Group, Noise
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import to_numpy, where
-from gnomon.inference.mcmc.gibbs import gibbs
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.ladders import ladder
+from gnomon.inference.mcmc.levels import machines_at, swap_neighbors, walked
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.chains import ChainPlan, PersistentChains
 from gnomon.objectives.contrastive import EnergyObjective
@@ -134,7 +134,7 @@ class TemperedChains(PersistentChains):
         stream = noise.rows(self.positions)
         machines = self._machines(model)
         levels = [self._standing(X), *self._walked(machines, X, stream, k)]
-        chance = self._swap(machines, levels, stream.child("swap"))
+        chance = swap_neighbors(machines, levels, stream.child("swap"))
         self._move(levels[0])
         self._move_copies(levels[1:])
         terms = {**loss.terms, "swap_rate": Term(float(chance.sum()), float(chance.size))}
@@ -146,20 +146,22 @@ class TemperedChains(PersistentChains):
         if len(self.betas) > 1:
             self._move_copies(self._walked(self._machines(model), self.counter, noise.rows(self.positions), steps))
 
+    @property
+    def ladder(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The betas, the cold one first, and the means of p_0; None of a single temperature."""
+        return None if len(self.betas) < 2 else (self.betas, to_numpy(self._buffers["mean"]))
+
     def _machines(self, model: Any) -> list[Any]:
         """The model, and the machine of each hotter level."""
-        base = model.base(to_numpy(self._buffers["mean"]))
-        return [model, *(model.bridge(base, float(beta)) for beta in self.betas[1:])]
+        return machines_at(model, model.base(to_numpy(self._buffers["mean"])), self.betas.tolist())
 
     def _walked(self, machines: list[Any], like: Array, stream: Noise, steps: int) -> list[State]:
         """The stored blocks of the copies at every level after so many sweeps."""
         _, kept, rest = self._split(machines[0])
-        found = []
-        for level, machine in enumerate(machines[1:], 1):
-            noise = stream.child(f"level/{level}")
-            chain = gibbs(machine, self._copy(level, like), noise, steps=steps, order=(*kept, *rest))
-            found.append({block: chain[block] for block in self.stored})
-        return found
+        return [
+            walked(machine, self._copy(level, like), stream.child(f"level/{level}"), steps, (*kept, *rest))
+            for level, machine in enumerate(machines[1:], 1)
+        ]
 
     def _move_copies(self, levels: list[State]) -> None:
         for level, state in enumerate(levels, 1):
@@ -170,17 +172,3 @@ class TemperedChains(PersistentChains):
         """Views of the copies at a level, by block, in the kind of an array."""
         hot = {block: cast(torch.Tensor, self._buffers[f"hot/{block}"])[:, level - 1] for block in self.stored}
         return hot if isinstance(like, torch.Tensor) else {block: value.numpy() for block, value in hot.items()}
-
-    def _swap(self, machines: list[Any], levels: list[State], noise: Noise) -> NDArray[np.float64]:
-        """Exchange states of neighbors in place, even pairs and then odd ones; the acceptance, (chains, pairs)."""
-        pairs = range(len(machines) - 1)
-        shape = (len(self.positions), len(pairs))
-        u, found = noise.uniform(shape, like=np.empty(0)), np.zeros(shape)
-        for low in (*pairs[::2], *pairs[1::2]):
-            (near, a), (far, b) = ((machines[i].marginal_energy, levels[i]) for i in (low, low + 1))
-            exponent = to_numpy(near(a) + far(b) - near(b) - far(a))
-            found[:, low] = np.exp(np.minimum(exponent, 0.0))
-            swaps = (u[:, low] < found[:, low])[:, None]
-            levels[low] = {block: where(swaps, b[block], a[block]) for block in a}
-            levels[low + 1] = {block: where(swaps, a[block], b[block]) for block in a}
-        return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,14 @@ def chains_of_fit(subject: Subject) -> Section | None:
     if all("energy" in one for one in chains):
         drawn.append(_bands(epochs, {name: [one["energy"][name] for one in chains] for name in ("data", "chains")}))
         titles.append(("Energies", "Mean and standard deviation, nats: chains that part from the data have run away."))
+    if all("log_z" in one for one in lines):
+        bands = {"log Z": [{"mean": one["log_z"]["value"], "std": 2 * one["log_z"]["error"]} for one in lines]}
+        drawn.append(_bands(epochs, bands, "log Z (nats)"))
+        titles.append(("Log Z", "Followed from update to update, with two standard errors."))
+    if all("log_z" in one for one in lines) and all("energy" in one for one in chains):
+        values = [-one["chains"]["energy"]["data"]["mean"] - one["log_z"]["value"] for one in lines]
+        drawn.append(_bands(epochs, {"log p": [{"mean": one, "std": 0.0} for one in values]}, "nats per row"))
+        titles.append(("Log-likelihood of the last batch", "Minus the mean energy of its rows, minus log Z."))
     body = pictures([picture(one, *title) for one, title in zip(drawn, titles, strict=True)])
     last = chains[-1]
     reading = (
@@ -198,13 +206,15 @@ def _lines(x: Sequence[int], values: dict[str, Sequence[float]], label: str, lev
     return figure
 
 
-def _bands(x: Sequence[int], groups: dict[str, Sequence[dict[str, float]]]) -> Figure:
+def _bands(
+    x: Sequence[int], groups: Mapping[str, Sequence[Mapping[str, float]]], label: str = "energy (nats)"
+) -> Figure:
     figure, axes = canvas(6.0, 3.0)
     for name, moments in groups.items():
         mean, std = (np.array([one[key] for one in moments]) for key in ("mean", "std"))
         (line,) = axes.plot(x, mean, label=name)
         axes.fill_between(x, mean - std, mean + std, color=line.get_color(), alpha=0.2, linewidth=0)
-    axes.set(xlabel="epoch", ylabel="energy (nats)")
+    axes.set(xlabel="epoch", ylabel=label)
     axes.legend()
     return figure
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from gnomon.contracts import Array
 from gnomon.training.chain_watch import ChainWatch
+from gnomon.training.partition_watch import PartitionWatch
 
 __all__ = ["EDGES", "Monitor", "Tally", "update_ratio"]
 
@@ -173,7 +174,8 @@ class Monitor:
     model : nn.Module
         Its layers without layers of their own are counted where they give one tensor of real numbers.
     objective : nn.Module, optional
-        Whose persistent chains are followed, where it has some (`gnomon.training.chain_watch`).
+        Whose persistent chains are followed, where it has some (`gnomon.training.chain_watch`), and log Z where these
+        have temperatures (`gnomon.training.partition_watch`).
 
     Examples
     --------
@@ -189,6 +191,7 @@ class Monitor:
     def __init__(self, model: nn.Module, objective: nn.Module | None = None) -> None:
         self.model = model
         self.chains = None if objective is None else ChainWatch(objective)
+        self.partition = None if objective is None else PartitionWatch(objective)
         self._layers: dict[str, _Layer] = {}
         self._moves: dict[str, _Moves] = {}
         self.updates = 0
@@ -226,8 +229,11 @@ class Monitor:
         norms = {
             name: float(torch.linalg.vector_norm(one.grad)) for name, one in parameters.items() if one.grad is not None
         }
+        followed = None if self.partition is None else self.partition.before(self.model)
         yield
         self.updates += 1
+        if self.partition is not None and followed is not None:
+            self.partition.after(self.model, followed)
         if self.chains is not None:
             self.chains.seen()
         for name, norm in norms.items():
@@ -256,7 +262,8 @@ class Monitor:
         }
         self._layers, self._moves, self.updates = {}, {}, 0
         chains = None if self.chains is None or rows is None else self.chains.taken(self.model, rows)
-        return found if chains is None else found | {"chains": chains}
+        log_z = None if self.partition is None else self.partition.taken()
+        return found | ({} if chains is None else {"chains": chains}) | ({} if log_z is None else {"log_z": log_z})
 
 
 def _array(values: torch.Tensor) -> Array:

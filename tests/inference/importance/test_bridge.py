@@ -252,3 +252,20 @@ def test_a_bridge_of_ones_own_needs_the_draws():
         UserTypeError, match=r"x0 and x1 are required for a bridge given as a function \(x0, x1\); pass the draws"
     ):
         estimate_log_ratio(None, None, (np.zeros(3), np.zeros(2)), (np.zeros(3), np.zeros(2)), bridge=of(FLAT))
+
+
+def test_weights_stand_for_copies_of_draws():
+    random = np.random.default_rng(0)
+    w0, w1 = random.normal(size=40), 0.5 + random.normal(size=50)
+    c0, c1 = random.integers(1, 4, 40), random.integers(1, 4, 50)
+    zero = np.zeros_like
+    sizes = (float(c0.sum()), float(c1.sum()))
+    weighted = estimate_log_ratio(
+        None, None, (zero(w0), zero(w1)), (w0, w1), ess=sizes, log_weights=(np.log(c0) + 3.0, np.log(c1))
+    )
+    many0, many1 = np.repeat(w0, c0), np.repeat(w1, c1)
+    copied = estimate_log_ratio(None, None, (zero(many0), zero(many1)), (many0, many1))
+    assert weighted.log_r_ == pytest.approx(copied.log_r_, rel=1e-9)
+    assert weighted.overlap_ == pytest.approx(copied.overlap_, rel=1e-9)
+    with pytest.raises(UserValueError, match="one per draw"):
+        estimate_log_ratio(None, None, (zero(w0), zero(w1)), (w0, w1), log_weights=(np.zeros(3), None))

@@ -21,6 +21,7 @@ from gnomon.numeric.tensors import is_tensor
 __all__ = ["LogRatio", "estimate_log_ratio"]
 
 Floats = NDArray[np.float64]
+Sides = tuple[Floats, Floats]
 LogDensity = Callable[[Array], Array]
 Bridge = Literal["optimal", "geometric"] | LogDensity
 
@@ -78,6 +79,7 @@ def estimate_log_ratio(
     bridge: Bridge = "optimal",
     *,
     ess: tuple[float | None, float | None] = (None, None),
+    log_weights: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
     start: float | None = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
@@ -104,6 +106,8 @@ def estimate_log_ratio(
         A callable is the unnormalized log density of p_*.
     ess : pair of floats or None
         Effective numbers of draws behind x0 and x1; the numbers of draws by default.
+    log_weights : pair of arrays of shapes (n_0,) and (n_1,), or None
+        Log importance weights that make the draws those of p_0 and of p_1; equal ones by default.
     start : float, optional
         Log r at which the optimal bridge begins.
     tol : float, in (0, inf), default 1e-10
@@ -140,28 +144,29 @@ def estimate_log_ratio(
     _check_own(at1[1], "x1", "log_p1")
     w0, w1 = at1[0] - at0[0], at1[1] - at0[1]
     sizes = _sizes(ess, len(w0), len(w1))
+    own = _own_weights(log_weights[0], len(w0), "x0"), _own_weights(log_weights[1], len(w1), "x1")
     if w0.max() == -math.inf or w1.min() == math.inf:
         raise _no_overlap(0.0)
     if callable(bridge):
         if x0 is None or x1 is None:
             raise UserTypeError("x0 and x1 are required for a bridge given as a function", "x0, x1", "pass the draws")
         terms = to_numpy(bridge(x0)) - at0[0], to_numpy(bridge(x1)) - at1[1]
-        log_r, n_iter, converged = _log_r(*terms), 0, True
+        log_r, n_iter, converged = _log_r(terms, own), 0, True
     elif bridge == "geometric":
         terms = 0.5 * w0, -0.5 * w1
-        log_r, n_iter, converged = _log_r(*terms), 0, True
+        log_r, n_iter, converged = _log_r(terms, own), 0, True
     elif bridge == "optimal":
-        begin = _log_r(0.5 * w0, -0.5 * w1) if start is None else float(start)
-        log_r, n_iter, converged = _iterate(w0, w1, sizes, begin, tol, max_iter)
+        begin = _log_r((0.5 * w0, -0.5 * w1), own) if start is None else float(start)
+        log_r, n_iter, converged = _iterate(w0, w1, own, sizes, begin, tol, max_iter)
         terms = _optimal(w0, w1, sizes, log_r)
     else:
         raise UserValueError.must("bridge", "be optimal, geometric or a log density", bridge)
-    overlap = _overlap(w0, w1, sizes, log_r)
+    overlap = _overlap(w0, w1, own, sizes, log_r)
     shared = overlap * min(sizes)
     if shared < 1:
         raise _no_overlap(shared)
-    sides = WeightedSample(terms[0], x0), WeightedSample(terms[1], x1)
-    se = math.hypot(*(_relative_error(side, n) for side, n in zip(sides, sizes, strict=True)))
+    sides = WeightedSample(terms[0] + own[0], x0), WeightedSample(terms[1] + own[1], x1)
+    se = math.hypot(*map(_relative_error, sides, own, sizes))
     notice = _notice(shared, converged, max_iter, sides)
     return LogRatio(log_r, se, converged, n_iter, overlap, *sides, notice)
 
@@ -212,27 +217,37 @@ def _optimal(w0: Floats, w1: Floats, sizes: tuple[float, float], log_r: float) -
     return w0 - np.logaddexp(s0, s1 + w0), -np.logaddexp(s0, s1 + w1)
 
 
+def _own_weights(log_weights: ArrayLike | None, n: int, draws: str) -> Floats:
+    """Log weights with mean weight 1."""
+    if log_weights is None:
+        return np.zeros(n)
+    found = WeightedSample(floats(log_weights, "log_weights"))
+    if len(found) != n:
+        raise UserValueError(f"log_weights must be one per draw, got {len(found)} for {n} draws", draws)
+    return found.log_weights - found.log_mean_weight
+
+
 def _iterate(
-    w0: Floats, w1: Floats, sizes: tuple[float, float], log_r: float, tol: float, max_iter: int
+    w0: Floats, w1: Floats, own: Sides, sizes: tuple[float, float], log_r: float, tol: float, max_iter: int
 ) -> tuple[float, int, bool]:
     for step in range(1, max_iter + 1):
-        before, log_r = log_r, _log_r(*_optimal(w0, w1, sizes, log_r))
+        before, log_r = log_r, _log_r(_optimal(w0, w1, sizes, log_r), own)
         if abs(log_r - before) < tol:
             return log_r, step, True
     return log_r, max_iter, False
 
 
-def _overlap(w0: Floats, w1: Floats, sizes: tuple[float, float], log_r: float) -> float:
+def _overlap(w0: Floats, w1: Floats, own: Sides, sizes: tuple[float, float], log_r: float) -> float:
     """The smaller of its two estimates, one from each side; they agree where the optimal bridge has converged.
 
     Without overlap the iteration swings between two values, at each of which one of the two estimates is near 0.
     """
     left, right = _optimal(w0, w1, sizes, log_r)
-    return math.exp(min(_log_mean(left), _log_mean(right) + log_r, 0.0))
+    return math.exp(min(_log_mean(left + own[0]), _log_mean(right + own[1]) + log_r, 0.0))
 
 
-def _log_r(term0: Floats, term1: Floats) -> float:
-    above, below = _log_mean(term0), _log_mean(term1)
+def _log_r(terms: Sides, own: Sides) -> float:
+    above, below = (_log_mean(term + weight) for term, weight in zip(terms, own, strict=True))
     if not (math.isfinite(above) and math.isfinite(below)):
         raise _no_overlap(0.0)
     return above - below
@@ -245,9 +260,12 @@ def _log_mean(x: Floats) -> float:
     return top + math.log(float(np.exp(x - top).mean()))
 
 
-def _relative_error(side: WeightedSample, size: float) -> float:
+def _relative_error(side: WeightedSample, own: Floats, size: float) -> float:
     """Standard error of the log of the mean term when `size` draws were independent."""
-    return side.stderr * math.sqrt(len(side) / size)
+    if not own.any():
+        return side.stderr * math.sqrt(len(side) / size)
+    away = len(side) * side.normalized_weights - np.exp(own)
+    return float(away.std(ddof=1)) / math.sqrt(size) if len(side) > 1 else math.inf
 
 
 def _no_overlap(shared: float) -> UserValueError:

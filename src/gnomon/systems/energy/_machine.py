@@ -156,6 +156,18 @@ class MachineSystem(GradientSteps, HasDtype, System):
             raise AttributeError("mixing_ratio_ is of fits with persistent chains under context(monitor=True) alone")
         return float("inf") if chains["mixing_ratio"] is None else float(chains["mixing_ratio"])
 
+    @property
+    def log_z_(self) -> Score:
+        """log Z in nats as it was followed through the fit, with its error: `PartitionTracker`.
+
+        Of fits that were watched (``--monitor``) by chains at several temperatures (``objective="tempered"``).
+        """
+        found = self.outcome_.inside.get("log_z") if hasattr(self, "outcome_") else None
+        if found is None:
+            raise AttributeError("log_z_ is of fits by the objective tempered under context(monitor=True) alone")
+        value = found["value"] + self._log_volume
+        return Score(value, error=found["error"], kind="estimate", name="log_partition")
+
     def log_partition(self, method: str = "auto", **options: Any) -> Score:
         """log Z in nats: exact up to 20 units in the smaller layer, else by annealed importance sampling.
 
