@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.preprocessing import minmax_scale
 
 import gnomon
 from gnomon.evaluation.grids import sample_grid
@@ -198,9 +199,12 @@ def seen_digits(system: Any) -> Figure:
 def embedded(system: Any) -> Figure:
     """Wines in the plane that a network has learned, by grower."""
     wine = gnomon.data.load("wine")
-    fitted(system.set_params(n_components=2), wine.X, wine.y)
+    learns = system.__sklearn_tags__().target_tags.required
+    X = wine.X if learns else minmax_scale(wine.X)
+    width = "n_components" if "n_components" in system.get_params(deep=False) else "n_latent"
+    fitted(system.set_params(**{width: 2}), X, *([wine.y] if learns else []))
     figure, axes = axes_of()
-    axes.scatter(*np.asarray(system.transform(wine.X)).T, c=colors(wine.y), s=14, alpha=0.8)
+    axes.scatter(*np.asarray(system.transform(X)).T, c=colors(wine.y), s=14, alpha=0.8)
     return figure
 
 

@@ -114,6 +114,16 @@ ENTRIES = (
         },
     ),
     Entry(
+        "deep-autoencoder", "Deep autoencoder begun by restricted Boltzmann machines",
+        "受限玻尔兹曼机初始化的深度自编码器", "model", ("represent",),
+        "gnomon.systems.energy.deep_autoencoder:DeepAutoencoder", "Hinton and Salakhutdinov 2006", ("REP-042",),
+        {
+            "hidden": (4,), "n_latent": 2, "objective": "exact", "pretrain_epochs": 5, "epochs": 60, "batch_size": None,
+            "learning_rate": 0.05,
+        },
+        takes="table from 0 to 1",
+    ),
+    Entry(
         "conditional-rbm", "Conditional restricted Boltzmann machine", "条件受限玻尔兹曼机", "model", ("regress",),
         "gnomon.systems.energy.conditional_rbm:ConditionalRBM", "Mnih, Larochelle and Hinton 2011", ("GEN-055",),
         {"n_hidden": 3, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},

@@ -11,7 +11,6 @@ import torch
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Distribution, Noise
-from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
@@ -44,6 +43,8 @@ class DBNModel(Module):
     dtype : torch.dtype
     columns : type of Units, default BernoulliUnits
         Kind of the rows' units: bits, or `CenteredGaussianUnits` of real numbers.
+    top : type of Units, default BernoulliUnits
+        Kind of the topmost units: bits, or `GaussianUnits` of real numbers.
 
     Notes
     -----
@@ -56,10 +57,11 @@ class DBNModel(Module):
         hidden: Sequence[int],
         dtype: torch.dtype = torch.float32,
         columns: type[Units] = BernoulliUnits,
+        top: type[Units] = BernoulliUnits,
     ) -> None:
         super().__init__()
         self.sizes = (n_visible, *hidden)
-        self.kinds = (columns(n_visible), *(BernoulliUnits(n) for n in hidden))
+        self.kinds = (columns(n_visible), *(BernoulliUnits(n) for n in hidden[:-1]), top(hidden[-1]))
         self.depth = len(hidden)
         for k, (below, above) in enumerate(itertools.pairwise(self.sizes), 1):
             self._add(f"weight_{k}", (below, above), dtype)
@@ -141,10 +143,10 @@ class DBNModel(Module):
         """Weight (units below, units) and bias of each hidden layer given the one below it."""
         return [tuple(map(self.get_parameter, self._up(k))) for k in range(1, self.depth + 1)]  # type: ignore[misc]
 
-    def upward(self, k: int, x: Array) -> Bernoulli:
+    def upward(self, k: int, x: Array) -> Distribution:
         """Layer k given layer k - 1: q, of the topmost layer exact."""
         own, (weight, bias) = self._own(x), self._up(k)
-        return Bernoulli(x @ own[weight] + own[bias])
+        return self.kinds[k].conditional(x @ own[weight], {"bias": own[bias]})
 
     def downward(self, k: int, h: Array) -> Distribution:
         """Layer k - 1 given layer k; of the pair at the top its conditional."""
