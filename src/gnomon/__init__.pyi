@@ -25,6 +25,7 @@ from gnomon.systems.energy.conv_rbm import ConvRBM as ConvRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.dbn_classifier import DBNClassifier as DBNClassifier
+from gnomon.systems.energy.deep_autoencoder import DeepAutoencoder as DeepAutoencoder
 from gnomon.systems.energy.gated_rbm import GatedRBM as GatedRBM
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
 from gnomon.systems.energy.harmonium import Harmonium as Harmonium
