@@ -22,6 +22,7 @@ from gnomon.systems.energy.class_gated_rbm import ClassGatedRBM as ClassGatedRBM
 from gnomon.systems.energy.conditional_rbm import ConditionalRBM as ConditionalRBM
 from gnomon.systems.energy.conv_dbm import ConvDBM as ConvDBM
 from gnomon.systems.energy.conv_rbm import ConvRBM as ConvRBM
+from gnomon.systems.energy.conv_ssrbm import ConvSSRBM as ConvSSRBM
 from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.dbn_classifier import DBNClassifier as DBNClassifier

@@ -95,6 +95,15 @@ ENTRIES = (
         {"n_hidden": 3, "slab_dim": 2, "objective": "cd", "epochs": 20, "batch_size": None, "learning_rate": 0.02},
     ),
     Entry(
+        "conv-ssrbm", "Convolutional spike-and-slab restricted Boltzmann machine", "卷积尖峰-平板受限玻尔兹曼机",
+        "model", ("density", "represent"), "gnomon.systems.energy.conv_ssrbm:ConvSSRBM",
+        "Courville, Desjardins, Bergstra and Bengio 2014", ("GEN-047",),
+        {
+            "n_maps": 2, "kernel": (64, 64), "mode": "valid", "slab_dim": 2, "objective": "cd", "epochs": 20,
+            "batch_size": None, "learning_rate": 0.02,
+        },
+    ),
+    Entry(
         "dbn", "Deep belief network", "深度信念网络", "model", ("density", "represent"),
         "gnomon.systems.energy.dbn:DBN", "Hinton, Osindero and Teh 2006",
         ("GEN-010", "GEN-012", "GEN-013", "GEN-014", "GEN-015", "GEN-017", "INF-66"),

@@ -127,6 +127,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "hidden-boltzmann-machine": "BM 波尔兹曼机 隐变量 latent variables",
     "semi-restricted-rbm": "SRBM 波尔兹曼机 半受限 lateral 横向连接",
     "gaussian-rbm": "GRBM GB-RBM Gaussian-Bernoulli 实值 连续 高斯 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
+    "conv-ssrbm": "ssRBM convolutional covariance textures 卷积 尖峰 平板 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "spike-and-slab-rbm": "ssRBM mu-ssRBM covariance 尖峰 平板 协方差 玻尔兹曼机 波尔兹曼机 受限波尔兹曼机",
     "conditional-rbm": "CRBM structured output prediction multi-label 结构化输出 多标签 玻尔兹曼机 波尔兹曼机",
     "autoregressive-rbm": "CRBM conditional RBM time series sequence motion 时间序列 序列 波尔兹曼机",

@@ -17,12 +17,13 @@ from gnomon.nn.encoders import image_shape_of
 from gnomon.numeric.tensors import is_tensor
 from gnomon.recipes.fields import Doc
 from gnomon.systems.energy._binary import BinaryRows, lent
+from gnomon.systems.energy._machine import MachineSystem
 from gnomon.systems.energy.convolution import ConvolutionalLink, places_of
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import Link
 from gnomon.systems.energy.mapped import MappedMachine
 
-__all__ = ["ConvolutionalModel", "HasMaps", "Maps", "SharedBiasMachine"]
+__all__ = ["ConvolutionalModel", "HasMaps", "HasWindows", "Maps", "Shared", "SharedBiasMachine"]
 
 Mode = Literal["valid", "same"]
 Pooling = Literal["none", "probabilistic", "deterministic"]
@@ -32,15 +33,56 @@ POOLED: Mapping[str, type[PooledUnits]] = {
 VISIBLE = "visible"
 
 
+class Shared:
+    """Parameters that the columns of layers share: those of column j are number j modulo what the layer has of them.
+
+    The machine gets parameters of that many numbers in place of its own.
+
+    Parameters
+    ----------
+    machine : LayeredMachine
+    counts : mapping of str to int
+        Columns that differ, of the layers that share parameters: channels or maps, which lie side by side at each
+        place.
+    """
+
+    def __init__(self, machine: LayeredMachine, counts: Mapping[str, int]) -> None:
+        self._times: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+        """How many numbers are left of each parameter that is shared."""
+        for block, n in counts.items():
+            shapes = machine.units[block].shapes
+            for short, name in machine._own_names[block].items():
+                times = self._times[name] = shapes["bias"][0] // n
+                size = self.numbers[name] = shapes[short][0] // times
+                value = torch.zeros(size, dtype=machine._parameters[name].dtype)  # type: ignore[union-attr]
+                machine.register_parameter(name, torch.nn.Parameter(value))
+
+    def spread(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with one number for each column."""
+        found = dict(own)
+        for name, times in self._times.items():
+            found[name] = own[name].repeat(times) if is_tensor(own[name]) else np.tile(own[name], times)
+        return found
+
+    def summed(self, found: dict[str, Array]) -> dict[str, Array]:
+        """Gradients by the shared numbers, of those by each column's: the chain rule."""
+        return found | {name: found[name].reshape(-1, n).sum(0) for name, n in self.numbers.items()}
+
+    def averaged(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Shared numbers, the means of those of all columns."""
+        return {**found, **{name: np.asarray(found[name]).reshape(-1, n).mean(0) for name, n in self.numbers.items()}}
+
+
 class SharedBiasMachine(MappedMachine):
-    """A machine of layers whose units share biases: those of column j are number j modulo what the layer has of them.
+    """A machine of layers whose units share biases.
 
     Parameters
     ----------
     units, links, dtype
         See `LayeredMachine`.
     shared : mapping of str to int
-        Biases of the layers that share them: channels or maps, which lie side by side at each place.
+        Biases of the layers that share them, see `Shared`.
     """
 
     def __init__(
@@ -51,27 +93,20 @@ class SharedBiasMachine(MappedMachine):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(units, links, dtype=dtype)
-        self.shared = {f"{block}_bias": n for block, n in shared.items()}
-        for name, n in self.shared.items():
-            self.register_parameter(name, torch.nn.Parameter(torch.zeros(n, dtype=dtype)))
-        self._repeats = {f"{block}_bias": self.units[block].shapes["bias"][0] // n for block, n in shared.items()}
+        self._shared = Shared(self, shared)
 
     def _mapped(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(own)
-        for name, times in self._repeats.items():
-            found[name] = own[name].repeat(times) if is_tensor(own[name]) else np.tile(own[name], times)
-        return found
+        return self._shared.spread(own)
 
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
-        return found | {name: found[name].reshape(-1, n).sum(0) for name, n in self.shared.items()}
+        return self._shared.summed(found)
 
     def _base_parameters(self, mean: Any) -> dict[str, Any]:
-        n = self.shared.get(f"{self.observed}_bias")
+        n = self._shared.numbers.get(f"{self.observed}_bias")
         if mean is not None and n is not None:
             each = np.asarray(mean, np.float64).reshape(-1, n).mean(0)
             mean = np.tile(each, self.sizes[self.observed] // n)
-        found = super()._base_parameters(mean)
-        return found | {name: np.asarray(found[name])[:n] for name, n in self.shared.items()}
+        return self._shared.averaged(super()._base_parameters(mean))
 
 
 class Maps(NamedTuple):
@@ -194,13 +229,11 @@ def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
         raise UserValueError(f"{name} must be {form}, whole numbers of at least 1, got {sides!r}", name)
 
 
-class HasMaps(BinaryRows):
-    """Base of the systems of convolutional machines: their fields, and their model."""
+class HasWindows(MachineSystem):
+    """Base of the systems whose hidden units see windows of an image, by kernels that are the same everywhere."""
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "kernel": {"kernel": (1, 3)}, "pooling": {"region": (1, 5)},
-        "region": {"pooling": "probabilistic", "mode": "valid", "region": (1, 1), "kernel": (1, 2)},
-        "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
+        "kernel": {"kernel": (1, 3)}, "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip
 
     kernel: Annotated[
@@ -211,10 +244,6 @@ class HasMaps(BinaryRows):
         Literal["valid", "same"],
         Doc("``valid``: windows inside the image, ``same``: a place for each pixel, with zeros around the image."),
     ] = "same"
-    region: Annotated[
-        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
-        Doc("Rows and columns of what a pooling unit pools, cut to the map, which they must fill."),
-    ] = (2, 2)
     visible_bias: Annotated[
         Literal["channel", "pixel"], Doc("Whether all pixels of a channel share a bias, or each has one.")
     ] = "pixel"
@@ -229,11 +258,32 @@ class HasMaps(BinaryRows):
     def check_parameters(self) -> None:
         super().check_parameters()
         _check_sides("kernel", self.kernel, (2,))
-        _check_sides("region", self.region, (2,))
         if self.image_shape is not None:
             _check_sides("image_shape", self.image_shape, (2, 3))
 
-    def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
+    def _shape(self, n_features: int) -> tuple[int, int, int]:
+        """Rows, columns and channels of a row."""
         given, side = self.image_shape, math.isqrt(n_features)
-        shape = image_shape_of((1, n_features) if given is None and side * side != n_features else given, n_features)
+        return image_shape_of((1, n_features) if given is None and side * side != n_features else given, n_features)
+
+
+class HasMaps(HasWindows, BinaryRows):
+    """Base of the systems of convolutional machines of bits: their fields, and their model."""
+
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **HasWindows.acts_with, "pooling": {"region": (1, 5)},
+        "region": {"pooling": "probabilistic", "mode": "valid", "region": (1, 1), "kernel": (1, 2)},
+    }  # fmt: skip
+
+    region: Annotated[
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Rows and columns of what a pooling unit pools, cut to the map, which they must fill."),
+    ] = (2, 2)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        _check_sides("region", self.region, (2,))
+
+    def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
+        shape = self._shape(n_features)
         return ConvolutionalModel(shape, layers, getattr(torch, dtype), visible_bias=self.visible_bias)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from gnomon.inference.exact.enumeration import states
 
-__all__ = ["Normalizability", "normalizability", "rank_of", "student_normalizable"]
+__all__ = [
+    "ENUMERATED", "Normalizability", "Precisions", "lowest", "normalizability", "rank_of", "searched",
+    "student_normalizable",
+]  # fmt: skip
 
 ENUMERATED = 12
 """Switches, or experts, of which every state or subset is looked at."""
@@ -74,14 +79,52 @@ def normalizability(precision: Floats, each: Floats) -> Normalizability:
     >>> found.normalizable, found.minimum_eigenvalue
     (False, -8.0)
     """
+    precisions = Matrices(precision, each)
     if len(each) <= ENUMERATED:
-        found = [(_smallest(precision, each, h)[0], h) for h in states(len(each))]
+        found = [(precisions.smallest(h)[0], h) for h in states(len(each))]
         value, spikes = min(found, key=lambda one: one[0])
         return Normalizability(value, value, spikes)
     own: Floats = np.asarray(np.linalg.eigvalsh(each)[:, 0], np.float64)
-    value, spikes = min((_descend(precision, each, h) for h in _starts(own)), key=lambda one: one[0])
-    bound = float(precision.min() + np.minimum(own, 0).sum())
+    return searched(precisions, _starts(own), float(precision.min() + np.minimum(own, 0).sum()))
+
+
+class Precisions(Protocol):
+    r"""Precisions :math:`\Lambda + \sum_i h_i M_i` of p(x | h), however they are kept."""
+
+    def smallest(self, h: Floats) -> tuple[float, Floats]:
+        """The smallest eigenvalue at a state of the spikes, and its eigenvector."""
+
+    def changes(self, vector: Floats) -> Floats:
+        """v^T M_i v of each spike."""
+
+
+def searched(precisions: Precisions, starts: Iterable[Floats], bound: float) -> Normalizability:
+    """What a search from these states of the spikes finds, by turns, beside a lower bound of all eigenvalues."""
+    value, spikes = min((_descend(precisions, h) for h in starts), key=lambda one: one[0])
     return Normalizability(value, min(bound, value), spikes)
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Precisions of a diagonal (d,) and matrices (n, d, d)."""
+
+    precision: Floats
+    each: Floats
+
+    def smallest(self, h: Floats) -> tuple[float, Floats]:
+        """The smallest eigenvalue, and its eigenvector."""
+        return lowest(np.diag(self.precision) + np.tensordot(h, self.each, 1))
+
+    def changes(self, vector: Floats) -> Floats:
+        """v^T M_i v."""
+        found: Floats = np.einsum("d,nde,e->n", vector, self.each, vector)
+        return found
+
+
+def lowest(matrix: Floats) -> tuple[float, Floats]:
+    """The smallest eigenvalue of a symmetric matrix, and its eigenvector."""
+    values, vectors = eigh(matrix, subset_by_index=(0, 0))
+    return float(values[0]), vectors[:, 0]
 
 
 def _starts(own: Floats) -> Iterator[Floats]:
@@ -92,19 +135,14 @@ def _starts(own: Floats) -> Iterator[Floats]:
         yield np.eye(len(own))[i]
 
 
-def _descend(precision: Floats, each: Floats, h: Floats) -> tuple[float, Floats]:
-    value, vector = _smallest(precision, each, h)
+def _descend(precisions: Precisions, h: Floats) -> tuple[float, Floats]:
+    value, vector = precisions.smallest(h)
     while True:
-        worse = (np.einsum("d,nde,e->n", vector, each, vector) < 0).astype(np.float64)
-        lower, vector = _smallest(precision, each, worse)
+        worse = (precisions.changes(vector) < 0).astype(np.float64)
+        lower, vector = precisions.smallest(worse)
         if not lower < value:
             return value, h
         value, h = lower, worse
-
-
-def _smallest(precision: Floats, each: Floats, h: Floats) -> tuple[float, Floats]:
-    values, vectors = np.linalg.eigh(np.diag(precision) + np.tensordot(h, each, 1))
-    return float(values[0]), vectors[:, 0]
 
 
 def student_normalizable(R: Floats, gamma: Floats) -> bool | None:
