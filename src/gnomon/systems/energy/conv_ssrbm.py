@@ -181,19 +181,19 @@ class ConvSSRBMModel(SpikeAndSlabModel):
         return torch.fft.irfft2(planes, s=self._torus)[:, :, :rows, :columns] * least
 
     def check_normalizable(self) -> Normalizability:
-        """The smallest eigenvalue among the precisions of p(x | h): of all states of up to 12 spikes, else bounds.
-
-        Of slabs that take r times what Phi gives, r above 1, Lambda loses 1 - 1 / r at most.
-        """
+        """The smallest eigenvalue among the precisions of p(x | h): of all states of up to 12 spikes, else bounds."""
         if self.units["hidden"].n <= ENUMERATED:
             return super().check_normalizable()
+        short = self._shortfall().detach().cpu().numpy()
+        return searched(_Windows(self), _starts(short, math.prod(self.places)), self._lowest())
+
+    def _lowest(self) -> float:
+        """No eigenvalue of a precision is below it: slabs that take r > 1 times Phi take 1 - 1 / r from Lambda."""
         with torch.no_grad():
-            short = self._shortfall()
-            excess = (1 - 1 / short).clamp(min=0.0).sqrt().repeat_interleave(self.slabs)
+            excess = (1 - 1 / self._shortfall()).clamp(min=0.0).sqrt().repeat_interleave(self.slabs)
             taken = self._part(self._narrow() * excess[:, None, None, None])
         precision = np.exp(self._in_columns()["visible_log_precision"])
-        bound = (1 - taken) * (precision.min() if taken < 1 else precision.max())
-        return searched(_Windows(self), _starts(short.cpu().numpy(), math.prod(self.places)), float(bound))
+        return float((1 - taken) * (precision.min() if taken < 1 else precision.max()))
 
 
 class _Windows:
