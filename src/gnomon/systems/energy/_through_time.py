@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnomon.contracts import Group, Noise
+from gnomon.contracts import Array, Group, Noise
 from gnomon.data.batches import Batch
 from gnomon.objectives.base import Loss
 from gnomon.systems.energy._conditional_objective import GivenConditions, Outcomes
@@ -20,7 +20,8 @@ class ThroughTime(GivenConditions):
     """An energy objective of the frames of sequences, each given what ``model.states`` makes of those before it.
 
     The objective's gradient by each frame's condition, in closed form, is propagated back through the states: samples
-    are numbers to it. Batches have ``X``, frames (rows, T, d), and ``inside``, which of them there are.
+    are numbers to it. Where the machine's own parameters make the states, that is added to their gradients. Batches
+    have ``X``, frames (rows, T, d), and ``inside``, which of them there are.
     """
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
@@ -36,11 +37,21 @@ class ThroughTime(GivenConditions):
         loss = self.inner(machine, frames_of(batch), noise=noise, phase=phase, group=group)
         gradients = {f"machine.{name}": value for name, value in (loss.gradients or {}).items()}
         slope = torch.as_tensor(gradients.pop(f"machine.{CONDITION}")).to(conditions)
-        learned = {name: one for name, one in model.named_parameters() if not name.startswith("machine.")}
-        unused = {"allow_unused": True, "materialize_grads": True}  # of sequences of one frame all but the start
-        found = torch.autograd.grad(conditions, list(learned.values()), slope, **unused)
-        gradients |= {name: model.place(one) for name, one in zip(learned, found, strict=True)}
+        for name, through in self._through(model, conditions, slope).items():
+            gradients[name] = gradients[name] + through if name in gradients else through
         return Loss(loss.terms, gradients, loss.per, loss.watch)
+
+    @staticmethod
+    def _through(model: Any, conditions: torch.Tensor, slope: torch.Tensor) -> dict[str, Array]:
+        """Gradients by the parameters that make the states, the machine's own among them where these do."""
+        learned = dict(model.named_parameters())
+        slopes = torch.autograd.grad(conditions, list(learned.values()), slope, allow_unused=True)
+        found = dict(zip(learned, slopes, strict=True))
+        apart = {name for name, one in found.items() if one is None and name.startswith("machine.")}
+        return {
+            name: model.place(torch.zeros_like(learned[name]) if one is None else one)  # sequences of one frame
+            for name, one in found.items() if name not in apart
+        }  # fmt: skip
 
     def given(self, model: Any, batch: Any) -> tuple[Any, Batch]:
         """The machine under what the network has read before each frame of a batch, and the frames."""

@@ -30,17 +30,19 @@ class ConditionedFlips(Flips):
     def __init__(self, machine: Any, x: Array, rows: Array, sites: Array, active: Array | None = None) -> None:
         super().__init__(machine, x, rows, sites, active)
         self.condition = convert(machine.held, self.x)
-        links = [link for link, _ in self.hidden if self._is_condition(link)]
         self.hidden = [(link, block) for link, block in self.hidden if not self._is_condition(link)]
-        (self.own_link,) = links
-        self.moved = self.own_link.field(machine.observed, self.condition, self._of(self.own_link))
+        self.own_link = self._to(machine.observed)
 
     def _is_condition(self, link: Link) -> bool:
         return not self.machine.units[link.ends[0]].drawn
 
     def energies(self) -> Array:
         """F of the copy minus F of its row, given the row's condition."""
-        return super().energies() - (self.change * self.moved[self.rows[:, None], self.sites]).sum(-1)
+        found = super().energies()
+        if self.own_link is None:
+            return found
+        moved = self.own_link.field(self.machine.observed, self.condition, self._of(self.own_link))
+        return found - (self.change * moved[self.rows[:, None], self.sites]).sum(-1)
 
     def gradient(self, weight: Array) -> dict[str, Array]:
         """See `Flips.gradient`; the couplings to the condition are among the parameters."""
@@ -49,29 +51,31 @@ class ConditionedFlips(Flips):
         n, d = self.x.shape
         shares = weight[:, None] * self.change
         slope = scattered(n * d, self.rows[:, None] * d + self.sites, shares, self.x).reshape(n, d)
-        found |= self._pulled(self.own_link, -slope)
+        found |= self._moved(self.own_link, -slope)
         if self.machine.traced:
-            self.by_condition -= slope @ self.own_link.matrix(self._of(self.own_link)).T
-            found[self.own_link.ends[0]] = detached(self.by_condition)
+            (given,) = self.machine.conditions
+            found[given] = detached(self.by_condition)
         return found
 
     def _base(self, link: Link, block: str) -> Array:
-        return super()._base(link, block) + self._to(block).field(block, self.condition, self._of(self._to(block)))
+        found, own = super()._base(link, block), self._to(block)
+        return found if own is None else found + own.field(block, self.condition, self._of(own))
 
     def _by_row(self, block: str, slope: Array) -> dict[str, Array]:
-        link = self._to(block)
+        return self._moved(self._to(block), slope)
+
+    def _moved(self, link: Link | None, slope: Array) -> dict[str, Array]:
+        """Gradients by what moves the biases of a layer, of those by the biases of each row."""
+        if link is None:
+            return {}
         if self.machine.traced:
             self.by_condition = self.by_condition + slope @ link.matrix(self._of(link)).T
-        return self._pulled(link, slope)
-
-    def _to(self, block: str) -> Link:
-        """The link of the condition to a layer."""
-        return next(link for link, _ in self.machine._neighbors[block] if self._is_condition(link))
-
-    def _pulled(self, link: Link, slope: Array) -> dict[str, Array]:
-        """Gradients by the parameters of a link of the condition, of those by the biases of each row."""
         sums = link.statistics(self.condition, slope, slope[:, 0] * 0 + 1, self._of(link))
         return {link.names[name]: value for name, value in sums.items()}
+
+    def _to(self, block: str) -> Link | None:
+        """The link of the condition to a layer, where it moves this one."""
+        return next((link for link, _ in self.machine._neighbors[block] if self._is_condition(link)), None)
 
 
 class CopiedFlips:
