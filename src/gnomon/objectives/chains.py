@@ -90,7 +90,7 @@ class Contrast(InClosedForm):
         k = growth.at(self.plan.k, self.progress.time(growth.per))
         self.progress.advance()
         loss = self.contrast(model, X, weight, positions, noise, group, k)
-        total = loss.terms["energy_gap"].weight
+        total = loss.terms[loss.watched].weight
         return Loss(loss.terms | {"k": Term(k * total, total)}, loss.gradients, loss.per)
 
     def contrast(

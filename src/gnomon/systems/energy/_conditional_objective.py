@@ -26,7 +26,9 @@ class GivenConditions(Around):
         super().__init__(inner)
         if not inner.by_row:
             what = "each row has a distribution of its own here, and this objective has states that belong to no row"
-            raise UserTypeError(what, "objective", "use cd, mcmc, exact, pseudolikelihood or ratio_matching")
+            raise UserTypeError(
+                what, "objective", "use cd, cd-percloss, mcmc, exact, pseudolikelihood or ratio_matching"
+            )
         if getattr(inner, "n_chains", None) is not None:
             raise UserValueError("n_chains must be left out: each row has a chain of its own here", "objective")
 

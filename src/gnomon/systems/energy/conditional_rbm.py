@@ -98,8 +98,9 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
     from Gibbs chains and likelihoods from annealed importance sampling, row by row.
 
     Chains that begin at the data (``cd``) never visit outputs far from it, where p(y | x) may keep modes that a
-    prediction from x alone then finds; ``mcmc`` begins elsewhere, ``exact`` sees all (Mnih et al. 2011). Chains that
-    belong to no row (``pcd``) are refused. Cost per update O(batch (d m + d t + t m) k) for t outputs and m hidden
+    prediction from x alone then finds; ``mcmc`` begins elsewhere, ``exact`` sees all (Mnih et al. 2011). Where only the
+    likeliest outputs are wanted, ``cd-percloss`` learns these and no distribution. Chains that belong to no row
+    (``pcd``) are refused. Cost per update O(batch (d m + d t + t m) k) for t outputs and m hidden
     units. Sources: Mnih, Larochelle and Hinton (2011); Goodfellow, Bengio and Courville (2016), section 20.7.
 
     Examples
