@@ -27,6 +27,7 @@ from gnomon.systems.energy.dbm import DBM as DBM
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.dbn_classifier import DBNClassifier as DBNClassifier
 from gnomon.systems.energy.deep_autoencoder import DeepAutoencoder as DeepAutoencoder
+from gnomon.systems.energy.factored_conditional_rbm import FactoredConditionalRBM as FactoredConditionalRBM
 from gnomon.systems.energy.gated_rbm import GatedRBM as GatedRBM
 from gnomon.systems.energy.gaussian_rbm import GaussianRBM as GaussianRBM
 from gnomon.systems.energy.harmonium import Harmonium as Harmonium
@@ -40,6 +41,7 @@ from gnomon.systems.energy.product_of_experts import ProductOfExperts as Product
 from gnomon.systems.energy.product_of_t import ProductOfT as ProductOfT
 from gnomon.systems.energy.rbm import RBM as RBM
 from gnomon.systems.energy.rnn_rbm import RNNRBM as RNNRBM
+from gnomon.systems.energy.rtrbm import RTRBM as RTRBM
 from gnomon.systems.energy.semi_restricted_rbm import SemiRestrictedRBM as SemiRestrictedRBM
 from gnomon.systems.energy.spike_and_slab_rbm import SpikeAndSlabRBM as SpikeAndSlabRBM
 from gnomon.systems.ensemble.adaboost import AdaBoost as AdaBoost

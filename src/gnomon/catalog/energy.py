@@ -155,6 +155,23 @@ ENTRIES = (
         takes="table of 0 and 1",
     ),
     Entry(
+        "rtrbm", "Recurrent temporal restricted Boltzmann machine", "循环时序受限玻尔兹曼机", "model", ("density",),
+        "gnomon.systems.energy.rtrbm:RTRBM", "Sutskever, Hinton and Taylor 2009", ("GEN-057",),
+        {"n_hidden": 4, "objective": "exact", "epochs": 20, "batch_size": None, "learning_rate": 0.05},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "factored-conditional-rbm", "Factored conditional restricted Boltzmann machine with styles",
+        "因子化条件受限玻尔兹曼机", "model", ("density",),
+        "gnomon.systems.energy.factored_conditional_rbm:FactoredConditionalRBM", "Taylor and Hinton 2009",
+        ("GEN-057",),
+        {
+            "n_hidden": 3, "order": 4, "n_factors": 8, "objective": "exact", "epochs": 60, "batch_size": None,
+            "learning_rate": 0.1,
+        },
+        takes="table of 0 and 1, labels",
+    ),
+    Entry(
         "mcrbm", "Mean and covariance restricted Boltzmann machine", "均值-协方差受限玻尔兹曼机", "model",
         ("density", "represent"), "gnomon.systems.energy.mcrbm:MCRBM", "Ranzato and Hinton 2010",
         ("GEN-039", "GEN-040"),

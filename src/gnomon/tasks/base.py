@@ -35,6 +35,7 @@ from gnomon.data.loading import load as load_data
 from gnomon.data.splitting import folds as split_in_folds
 from gnomon.data.splitting import split as split_data
 from gnomon.data.splitting import usual
+from gnomon.distributions.domains import Labels
 from gnomon.errors import UserError, UserValueError, unknown
 from gnomon.recipes.imports import load
 
@@ -94,7 +95,7 @@ class Task:
         return self
 
     def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
-        """X and y for ``fit`` and the verbs of a system.
+        """X and y for ``fit`` and the verbs of a system; here rows, and their labels for a system that learns them.
 
         Parameters
         ----------
@@ -108,7 +109,8 @@ class Task:
         UserError
             Data without that form: a text for a table, no labels, text as a target, values other than 0 and 1.
         """
-        return data.view(self.view(system.outcomes)), None
+        rows = data.view(self.view(system.outcomes))
+        return rows, data.view("labels") if system.labeled and answers else None
 
     def answers(self, data: Dataset, y: Any) -> Any:
         """What `scores` compares with, for examples whose y is that of the system's first task."""
@@ -128,7 +130,10 @@ class Task:
         UserError
             A value that the system cannot use, by its row.
         """
-        system.domain.check(self.examples(data, system)[0], name=data.name)
+        rows, y = self.examples(data, system)
+        system.domain.check(rows, name=data.name)
+        if system.labeled:
+            Labels().encode(y, n=len(rows), name=data.name)
 
     def classes(self, data: Dataset) -> Any:
         """What rows are held out in proportion of, where they are stratified: the labels, if there are any."""

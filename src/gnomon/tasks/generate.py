@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gnomon.data.dataset import Dataset
 from gnomon.data.preprocessing import standardization
-from gnomon.distributions.domains import Labels
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.copies import memorization
 from gnomon.evaluation.score import Score
@@ -40,18 +38,6 @@ class Generate(Task):
     primary: ClassVar[str] = "coverage"
     verbs: ClassVar[tuple[str, ...]] = ("sample",)
     example_data: ClassVar[str] = "digits"
-
-    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
-        """Rows, and their labels for a system that makes rows of a class."""
-        rows, _ = super().examples(data, system)
-        return rows, data.view("labels") if system.labeled and answers else None
-
-    def check(self, data: Dataset, system: Any) -> None:
-        """Rows by the domain, and the labels where they are learned from."""
-        super().check(data, system)
-        rows, y = self.examples(data, system)
-        if system.labeled:
-            Labels().encode(y, n=len(rows), name=data.name)
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Independent columns, as the domain of the system has them."""

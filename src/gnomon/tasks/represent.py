@@ -29,7 +29,7 @@ class Represent(Task):
 
     def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
         """X, and the labels for a system that learns from them."""
-        X, _ = super().examples(data, system, answers=answers)
+        X, _ = super().examples(data, system, answers=False)
         taught = answers and system.__sklearn_tags__().target_tags.required
         return X, data.view("labels") if taught else None
 

@@ -18,6 +18,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.objectives.centered import Centered
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.objectives.fresh_chains import MCMC
+from gnomon.objectives.perceptron import CDPercLoss
 from gnomon.objectives.pseudolikelihood import Pseudolikelihood
 from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.systems.energy import conditional_rbm
@@ -144,6 +145,56 @@ def after(x, y, k, start):
         joint[i] = start if start else float((v == y).all()) / len(HIDDEN)
     law = np.linalg.matrix_power(kernel, k) @ joint
     return law.reshape(len(HIDDEN), len(STATES)).sum(0)
+
+
+@pytest.mark.spec("GEN-057")
+def test_a_row_moves_the_machine_where_a_sweep_has_found_something_better():
+    """CD-PercLoss against its mean over the enumerated kernel of each row, at 5 standard errors."""
+    n = 4000
+    rows = (np.repeat(X, n, axis=0), np.repeat(Y, n, axis=0))
+    loss, found = gradients(CDPercLoss(), rows=rows, weight=np.full(6 * n, 1 / n))
+    expected, value = [np.zeros_like(one) for one in PARAMETERS], 0.0
+    for x, y in zip(X, Y, strict=True):
+        gain = np.array([log_weight(PARAMETERS, x, z) for z in STATES]) - log_weight(PARAMETERS, x, y)
+        law = after(x, y, 1, None) * (gain > 0)
+        value += law @ gain
+        for total, near, far in zip(expected, slope(x, y), mean_slope(x, law), strict=True):
+            total -= law.sum() * near - far
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=5 * 2.5 * np.sqrt(6 / n))
+    assert loss.terms["perceptron_loss"].sum == pytest.approx(value, abs=5 * 3 * np.sqrt(6 / n))
+
+
+@pytest.mark.spec("GEN-057")
+def test_without_hidden_units_and_doubt_it_is_the_perceptron():
+    """Where a sweep ends at the likeliest outputs the update is x (y - best), of rows that are wrong alone."""
+    a, _, _, b, _ = PARAMETERS
+    p = (2000 * a, np.zeros((K, 1)), np.zeros((T, 1)), 2000 * b, np.zeros(1))
+    best = (X @ a + b > 0).astype(float)
+    target = np.vstack([best[:2], Y[2:]])
+    loss, found = gradients(CDPercLoss(), p, rows=(X, target))
+    np.testing.assert_allclose(found[0], X.T @ (WEIGHT[:, None] * (best - target)), atol=1e-9)
+    np.testing.assert_allclose(found[3], WEIGHT @ (best - target), atol=1e-9)
+    wrong = (best != target).any(1)
+    assert not wrong[:2].any() and wrong.any()
+    assert loss.terms["violations"].sum == pytest.approx(WEIGHT @ wrong)
+    gap = ((best - target) * (2000 * (X @ a + b))).sum(1)
+    assert loss.terms["perceptron_loss"].sum == pytest.approx(WEIGHT @ gap)
+
+
+@pytest.mark.spec("GEN-057")
+def test_several_labels_are_learned_by_the_perceptron_loss():
+    """Labels that no linear rule has, each wrong in one row of twenty: the likeliest ones of fresh rows are right."""
+    random = np.random.default_rng(0)
+    x = random.random((600, 2)) < 0.5
+    labels = np.column_stack([x[:, 0] ^ x[:, 1], x[:, 0] & x[:, 1], ~(x[:, 0] | x[:, 1])])
+    noisy = (labels ^ (random.random(labels.shape) < 0.05)).astype(float)
+    options = {"n_hidden": 8, "outputs": "bernoulli", "epochs": 40, "learning_rate": 0.02, "random_state": 0}
+    machine = ConditionalRBM(objective="cd-percloss", **options).fit(x[:300].astype(float), noisy[:300])
+    right = (machine.most_probable(x[300:].astype(float)) == labels[300:]).all(1).mean()
+    linear = [LogisticRegression().fit(x[:300], noisy[:300, j]).predict(x[300:]) for j in range(3)]
+    assert right > 0.95 > (np.column_stack(linear) == labels[300:]).all(1).mean()
+    assert machine.history_["violations"][-1] < machine.history_["violations"][0]
 
 
 @pytest.mark.spec("GEN-055")
@@ -284,7 +335,7 @@ def test_what_is_too_large_to_enumerate_is_estimated_with_its_error(monkeypatch)
     assert abs(score.value - truth) < 5 * score.error
 
 
-@pytest.mark.spec("GEN-055")
+@pytest.mark.spec("GEN-055", "GEN-057")
 def test_chains_from_the_data_leave_modes_far_from_it():
     """The pitfall of Mnih et al.: CD-1 sees no slope where a deep mode far from the data could be filled up."""
     w = np.full((T, 1), 6.0)

@@ -18,6 +18,7 @@ from gnomon.systems.energy._through_time import ThroughTime, frames_of
 from gnomon.systems.energy.autoregressive_rbm import AutoregressiveRBM, AutoregressiveRBMModel, lagged
 from gnomon.systems.energy.rbm import RBMModel
 from gnomon.systems.energy.rnn_rbm import RNNRBM, RNNRBMModel
+from gnomon.systems.energy.rtrbm import RTRBM, RTRBMModel
 from gnomon.training.group import Group
 from oracles.binary import all_states, numerical_gradient
 
@@ -149,13 +150,13 @@ def test_without_the_past_it_is_an_rbm_of_frames():
     np.testing.assert_allclose(system.log_prob(SEQUENCES), [plain.log_prob(x).sum() for x in SEQUENCES], atol=1e-11)
 
 
-@pytest.mark.spec("GEN-056", "GEN-058")
-@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm"])
+@pytest.mark.spec("GEN-056", "GEN-057", "GEN-058")
+@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm", "rtrbm"])
 def test_what_is_generated_has_the_distribution_of_the_next_frame(name):
     """Counts of the next frame after a given beginning, by a chi-square test at 1e-4; noise on the past moves them."""
     from scipy.stats import chisquare
 
-    model = autoregressive() if name == "autoregressive-rbm" else recurrent()
+    model = {"autoregressive-rbm": autoregressive, "rnn-rbm": recurrent, "rtrbm": tied}[name]()
     system = fitted(gnomon.make(name, n_hidden=M, epochs=1, dtype="float64", random_state=0, **sizes(name)), model)
     n, begun = 4000, SEQUENCES[0][:3]
     drawn = system.generate(1, begun, n=n, steps=30, random_state=0)[:, 0]
@@ -171,7 +172,7 @@ def test_what_is_generated_has_the_distribution_of_the_next_frame(name):
 
 
 def sizes(name):
-    return {"order": ORDER} if name == "autoregressive-rbm" else {"n_recurrent": K}
+    return {"autoregressive-rbm": {"order": ORDER}, "rnn-rbm": {"n_recurrent": K}}.get(name, {})
 
 
 # --- given a recurrent state ------------------------------------------------------------------------------------------
@@ -184,11 +185,18 @@ def recurrent(seed=1, couplings=False):
     return model
 
 
+def log_frame_of(w, b, c, frame):
+    """`log_frame` in tensors: a sum over all hidden and visible states of a frame."""
+    states, hidden = torch.as_tensor(STATES), torch.as_tensor(HIDDEN)
+    mass = torch.logsumexp((hidden @ c)[None] + states @ w @ hidden.T, 1) + states @ b
+    return torch.logsumexp(hidden @ c + hidden @ (w.T @ frame), 0) + frame @ b - torch.logsumexp(mass, 0)
+
+
 def log_recurrent(state, sequences):
-    """log p of each sequence from the definition, in tensors: a sum over all hidden and visible states of a frame."""
+    """log p of each sequence from the definition, in tensors."""
     tensor = {name: torch.as_tensor(value) for name, value in state.items()}
     a, b_ = (tensor[f"machine.condition_{layer}_weight"] for layer in ("visible", "hidden"))
-    plain, states, hidden = tensor["machine.weight"], torch.as_tensor(STATES), torch.as_tensor(HIDDEN)
+    plain = tensor["machine.weight"]
     emitted = tensor.get("machine.condition_visible_hidden_weight", torch.zeros(K, D, M, dtype=torch.float64))
     found = []
     for x in sequences:
@@ -196,9 +204,7 @@ def log_recurrent(state, sequences):
         for frame in frames:
             w = plain + torch.tensordot(u, emitted, 1)
             b, c = tensor["machine.visible_bias"] + u @ a, tensor["machine.hidden_bias"] + u @ b_
-            mass = torch.logsumexp((hidden @ c)[None] + states @ w @ hidden.T, 1) + states @ b
-            own = torch.logsumexp(hidden @ c + hidden @ (w.T @ frame), 0) + frame @ b
-            total = total + own - torch.logsumexp(mass, 0)
+            total = total + log_frame_of(w, b, c, frame)
             u = torch.tanh(tensor["network.weight_h"] @ u + tensor["network.weight_x"] @ frame + tensor["network.bias"])
         found.append(total)
     return torch.stack(found)
@@ -286,9 +292,10 @@ def test_conditionals_of_single_units_through_time():
 
 
 @pytest.mark.spec("GEN-058")
-def test_frames_behind_the_end_have_no_part_in_anything():
+@pytest.mark.parametrize("tie", [False, True], ids=["rnn-rbm", "rtrbm"])
+def test_frames_behind_the_end_have_no_part_in_anything(tie):
     """Whatever stands there, and however long the longest sequence of the batch is: the same gradients, and draws."""
-    model = recurrent()
+    model = tied() if tie else recurrent()
     for recipe in (Exact(), CD()):
         plain, padded = batch_of(SEQUENCES), batch_of(SEQUENCES)
         padded.data["X"][~padded.data["inside"]] = 7.0
@@ -308,6 +315,84 @@ def test_memory_beats_frames_alone_on_a_ball_that_bounces():
     assert machine.score(X[300:]) > -33.3 + 10
 
 
+# --- given the hidden means of the frame before -----------------------------------------------------------------------
+
+
+def tied(seed=2):
+    model, random = RTRBMModel(D, M, "bernoulli", torch.float64), np.random.default_rng(seed)
+    model.load({name: random.normal(size=value.shape) for name, value in model.state().items()})
+    return model
+
+
+def log_tied(state, sequences):
+    """log p of each sequence from the definition, in tensors: c_t = c + B^T h_(t-1), h_t = sigmoid(W^T x_t + c_t)."""
+    tensor = {name.removeprefix("machine."): torch.as_tensor(value) for name, value in state.items()}
+    w, b = tensor["weight"], tensor["visible_bias"]
+    found = []
+    for x in sequences:
+        h, total = tensor["first"], 0.0
+        for frame in torch.as_tensor(x):
+            c = tensor["hidden_bias"] + tensor["condition_hidden_weight"].T @ h
+            total, h = total + log_frame_of(w, b, c, frame), torch.sigmoid(w.T @ frame + c)
+        found.append(total)
+    return torch.stack(found)
+
+
+@pytest.mark.spec("GEN-057")
+def test_the_gradient_of_tied_couplings_is_autograd_and_differences():
+    """Through all hidden means: the likelihood term by term, of ragged weighted sequences."""
+    model = tied()
+    loss = ThroughTime(Exact().build())(model, batch_of(SEQUENCES), noise=Noise(0, "x"), phase="fit", group=Group())
+    state = {name: torch.tensor(np.array(value), requires_grad=True) for name, value in model.state().items()}
+    total = -torch.as_tensor(WEIGHT) @ log_tied(state, SEQUENCES)
+    total.backward()
+    assert loss.total() * WEIGHT @ np.array(LENGTHS) == pytest.approx(float(total.detach()), abs=1e-10)
+    assert loss.gradients.keys() == state.keys() == dict(model.named_parameters()).keys()
+    plain = {name: value.detach().numpy() for name, value in state.items()}
+    for name, value in state.items():
+        np.testing.assert_allclose(loss.gradients[name], value.grad, atol=1e-10, err_msg=name)
+        found = numerical_gradient(
+            lambda one, name=name: float(-WEIGHT @ log_tied(plain | {name: one}, SEQUENCES).numpy()), plain[name]
+        )
+        np.testing.assert_allclose(loss.gradients[name], found, atol=1e-6, err_msg=name)
+    system = fitted(RTRBM(n_hidden=M, epochs=1, dtype="float64"), model)
+    np.testing.assert_allclose(system.log_prob(SEQUENCES), log_tied(plain, SEQUENCES), atol=1e-10)
+
+
+@pytest.mark.spec("GEN-057")
+@pytest.mark.parametrize("recipe", [Exact(), CD(k=2), Pseudolikelihood()])
+def test_it_is_the_recurrent_machine_whose_state_is_the_posterior(recipe):
+    """A sigmoid network with W and B of the machine: the same states, and gradients that are sums over the ties."""
+    model, batch = tied(), batch_of(SEQUENCES)
+    own = {name.removeprefix("machine."): np.array(value) for name, value in model.state().items()}
+    twin = RNNRBMModel(D, M, M, "bernoulli", torch.float64)
+    twin.network.activation = torch.sigmoid
+    machine = {f"machine.{name}": value for name, value in own.items() if name != "first"}
+    twin.load(machine | {
+        "machine.condition_visible_weight": np.zeros((M, D)), "first": own["first"], "network.bias": own["hidden_bias"],
+        "network.weight_x": own["weight"].T, "network.weight_h": own["condition_hidden_weight"].T,
+    })  # fmt: skip
+    np.testing.assert_allclose(model.contexts(batch.data["X"]), twin.contexts(batch.data["X"]), atol=1e-12)
+    a, b = (
+        ThroughTime(recipe.build())(one, batch, noise=Noise(0, "x"), phase="fit", group=Group()).gradients
+        for one in (model, twin)
+    )
+    ties = {"weight": b["network.weight_x"].T, "condition_hidden_weight": b["network.weight_h"].T,
+            "hidden_bias": b["network.bias"]}  # fmt: skip
+    for name in own:
+        whole = b[name] if name == "first" else b[f"machine.{name}"] + ties.get(name, 0)
+        np.testing.assert_allclose(a[name if name == "first" else f"machine.{name}"], whole, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.spec("GEN-057")
+def test_hidden_means_are_memory_enough_to_go_round():
+    """A spot on a ring of four that begins anywhere: -ln 4 nats for a sequence of eight, -8 ln 4 without memory."""
+    ring = np.eye(4)[(np.arange(4)[:, None] + np.arange(8)) % 4]
+    machine = RTRBM(n_hidden=20, epochs=150, batch_size=4, learning_rate=0.05, random_state=0).fit(ring)
+    assert machine.score(ring) > -8 * np.log(4) / 2
+    assert (machine.generate(1, ring[:, :6], random_state=0)[:, 0].argmax(1) == ring[:, 6].argmax(1)).sum() >= 3
+
+
 def test_the_ball_obeys_its_rule():
     frames = bouncing_ball().X.reshape(400, 12, 5, 5)
     assert (frames.sum((2, 3)) == 4).all()
@@ -321,7 +406,7 @@ def test_the_ball_obeys_its_rule():
     assert len(distinct) == 36 and -(share @ np.log(share)) == pytest.approx(3.466, abs=0.15)
 
 
-@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm"])
+@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm", "rtrbm"])
 def test_what_is_refused(name):
     def make(**options):
         return gnomon.make(name, n_hidden=2, epochs=1, **options)
@@ -346,7 +431,7 @@ def test_what_is_refused(name):
     assert isinstance(system.model_.machine.units["visible"], BernoulliUnits)
 
 
-@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm"])
+@pytest.mark.parametrize("name", ["autoregressive-rbm", "rnn-rbm", "rtrbm"])
 def test_real_frames_in_the_units_of_the_data(name):
     """Scaling changes a density by the units alone: fits to x and to 10 x + 3 differ by the log of 10 a number."""
     x = RANDOM.normal(size=(6, 4, 2))

@@ -135,10 +135,11 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
         machine = self.model_.machine
         return bool(machine.sizes["hidden"] <= EXACT_BITS or machine.units["visible"].n_states <= 2**EXACT_BITS)
 
-    def _by_sequence(self, rows: Array, exact: bool) -> tuple[Array, Array]:
-        """Log p of each sequence, and the variance of its estimate."""
+    def _by_sequence(self, rows: Array, exact: bool, model: Any = None) -> tuple[Array, Array]:
+        """Log p of each sequence, and the variance of its estimate; under the fitted model where none is given."""
         frames, inside = self.frames_of(rows)
-        machine, conditions = self.model_.machine, self.model_.contexts(frames)[inside]
+        model = self.model_ if model is None else model
+        machine, conditions = model.machine, model.contexts(frames)[inside]
         energies = to_numpy(machine.given(conditions).energy(frames[inside]))
         if exact:
             log_z, error = machine.log_partitions(conditions, limit=EXACT_BITS), 0 * energies
@@ -189,24 +190,34 @@ class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
             Without the context.
         """
         check_is_fitted(self)
-        d, dtype = self.arguments_["frame_size"], np.dtype(self.arguments_["dtype"])
+        return self._go_on(self.model_, self._before(context, n), n_frames, steps, jitter, random_state)
+
+    def _before(self, context: Any, n: int) -> Array:
+        """The frames before those that are drawn, (n, T, d), in the model's units: none where there is no context."""
+        if context is not None:
+            return self._context(context, how_many(n))
+        return np.zeros((how_many(n), 0, self.arguments_["frame_size"]), self.arguments_["dtype"])
+
+    def _go_on(
+        self, model: Any, before: Array, n_frames: int, steps: int, jitter: float, random_state: Any
+    ) -> Array:  # fmt: skip
+        """Frames after these, drawn from a model one after the other; see `generate`."""
         if not isinstance(jitter, int | float | np.number) or not 0 <= jitter < math.inf:
             raise UserValueError.must("jitter", "be at least 0 and finite", jitter)
-        sweeps = how_many(steps, "steps")
-        before = np.zeros((how_many(n), 0, d), dtype) if context is None else self._context(context, how_many(n))
-        noise, machine = Noise(seed_of(random_state), "generate"), self.model_.machine
-        state, rows = self.model_.history(len(before)), np.arange(len(before))
+        sweeps, d, dtype = how_many(steps, "steps"), before.shape[2], np.dtype(self.arguments_["dtype"])
+        noise, machine = Noise(seed_of(random_state), "generate"), model.machine
+        state, rows = model.history(len(before)), np.arange(len(before))
         start = machine.units["visible"].start(noise.child("start").rows(rows), len(before), before[:, :0].sum(1))
         for t in range(before.shape[1]):
             start = before[:, t]
-            state = self.model_.advanced(state, start)
+            state = model.advanced(state, start)
         drawn = np.zeros((len(before), how_many(n_frames, "n_frames"), d), dtype)
         for t in range(drawn.shape[1]):
-            given, stream = machine.given(self.model_.condition_of(state)), noise.at(t).rows(rows)
+            given, stream = machine.given(model.condition_of(state)), noise.at(t).rows(rows)
             start = gibbs(given, {"visible": start}, stream, steps=sweeps, order=("hidden", "visible"))["visible"]
             drawn[:, t] = start
             seen = start + jitter * stream.child("jitter").normal(start.shape, like=start) if jitter else start
-            state = self.model_.advanced(state, seen)
+            state = model.advanced(state, seen)
         return self._unscaled(drawn).astype(dtype)
 
     def _context(self, context: Any, n: int) -> Array:

@@ -12,7 +12,7 @@ from gnomon.errors import UserTypeError
 from gnomon.inference.arrays import to_numpy
 from gnomon.systems.energy.links import Link, Own
 
-__all__ = ["FactoredLink", "MaskLink", "ThreeWayLink"]
+__all__ = ["FactoredLink", "MaskLink", "PartsLink", "ThreeWayLink"]
 
 Columns = slice | NDArray[np.int64]
 Cut = tuple[list[Link], dict[str, Array]]
@@ -230,6 +230,67 @@ class MaskLink(ThreeWayLink):
         link = FactoredLink(ends[0], ends[1], ends[2], len(part))
         filters = (switch, np.eye(len(part), dtype=weight.dtype), part.T)
         return [link], dict(zip(link.names.values(), filters, strict=True))
+
+
+class PartsLink(ThreeWayLink):
+    """A coupling of three parts of layers, where a part is columns of one that stand next to each other.
+
+    Two of the parts may be of one layer, which then is to be given: nothing is pushed to a layer that is seen in parts.
+
+    Parameters
+    ----------
+    inner : ThreeWayLink
+        The coupling; its ends are names of parts, or of whole layers.
+    parts : mapping of str to (layer, slice)
+        By name of a part its layer and the columns of it.
+
+    Examples
+    --------
+    >>> link = PartsLink(FactoredLink("x", "z", "h", 1), {"x": ("given", slice(0, 2)), "z": ("given", slice(2, 3))})
+    >>> link.ends, link.shapes({"given": 3, "h": 5})
+    (('given', 'h'), {'first': (2, 1), 'second': (1, 1), 'third': (5, 1)})
+    """
+
+    def __init__(self, inner: ThreeWayLink, parts: Mapping[str, tuple[str, slice]]) -> None:
+        self.inner, self.within, self.names = inner, frozenset(), inner.names
+        self.parts = {end: parts.get(end, (end, slice(None))) for end in inner.ends}
+        self.ends = tuple(dict.fromkeys(layer for layer, _ in self.parts.values()))
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Those of the inner link, for parts of these widths."""
+        return self.inner.shapes(
+            {end: len(range(sizes[layer])[columns]) for end, (layer, columns) in self.parts.items()}
+        )
+
+    def push(self, block: str, features: Mapping[str, Array], own: Own) -> Array:
+        """What the inner link pushes to a whole layer."""
+        return self.inner.push(block, self._seen(features), own)
+
+    def gain(self, features: Mapping[str, Array], own: Own) -> Array:
+        """The form of each row."""
+        return self.inner.gain(self._seen(features), own)
+
+    def sums(self, features: Mapping[str, Array], weight: Array, own: Own) -> dict[str, Array]:
+        """Those of the inner link."""
+        return self.inner.sums(self._seen(features), weight, own)
+
+    def mix(self, start: Own, end: Own, eta: float) -> dict[str, Array]:
+        """As the inner link does."""
+        return self.inner.mix(start, end, eta)
+
+    def cut(self, ends: Sequence[str], columns: Sequence[Columns], own: Own) -> Cut:
+        """Refused: columns of a layer may be in several parts.
+
+        Raises
+        ------
+        UserTypeError
+            Always.
+        """
+        raise UserTypeError("a coupling of parts of layers cannot be cut", "links", "couple whole layers")
+
+    def _seen(self, features: Mapping[str, Array]) -> dict[str, Array]:
+        """The parts that are among the layers."""
+        return {end: features[layer][:, columns] for end, (layer, columns) in self.parts.items() if layer in features}
 
 
 def _products(left: Array, right: Array) -> Array:
