@@ -114,16 +114,16 @@ class HasEnergyGradient(HasEnergy, Protocol):
 
 
 @runtime_checkable
-class HasChainUpdates(HasEnergyGradient, Protocol):
+class HasChainUpdates(Protocol):
     """A machine that makes many updates by chains at a time, in the numbers of single ones: a fast path in NumPy."""
 
     def updated_by_chains(
-        self, X: Array, weight: Array, size: int, hidden: Array, *, rate: float, k: int, noise: Noise, persistent: bool
+        self, X: Array, weight: Array, size: int, hidden: Array, *, descent: Any, k: int, noise: Noise, persistent: bool
     ) -> tuple[int, float]:
-        """Plain descent, an update for each `size` rows: updates made, and the norm of the last gradient.
+        """Steps of a `Descent`, one for each `size` rows: how many were made, and the norm of the last gradient.
 
-        Persistent chains stand at `hidden`, which is moved; others begin at the data. Fewer updates are made only where
-        a gradient is not finite: it is the last then.
+        Persistent chains stand at `hidden`, which is moved; others begin at the data. Parameters stay within the
+        limits that the machine has. Fewer updates are made only where a gradient is not finite: it is the last then.
         """
 
 

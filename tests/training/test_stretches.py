@@ -8,6 +8,7 @@ from gnomon.errors import Diverged
 from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.contrastive import CD, PCD
 from gnomon.systems.energy._machine import GibbsSteps
+from gnomon.training.optimizers import Adam
 from gnomon.training.procedure import Info
 
 DTYPES = {"float32": 2e-6, "float64": 1e-13}
@@ -59,6 +60,82 @@ def test_weighted_updates_many_at_a_time_are_the_single_ones(monkeypatch, made, 
         np.testing.assert_allclose(together.history_[name], values, rtol=1e-3, atol=1e-4)
 
 
+MACHINES = {
+    "rbm": lambda **options: gnomon.RBM(**options),
+    "gaussian-rbm": lambda **options: gnomon.GaussianRBM(**options),
+    "one variance": lambda **options: gnomon.GaussianRBM(variance="scalar", floor=0.9, **options),
+    "narrow": lambda **options: gnomon.GaussianRBM(standardize=False, floor=0.9, **options),
+    "bits": lambda **options: gnomon.Harmonium(visible="bernoulli", **options),
+    "counts": lambda **options: gnomon.Harmonium(visible="poisson", **options),
+    "real": lambda **options: gnomon.Harmonium(visible="gaussian", **options),
+}
+"""Every kind of visible unit that is compiled; with a floor of 0.9 precisions reach their limit."""
+
+
+def rows_for(name):
+    bits = table(105).astype(np.float64)
+    if name in ("rbm", "bits"):
+        return bits
+    random = np.random.default_rng(2)
+    return random.poisson(1 + 20 * bits) if name == "counts" else bits + 0.1 * random.normal(size=bits.shape)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", Adam(beta1=0.5, bias_correction=False)], ids=repr)
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_of_every_kind_make_the_single_updates(monkeypatch, made, name, optimizer):
+    """In float64, where Adam does not make steps of what rounding leaves of a gradient of 0."""
+    X, weight = rows_for(name), np.random.default_rng(1).random(105)
+    options = {"n_hidden": 5, "epochs": 4, "batch_size": 10, "random_state": 0, "dtype": "float64"}
+    for objective in (CD(k=2), PCD(n_chains=7)):
+        system = MACHINES[name](objective=objective, optimizer=optimizer, learning_rate=0.02, **options)
+        made.clear()
+        together = system.fit(X, sample_weight=weight).model_.state()
+        assert sum(made) == 4 * 10
+        with monkeypatch.context() as alone:
+            one_by_one(alone)
+            for key, value in system.fit(X, sample_weight=weight).model_.state().items():
+                np.testing.assert_allclose(together[key], value, rtol=1e-9, atol=1e-9, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["gaussian-rbm", "counts"])
+def test_those_of_single_precision_differ_by_rounding(monkeypatch, made, name):
+    X, options = rows_for(name).astype("f4"), {"n_hidden": 5, "epochs": 2, "batch_size": 10, "learning_rate": 0.01}
+    system = MACHINES[name](random_state=0, dtype="float32", optimizer="sgd", **options)
+    together = system.fit(X).model_.state()
+    assert sum(made) == 2 * 10
+    one_by_one(monkeypatch)
+    for key, value in system.fit(X).model_.state().items():
+        np.testing.assert_allclose(together[key], value, rtol=1e-4, atol=2e-5, err_msg=key)
+
+
+def test_a_fit_by_adam_that_is_cut_ends_in_the_same_bits(tmp_path):
+    X, system = rows_for("counts"), gnomon.Harmonium(visible="poisson", n_hidden=5, epochs=3, batch_size=10)
+    system.set_params(random_state=0)
+    whole = system.fit(X).model_.state()
+    for limit in (1, 7, 11):
+        begun = gnomon.Harmonium(**system.get_params())
+        examples = begun.ingest(X)
+        begun._fit(examples, begun._open(tmp_path / f"cut{limit}", examples), limit=limit)
+        for key, value in gnomon.resume(tmp_path / f"cut{limit}", X).model_.state().items():
+            np.testing.assert_array_equal(value, whole[key])
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        gnomon.GaussianRBM(quadratic=True),
+        gnomon.GaussianRBM(variance="fixed"),
+        gnomon.Harmonium(hidden="ising"),
+        gnomon.Harmonium(visible="truncated-exponential"),
+        gnomon.Harmonium(groups=2),
+    ],
+    ids=repr,
+)
+def test_machines_of_other_kinds_are_made_one_by_one(made, system):
+    system.set_params(n_hidden=3, epochs=2, batch_size=10, random_state=0).fit(table(50))
+    assert set(made) == {0}
+
+
 def test_other_shapes_and_orders_too(monkeypatch, made):
     """One column and one hidden unit, wide rows, rows in order, float64 rows that cannot be written to."""
     cases = [(table(40, 1), {"n_hidden": 1}), (table(60, 70), {"n_hidden": 66, "batch_size": 7})]
@@ -96,7 +173,9 @@ def test_a_fit_that_is_cut_anywhere_ends_in_the_same_bits(tmp_path, made):
         {"objective": PCD(negative="mean_field")},
         {"objective": PCD(growth="rising")},
         {"objective": "pseudolikelihood"},
-        {"optimizer": "adam"},
+        {"optimizer": Adam(weight_decay=0.1)},
+        {"optimizer": Adam(amsgrad=True)},
+        {"optimizer": "rmsprop"},
         {"optimizer": "sgd", "binarize": "dynamic"},
         {"batch_size": None},
     ],

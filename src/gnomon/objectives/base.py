@@ -14,6 +14,7 @@ from torch import nn
 from gnomon.contracts import Array, Group, Noise
 from gnomon.nn.context import training
 from gnomon.nn.module import Module
+from gnomon.numeric.descent import Descent
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Loss", "Objective", "Phase", "Stretch", "Term", "as_found", "shard"]
@@ -148,12 +149,12 @@ class Phase:
 
 
 class Stretch(NamedTuple):
-    """Updates by plain descent that an objective makes many at a time, in the numbers of single ones.
+    """Updates that an objective makes many at a time, in the numbers of single ones.
 
     Attributes
     ----------
     go : callable
-        ``go(model, rows, size, noise, rate)`` makes an update for each `size` rows, from that of the noise on, and
+        ``go(model, rows, size, noise, descent)`` makes an update for each `size` rows, from that of the noise on, and
         answers how many and the norm of the last gradient; fewer only where that is not finite.
     row : int
         Bytes of a row.
@@ -161,7 +162,7 @@ class Stretch(NamedTuple):
         Multiplications for a row.
     """
 
-    go: Callable[[Any, Any, int, Noise, float], tuple[int, float]]
+    go: Callable[[Any, Any, int, Noise, Descent], tuple[int, float]]
     row: int
     products: int
 

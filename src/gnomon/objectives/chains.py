@@ -16,6 +16,7 @@ import torch
 from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.blocks import smallest_keep, summed_out, units_of
 from gnomon.inference.mcmc.gibbs import gibbs, redrawn
+from gnomon.numeric.descent import Descent
 from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
@@ -108,12 +109,17 @@ class Contrast(InClosedForm):
 
     def _is_fused(self, model: Any) -> bool:
         """Whether data and chains share their products (`HasEnergyGradient`)."""
+        return self._is_exact and hasattr(model, "energy_gradient")
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether both phases are those of swept chains, the other blocks at their conditionals."""
         exact = isinstance(self.positive, Clamped) and isinstance(self.plan.negative, Conditional)
-        return exact and self.moves is None and hasattr(model, "energy_gradient")
+        return exact and self.moves is None
 
     def _stretch(self, model: Any, go: Any) -> Stretch | None:
         """`Stretch` by that, of a machine that has the compiled way and k steps throughout."""
-        if self.progress is not None or not self._is_fused(model) or not hasattr(model, "updated_by_chains"):
+        if self.progress is not None or not self._is_exact or not hasattr(model, "updated_by_chains"):
             return None
         if is_tensor(like := model.place(np.zeros(0))):
             return None
@@ -155,9 +161,9 @@ class ContrastiveDivergence(Contrast):
         """Many updates at once, of a machine that has the compiled way."""
         return self._stretch(model, self._go) if _unchanged(self, ContrastiveDivergence) else None
 
-    def _go(self, model: Any, rows: Any, size: int, noise: Noise, rate: float) -> tuple[int, float]:
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: Descent) -> tuple[int, float]:
         room = model.place(np.empty((size, model.sizes[self._split(model)[2][0]])))
-        return _together(model, rows, size, room, noise.rows(np.arange(size)), rate, self.plan.k, persistent=False)
+        return _together(model, rows, size, room, noise.rows(np.arange(size)), descent, self.plan.k, persistent=False)
 
     def contrast(
         self, model: Any, X: Array, weight: Array, positions: Array, noise: Noise, group: Group, k: int
@@ -234,9 +240,9 @@ class PersistentChains(ChainSet):
         """Many updates at once, of a machine that has the compiled way and whose chains are its own."""
         return self._stretch(model, self._go) if _unchanged(self, PersistentChains) else None
 
-    def _go(self, model: Any, rows: Any, size: int, noise: Noise, rate: float) -> tuple[int, float]:
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: Descent) -> tuple[int, float]:
         hidden = self._standing(self.counter)[self._split(model)[2][0]]
-        return _together(model, rows, size, hidden, noise.rows(self.positions), rate, self.plan.k, persistent=True)
+        return _together(model, rows, size, hidden, noise.rows(self.positions), descent, self.plan.k, persistent=True)
 
     def settle(self, model: Any, noise: Noise, steps: int) -> None:
         """Move the chains by so many steps under the model as it is."""
@@ -297,12 +303,20 @@ def _unchanged(objective: Contrast, kind: type[Contrast]) -> bool:
 
 
 def _together(
-    model: Any, rows: Any, size: int, hidden: Array, noise: Noise, rate: float, k: int, *, persistent: bool
+    model: Any,
+    rows: Any,
+    size: int,
+    hidden: Array,
+    noise: Noise,
+    descent: Descent,
+    k: int,
+    *,
+    persistent: bool,
 ) -> tuple[int, float]:
     """Updates on these rows, as the machine makes them."""
     X, weight = model.place(in_full(rows.data["X"])), model.place(rows.weight)
     made: tuple[int, float] = model.updated_by_chains(
-        X, weight, size, hidden, rate=rate, k=k, noise=noise, persistent=persistent
+        X, weight, size, hidden, descent=descent, k=k, noise=noise, persistent=persistent
     )
     return made
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from gnomon.numeric.descent import Descent
 from gnomon.objectives.base import Stretch
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import PlainDescent
@@ -19,8 +22,8 @@ BYTES, UPDATES, PRODUCTS = 1 << 22, 1 << 12, 1 << 31
 def go_on(procedure: Gradient, state: Any, most: float) -> tuple[int, Info]:
     """Make up to `most` updates at once where the objective can; how many were made, 0 where none, and what is told.
 
-    Only updates of which nothing is asked but to be made: plain descent of one phase at one rate, on whole batches
-    of one process, none of them an epoch's last, whose record is made by `Gradient.step`.
+    Only updates of which nothing is asked but to be made: plain or Adam's descent of one phase at one rate, on whole
+    batches of one process, none of them an epoch's last, whose record is made by `Gradient.step`.
     """
     if not _is_plain(procedure, state):
         return 0, Info()
@@ -36,13 +39,16 @@ def go_on(procedure: Gradient, state: Any, most: float) -> tuple[int, Info]:
     if rows is None:
         return 0, Info()
     procedure.set_rate(state, epoch)
-    made, norm = stretch.go(problem.model, rows, size, part.noise.at(state.update), state.rate * part.rate)
+    descent = _descent(part, state.rate * part.rate)
+    made, norm = stretch.go(problem.model, rows, size, part.noise.at(state.update), descent)
+    for name in descent.moments:
+        part.optimizer.state[part.parameters[name]]["step"] += made
     state.update += made
     return made, Info(monitored=norm)
 
 
 def _is_plain(procedure: Gradient, state: Any) -> bool:
-    """Whether an update is the gradient times a rate that stays, and nothing but."""
+    """Whether an update is a plain or Adam's step at a rate that stays, and nothing but."""
     if len(state.parts) != 1 or state.monitor is not None or state.objective is not state.problem.objective:
         return False
     (part,), problem = state.parts, state.problem
@@ -50,4 +56,30 @@ def _is_plain(procedure: Gradient, state: Any) -> bool:
     alone = problem.group.size == 1 and part.steps == 1 and part.batches is problem.batches
     whole = len(part.parameters) == len(state.exchange.named)
     unlimited = procedure.clip is None and procedure.clip_value is None
-    return steady and alone and whole and unlimited and type(part.optimizer) is PlainDescent and state.exchange.compiled
+    return steady and alone and whole and unlimited and _is_known(part.optimizer) and state.exchange.compiled
+
+
+def _is_known(optimizer: Any) -> bool:
+    """Whether its steps are compiled: plain ones, and Adam's without decay or the largest moments."""
+    if type(optimizer) is PlainDescent:
+        return True
+    if type(optimizer) is not torch.optim.Adam or len(optimizer.param_groups) > 1:
+        return False
+    return not any(optimizer.param_groups[0][name] for name in ("amsgrad", "maximize", "weight_decay"))
+
+
+def _descent(part: Any, rate: float) -> Descent:
+    """The steps of a phase; moments that Adam has not begun are begun as it does."""
+    if type(part.optimizer) is PlainDescent:
+        return Descent(rate)
+    moments: dict[str, tuple[Any, Any]] = {}
+    steps = 0.0
+    for name, parameter in part.parameters.items():
+        entry = part.optimizer.state[parameter]
+        if not entry:
+            entry["step"] = torch.zeros((), dtype=torch.float32)
+            entry |= {moment: torch.zeros_like(parameter) for moment in ("exp_avg", "exp_avg_sq")}
+        moments[name], steps = (entry["exp_avg"].numpy(), entry["exp_avg_sq"].numpy()), entry["step"].item()
+    group = part.optimizer.param_groups[0]
+    beta1, beta2 = group["betas"]
+    return Descent(rate, moments, steps, beta1, beta2, group["eps"])

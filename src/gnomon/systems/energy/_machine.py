@@ -59,8 +59,8 @@ class GibbsSteps(Gradient):
     """Gradient steps that ended in vain where a weight is so large that no unit changes."""
 
     def stretch(self, state: Any, most: float) -> tuple[int, Info]:
-        """Up to `most` updates at once, none of them an epoch's last; none of a model that limits its parameters."""
-        return (0, Info()) if hasattr(state.problem.model, "confine") else go_on(self, state, most)
+        """Up to `most` updates at once, none of them an epoch's last."""
+        return go_on(self, state, most)
 
     def step(self, state: Any) -> tuple[Any, Info]:
         """One update; a model that limits its parameters puts them back."""

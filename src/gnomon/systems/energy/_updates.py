@@ -7,15 +7,180 @@ from typing import Any
 import numba
 import numpy as np
 from numba.extending import overload
-from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
+from gnomon.contracts import Array, Noise
+from gnomon.distributions.harmonium_units import PoissonUnits
+from gnomon.distributions.units import (
+    BernoulliUnits,
+    CenteredGaussianUnits,
+    CenteredScaledGaussianUnits,
+    GaussianUnits,
+)
 from gnomon.numeric import philox
+from gnomon.numeric.counts import least_counts
+from gnomon.numeric.descent import Descent, descend
 from gnomon.numeric.fast import chance32, chance64, f32, f64
 from gnomon.numeric.philox import unit32, unit64
+from gnomon.systems.energy.links import DenseLink
 
-__all__ = ["updated_by_chains"]
+__all__ = ["UpdatedByChains"]
 
 kernel = numba.njit(cache=True, error_model="numpy", nogil=True)
+reordered = numba.njit(cache=True, error_model="numpy", nogil=True, fastmath={"reassoc", "contract"})
+
+BITS, COUNTS, REAL, CENTERED, SCALED = range(5)
+KINDS: dict[type, int] = {
+    BernoulliUnits: BITS, PoissonUnits: COUNTS, GaussianUnits: REAL, CenteredGaussianUnits: CENTERED,
+    CenteredScaledGaussianUnits: SCALED,
+}  # fmt: skip
+"""Kinds of visible units that have a compiled way; hidden ones are bits."""
+PARAMETERS = ("weight", "visible_bias", "hidden_bias", "visible_log_precision")
+
+
+class UpdatedByChains:
+    """Beside a machine of two layers and one `DenseLink` without a name: the compiled way to make many updates."""
+
+    def compiled(self) -> bool:
+        """Whether these layers, and what an update does beside its step, have a compiled way."""
+        machine: Any = self
+        visible, hidden = machine.units["visible"], machine.units["hidden"]
+        return type(visible) in KINDS and type(hidden) is BernoulliUnits and type(machine.links[0]) is DenseLink
+
+    def ceiling(self) -> Any:
+        """The largest log precisions, float64, of their shape; of shape (0,) where there is no limit."""
+        return np.empty(0)
+
+    @available_if(lambda self: isinstance(self, type) or self.compiled())
+    def updated_by_chains(
+        self, X: Array, weight: Array, size: int, hidden: Array, *, descent: Descent, k: int, noise: Noise,
+        persistent: bool,
+    ) -> tuple[int, float]:  # fmt: skip
+        """See `HasChainUpdates`."""
+        machine: Any = self
+        own, nothing = machine.views(), np.empty(0, X.dtype)
+        values = tuple(own.get(name, nothing) for name in PARAMETERS)
+        moments = tuple(descent.moments_of(name, X) for name in PARAMETERS)
+        address = noise.address(draws=2 * k + persistent, updates=len(X) // size)  # type: ignore[attr-defined]
+        kind, ceiling = KINDS[type(machine.units["visible"])], self.ceiling().astype(X.dtype)
+        done, norm = _run(X, weight, size, hidden, values, moments, descent.rule, k, persistent, kind, ceiling, address)
+        return int(done), float(norm)
+
+
+@kernel
+def _run(X, weight, size, hidden, values, moments, rule, k, persistent, kind, ceiling, address):  # type: ignore[no-untyped-def]
+    """Updates until the rows are used up or a gradient is not finite: how many, and the norm of the last gradient.
+
+    Each is on the next `size` rows, data against chains of k steps. Persistent chains stand at `hidden`, which is
+    moved; else it is room for draws. Values are moved in place; the number of the update rises by one each time.
+    """
+    W, b, c, log_precision = values
+    k0, k1, first, positions = address
+    (d, m), chains, begun = W.shape, len(hidden), 0 if persistent else 1
+    rows, field = np.empty((size + chains, d), W.dtype), np.empty((size + chains, m), W.dtype)
+    scaled = np.empty_like(rows) if kind == SCALED else rows  # what the weights and their gradient are multiplied with
+    signed, gradient = np.empty(size + chains, W.dtype), np.empty((d, m), W.dtype)
+    seen, of_visible, of_hidden = np.empty((chains, d), W.dtype), np.empty(d, W.dtype), np.empty(m, W.dtype)
+    of_precision = np.zeros(len(log_precision), W.dtype)
+    precision, deviation = np.ones(d, W.dtype), np.ones(d, W.dtype)
+    near, far, chain = field[:size], field[size:], rows[size:]
+    done, norm = 0, 0.0
+    for begin in range(0, len(X), size):
+        update = first + done
+        counts = weight[begin : begin + size]
+        total = f64(counts.sum())
+        rows[:size] = X[begin : begin + size]
+        signed[:size] = -counts
+        if persistent:
+            signed[size:] = W.dtype.type(total / chains)
+        else:
+            signed[size:] = counts
+        if kind == SCALED:
+            for j in range(d):
+                log = log_precision[j if len(log_precision) > 1 else 0]
+                precision[j], deviation[j] = np.exp(log), np.exp(W.dtype.type(-0.5) * log)
+            _scale(rows[:size], precision, scaled[:size])
+        np.dot(scaled[:size], W, near)
+        for step in range(k):
+            if step or not persistent:
+                _draw_bits(far if step else near, c, hidden, positions, 2 * step - 1 + begun, update, k0, k1)  # type: ignore[no-untyped-call]
+            np.dot(hidden, W.T, seen)
+            _draw(kind, seen, b, deviation, chain, positions, 2 * step + begun, update, k0, k1)
+            if kind == SCALED:
+                _scale(chain, precision, scaled[size:])
+            np.dot(scaled[size:], W, far)
+        _weigh(near, c, signed)  # type: ignore[no-untyped-call]
+        if persistent:
+            _draw_weighted(far, c, signed[size:], hidden, positions, 2 * k, update, k0, k1)  # type: ignore[no-untyped-call]
+        else:
+            _weigh(far, c, signed[size:])  # type: ignore[no-untyped-call]
+        np.dot(scaled.T, field, gradient)
+        np.dot(signed, scaled, of_visible)
+        if kind >= CENTERED:
+            of_visible -= signed.sum() * precision * b
+        of_hidden[:] = 0
+        for i in range(size + chains):
+            of_hidden += field[i]
+        if kind == SCALED:
+            _by_log_precision(rows, signed, b, precision, W, gradient, of_precision)
+        share = 1.0 / total if total else 0.0
+        squares = descend(W.reshape(-1), gradient.reshape(-1), share, moments[0], rule, done)
+        squares += descend(b, of_visible, share, moments[1], rule, done)
+        squares += descend(c, of_hidden, share, moments[2], rule, done)
+        if kind == SCALED:
+            squares += descend(log_precision, of_precision, share, moments[3], rule, done)
+            for j in range(len(ceiling)):
+                log_precision[j] = min(log_precision[j], ceiling[j])
+        norm = np.sqrt(squares)
+        done += 1
+        if not np.isfinite(norm):
+            break
+    return done, norm
+
+
+@kernel
+def _scale(rows, by, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        a, target = rows[i], out[i]
+        for j in range(len(by)):
+            target[j] = a[j] * by[j]
+
+
+@reordered
+def _by_log_precision(rows, signed, b, precision, W, gradient, out):  # type: ignore[no-untyped-def]
+    """Gradients by the log precisions: of the units' own weights, and of the couplings precision * W."""
+    squares = np.zeros(len(b), W.dtype)
+    for i in range(len(rows)):
+        a, w = rows[i], signed[i]
+        for j in range(len(b)):
+            away = a[j] - b[j]
+            squares[j] += w * away * away
+    out[:] = 0
+    for i in range(len(b)):
+        pull, g, own = W.dtype.type(0), gradient[i], W[i]
+        for j in range(len(own)):
+            pull += g[j] * own[j]
+        out[i if out.size > 1 else 0] += pull - W.dtype.type(0.5) * precision[i] * squares[i]
+
+
+@kernel
+def _draw(kind, field, bias, deviation, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Draws of visible units of a kind under a field, which may be written over, into `out`."""
+    if kind == BITS:
+        _draw_bits(field, bias, out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
+    elif kind == COUNTS:
+        _uniform(out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
+        for i in range(len(out)):
+            a = field[i]
+            for j in range(len(bias)):
+                a[j] += bias[j]
+            least_counts(out[i], a, out[i])
+    else:
+        _normal(out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
+        for i in range(len(out)):
+            a, target = field[i], out[i]
+            for j in range(len(bias)):
+                target[j] = a[j] + bias[j] + deviation[j] * target[j]
 
 
 @kernel
@@ -64,8 +229,21 @@ def _unit_means64(field, bias, weight):  # type: ignore[no-untyped-def]
             a[j] = chance64(a[j] + bias[j]) * w
 
 
-def _draw(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    """Draws of units under a field, in the numbers of its dtype."""
+# --- what is chosen by the dtype --------------------------------------------------------------------------------------
+
+
+def _uniform(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Uniform numbers of the dtype of `out`."""
+    raise NotImplementedError
+
+
+def _normal(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Normal numbers of the dtype of `out`."""
+    raise NotImplementedError
+
+
+def _draw_bits(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Draws of bits under a field, in the numbers of its dtype."""
     raise NotImplementedError
 
 
@@ -79,8 +257,20 @@ def _weigh(field, bias, weight):  # type: ignore[no-untyped-def]
     raise NotImplementedError
 
 
-@overload(_draw)
-def _draw_of(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+@overload(_uniform)
+def _uniform_of(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    kind = philox.uniform32 if out.dtype == numba.float32 else philox.uniform64
+    return lambda out, positions, draw, update, k0, k1: kind(out, positions, draw, update, k0, k1)
+
+
+@overload(_normal)
+def _normal_of(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    kind = philox.normal32 if out.dtype == numba.float32 else philox.normal64
+    return lambda out, positions, draw, update, k0, k1: kind(out, positions, draw, update, k0, k1)
+
+
+@overload(_draw_bits)
+def _draw_bits_of(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     kind = philox.bernoulli_field32 if field.dtype == numba.float32 else philox.bernoulli_field64
     return lambda field, bias, out, positions, draw, update, k0, k1: kind(
         field, bias, 1.0, out, positions, draw, update, k0, k1
@@ -99,95 +289,3 @@ def _draw_weighted_of(field, bias, weight, out, positions, draw, update, k0, k1)
 def _weigh_of(field, bias, weight):  # type: ignore[no-untyped-def]
     kind = _unit_means32 if field.dtype == numba.float32 else _unit_means64
     return lambda field, bias, weight: kind(field, bias, weight)
-
-
-@numba.njit(cache=True, error_model="numpy", nogil=True, fastmath={"reassoc", "contract"})
-def _add_and_square(values, gradient, factor):  # type: ignore[no-untyped-def]
-    """Add that multiple of a gradient in place; the sum of its squares, in vector registers."""
-    by, total = values.dtype.type(factor), values.dtype.type(0)
-    for i in range(values.size):
-        values[i] += by * gradient[i]
-        total += gradient[i] * gradient[i]
-    return f64(total)
-
-
-@kernel
-def _run(X, weight, size, hidden, W, b, c, rate, k, persistent, positions, first, k0, k1):  # type: ignore[no-untyped-def]
-    """Updates until the rows are used up or a gradient is not finite: how many, and the norm of the last gradient."""
-    (d, m), chains, begun = W.shape, len(hidden), 0 if persistent else 1
-    rows, field = np.empty((size + chains, d), W.dtype), np.empty((size + chains, m), W.dtype)
-    signed, gradient = np.empty(size + chains, W.dtype), np.empty((d, m), W.dtype)
-    seen, of_visible, of_hidden = np.empty((chains, d), W.dtype), np.empty(d, W.dtype), np.empty(m, W.dtype)
-    near, far, chain = field[:size], field[size:], rows[size:]
-    done, norm = 0, 0.0
-    for begin in range(0, len(X), size):
-        update = first + done
-        data, counts = X[begin : begin + size], weight[begin : begin + size]
-        total = f64(counts.sum())
-        rows[:size] = data
-        signed[:size] = -counts
-        if persistent:
-            signed[size:] = W.dtype.type(total / chains)
-        else:
-            signed[size:] = counts
-        np.dot(data, W, near)
-        for step in range(k):
-            if step or not persistent:
-                if step:
-                    np.dot(chain, W, far)
-                _draw(far if step else near, c, hidden, positions, 2 * step - 1 + begun, update, k0, k1)  # type: ignore[no-untyped-call]
-            np.dot(hidden, W.T, seen)
-            _draw(seen, b, chain, positions, 2 * step + begun, update, k0, k1)  # type: ignore[no-untyped-call]
-        np.dot(chain, W, far)
-        _weigh(near, c, signed)  # type: ignore[no-untyped-call]
-        if persistent:
-            _draw_weighted(far, c, signed[size:], hidden, positions, 2 * k, update, k0, k1)  # type: ignore[no-untyped-call]
-        else:
-            _weigh(far, c, signed[size:])  # type: ignore[no-untyped-call]
-        np.dot(rows.T, field, gradient)
-        np.dot(signed, rows, of_visible)
-        of_hidden[:] = 0
-        for i in range(size + chains):
-            of_hidden += field[i]
-        share = 1.0 / total if total else 0.0
-        squares = _add_and_square(W.reshape(-1), gradient.reshape(-1), -rate * share)
-        squares += _add_and_square(b, of_visible, -rate * share) + _add_and_square(c, of_hidden, -rate * share)
-        norm = share * np.sqrt(squares)
-        done += 1
-        if not np.isfinite(norm):
-            break
-    return done, norm
-
-
-def updated_by_chains(
-    X: NDArray[Any], weight: NDArray[Any], size: int, hidden: NDArray[Any], parameters: tuple[NDArray[Any], ...],
-    rate: float, k: int, address: tuple[int, int, int, NDArray[Any]], *, persistent: bool,
-) -> tuple[int, float]:  # fmt: skip
-    """Updates by plain descent, each on the next rows: binary units, data against chains of k steps.
-
-    Parameters
-    ----------
-    X : array of shape (updates * size, d)
-    weight : array of shape (updates * size,)
-    size : int
-        Rows of an update.
-    hidden : array of shape (chains, m)
-        Where persistent chains stand, moved in place; else room for the draws.
-    parameters : arrays of shape (d, m), (d,) and (m,)
-        Weights, visible and hidden biases, moved in place.
-    rate : float
-    k : int
-    address : k0, k1, update and positions
-        Of the first update, as `Noise.address` has them; the number of the update rises by one each time.
-    persistent : bool
-        Whether the chains go on from update to update; else they begin at the data.
-
-    Returns
-    -------
-    tuple of int and float
-        Updates made, fewer where a gradient was not finite, and the norm of the last gradient.
-    """
-    k0, k1, update, positions = address
-    W, b, c = parameters
-    done, norm = _run(X, weight, size, hidden, W, b, c, rate, k, persistent, positions, update, k0, k1)
-    return int(done), float(norm)

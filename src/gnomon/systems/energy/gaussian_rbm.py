@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gnomon import contracts
 from gnomon.contracts import Array, State
@@ -20,6 +20,7 @@ from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import StandardizedMachine, TwoLayerMachine
+from gnomon.systems.energy._updates import UpdatedByChains
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 from gnomon.systems.energy.mapped import MappedMachine
@@ -31,7 +32,7 @@ FIRST_WEIGHTS = 0.1
 LAYERS = ("visible_bias", "visible_log_precision", "hidden_bias")
 
 
-class GaussianRBMModel(MappedMachine):
+class GaussianRBMModel(UpdatedByChains, MappedMachine):
     r"""E(v, h) = sum_i beta_i (v_i - a_i)^2 / 2 - (beta v)^T W h - sum_j (b_j - q_j) h_j over v in R^d, h in {0,1}^m.
 
     Then p(v | h) = N(a + W h, diag(1 / beta)) and p(h_j = 1 | v) = sigmoid(b_j - q_j + sum_i v_i beta_i W_ij). q is 0,
@@ -162,9 +163,21 @@ class GaussianRBMModel(MappedMachine):
     def confine(self) -> None:
         """Precisions back to where p(v | h) is no narrower than the floor."""
         if self.floor:
-            limit = torch.from_numpy(-2 * np.log(self.floor * self.spread)).to(self.visible_log_precision)
             with torch.no_grad():
-                self.visible_log_precision.clamp_(max=limit if len(self.visible_log_precision) > 1 else limit.min())
+                self.visible_log_precision.clamp_(max=torch.from_numpy(self.ceiling()).to(self.visible_log_precision))
+
+    # --- many updates at a time ---------------------------------------------------------------------------------------
+
+    def compiled(self) -> bool:
+        """Not with the quadratic term."""
+        return not self.quadratic and super().compiled()
+
+    def ceiling(self) -> NDArray[np.float64]:
+        """Log precisions at which p(v | h) has the least standard deviation."""
+        if not self.floor:
+            return np.empty(0)
+        limit = -2 * np.log(self.floor * self.spread)
+        return limit if len(self.visible_log_precision) > 1 else limit.min(keepdims=True)
 
 
 class GaussianRBM(StandardizedMachine, TwoLayerMachine):

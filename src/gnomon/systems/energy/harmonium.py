@@ -20,6 +20,7 @@ from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import DensityMachine, StandardizedMachine
+from gnomon.systems.energy._updates import UpdatedByChains
 from gnomon.systems.energy.grouped import BlockDiagonalLink, even_groups
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Link
@@ -35,7 +36,7 @@ LEAST_RATE = 0.01
 Floats = NDArray[np.float64]
 
 
-class HarmoniumModel(LayeredMachine):
+class HarmoniumModel(UpdatedByChains, LayeredMachine):
     r"""Layers v and h of exponential families, :math:`\log \tilde p(v, h) = w(v) + w(h) + f(v)^T W g(h)`.
 
     w holds base measures and the units' own natural parameters, f and g are the sufficient statistics that are coupled:

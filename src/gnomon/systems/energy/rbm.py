@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from gnomon import contracts
-from gnomon.contracts import Array, Noise, State
+from gnomon.contracts import Array, State
 from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.units import BernoulliUnits
@@ -23,7 +23,7 @@ from gnomon.numeric.sparse import by_rows, is_sparse, rows_at_once
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import GreyRows
-from gnomon.systems.energy._updates import updated_by_chains
+from gnomon.systems.energy._updates import UpdatedByChains
 from gnomon.systems.energy.growing import GrowsHidden
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
@@ -31,7 +31,7 @@ from gnomon.systems.energy.links import DenseLink
 __all__ = ["RBM", "RBMModel"]
 
 
-class RBMModel(LayeredMachine):
+class RBMModel(UpdatedByChains, LayeredMachine):
     r"""E(v, h) = -b^T v - c^T h - v^T W h over v in {0,1}^d, h in {0,1}^m: two layers, with compiled gradients.
 
     Parameters
@@ -149,15 +149,6 @@ class RBMModel(LayeredMachine):
             own = self.views()
             hidden, weighted = unit_rows(np.matmul(x, own["weight"]), own["hidden_bias"], minus)
         return {"weight": x.T @ weighted, "visible_bias": minus @ x, "hidden_bias": minus @ hidden}, hidden
-
-    def updated_by_chains(
-        self, X: Array, weight: Array, size: int, hidden: Array, *, rate: float, k: int, noise: Noise, persistent: bool
-    ) -> tuple[int, float]:
-        """See `HasChainUpdates`."""
-        own = self.views()
-        parameters = own["weight"], own["visible_bias"], own["hidden_bias"]
-        address = noise.address(draws=2 * k + persistent, updates=len(X) // size)  # type: ignore[attr-defined]
-        return updated_by_chains(X, weight, size, hidden, parameters, rate, k, address, persistent=persistent)
 
     def marginal_gradient(self, kept: State, weight: Array) -> dict[str, Array]:
         """Sums over rows of weight_i * d marginal_energy(kept_i)."""
