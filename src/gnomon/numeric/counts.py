@@ -7,9 +7,10 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from gnomon.numeric.fast import exp64, f64
+from gnomon.numeric.fast import exp32, exp64, f64, i64, split64
 
 __all__ = ["least_counts", "poisson_counts"]
 
@@ -32,22 +33,47 @@ def least_counts(u, log_rate, out):  # type: ignore[no-untyped-def]
     count, cast = np.empty(BLOCK), out.dtype.type
     for begin in range(0, out.size, BLOCK):
         n = min(BLOCK, out.size - begin)
-        for j in range(n):
-            rate[j] = exp64(f64(log_rate[begin + j]))
-            p[j] = exp64(-rate[j])
+        _rates(log_rate[begin : begin + n], rate)  # type: ignore[no-untyped-call]
         many = 0
         for j in range(n):
             v = f64(u[begin + j])
             wanted[j] = END if v > END else v
-            total[j], count[j] = p[j], 0.0
             many += 0 if rate[j] <= FEW else 1  # what is no number is among them
         if many == 0:
+            for j in range(n):
+                y, power = split64(-rate[j])
+                p[j] = y * i64((power + i64(1023)) << i64(52)).view(f64)
+                total[j], count[j] = p[j], 0.0
             _count_up(rate[:n], p[:n], total[:n], wanted[:n], count[:n])
         else:
             for j in range(n):
                 count[j] = _least(wanted[j], rate[j])
         for j in range(n):
             out[begin + j] = cast(count[j])
+
+
+@kernel
+def _rates32(log_rate, out):  # type: ignore[no-untyped-def]
+    """exp of log rates, in their own precision."""
+    for j in range(log_rate.size):
+        out[j] = f64(exp32(log_rate[j]))
+
+
+@kernel
+def _rates64(log_rate, out):  # type: ignore[no-untyped-def]
+    for j in range(log_rate.size):
+        out[j] = exp64(log_rate[j])
+
+
+def _rates(log_rate, out):  # type: ignore[no-untyped-def]
+    """`_rates32` or the other."""
+    raise NotImplementedError
+
+
+@overload(_rates)
+def _rates_of(log_rate, out):  # type: ignore[no-untyped-def]
+    kind = _rates32 if log_rate.dtype == numba.float32 else _rates64
+    return lambda log_rate, out: kind(log_rate, out)
 
 
 @kernel
