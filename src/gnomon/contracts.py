@@ -120,7 +120,7 @@ class HasChainUpdates(Protocol):
     def updated_by_chains(
         self, X: Array, weight: Array, size: int, hidden: Array, *, descent: Any, k: int, noise: Noise, persistent: bool
     ) -> tuple[int, float]:
-        """Steps of a `Descent`, one for each `size` rows: how many were made, and the norm of the last gradient.
+        """Steps of a `StepRule`, one for each `size` rows: how many were made, and the norm of the last gradient.
 
         Persistent chains stand at `hidden`, which is moved; others begin at the data. Parameters stay within the
         limits that the machine has. Fewer updates are made only where a gradient is not finite: it is the last then.

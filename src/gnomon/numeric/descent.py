@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from gnomon.numeric.fast import f64
 
-__all__ = ["Descent", "descend"]
+__all__ = ["StepRule", "descend"]
 
 
 @dataclass(frozen=True)
-class Descent:
+class StepRule:
     """How a gradient becomes a step: x <- x - rate g, or Adam's where there are moments.
 
     Parameters
@@ -55,7 +55,7 @@ class Descent:
 def descend(values, gradient, share, moments, rule, done):  # type: ignore[no-untyped-def]
     """Move values in place by that share of a gradient; the sum of its squares, in vector registers.
 
-    Arrays of one axis; `moments` are those of `Descent.moments_of`, `rule` is its rule, `done` the steps since.
+    Arrays of one axis; `moments` are those of `StepRule.moments_of`, `rule` is its rule, `done` the steps since.
     """
     cast = values.dtype.type
     by, total, (rate, beta1, beta2, epsilon, before) = cast(share), cast(0), rule

@@ -14,7 +14,7 @@ from torch import nn
 from gnomon.contracts import Array, Group, Noise
 from gnomon.nn.context import training
 from gnomon.nn.module import Module
-from gnomon.numeric.descent import Descent
+from gnomon.numeric.descent import StepRule
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["Loss", "Objective", "Phase", "Stretch", "Term", "as_found", "shard"]
@@ -162,7 +162,7 @@ class Stretch(NamedTuple):
         Multiplications for a row.
     """
 
-    go: Callable[[Any, Any, int, Noise, Descent], tuple[int, float]]
+    go: Callable[[Any, Any, int, Noise, StepRule], tuple[int, float]]
     row: int
     products: int
 

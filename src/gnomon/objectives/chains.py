@@ -16,7 +16,7 @@ import torch
 from gnomon.contracts import Array, Group, Noise
 from gnomon.inference.blocks import smallest_keep, summed_out, units_of
 from gnomon.inference.mcmc.gibbs import gibbs, redrawn
-from gnomon.numeric.descent import Descent
+from gnomon.numeric.descent import StepRule
 from gnomon.numeric.ops import concatenate
 from gnomon.numeric.sparse import in_full
 from gnomon.numeric.tensors import is_tensor
@@ -161,7 +161,7 @@ class ContrastiveDivergence(Contrast):
         """Many updates at once, of a machine that has the compiled way."""
         return self._stretch(model, self._go) if _unchanged(self, ContrastiveDivergence) else None
 
-    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: Descent) -> tuple[int, float]:
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: StepRule) -> tuple[int, float]:
         room = model.place(np.empty((size, model.sizes[self._split(model)[2][0]])))
         return _together(model, rows, size, room, noise.rows(np.arange(size)), descent, self.plan.k, persistent=False)
 
@@ -240,7 +240,7 @@ class PersistentChains(ChainSet):
         """Many updates at once, of a machine that has the compiled way and whose chains are its own."""
         return self._stretch(model, self._go) if _unchanged(self, PersistentChains) else None
 
-    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: Descent) -> tuple[int, float]:
+    def _go(self, model: Any, rows: Any, size: int, noise: Noise, descent: StepRule) -> tuple[int, float]:
         hidden = self._standing(self.counter)[self._split(model)[2][0]]
         return _together(model, rows, size, hidden, noise.rows(self.positions), descent, self.plan.k, persistent=True)
 
@@ -308,7 +308,7 @@ def _together(
     size: int,
     hidden: Array,
     noise: Noise,
-    descent: Descent,
+    descent: StepRule,
     k: int,
     *,
     persistent: bool,

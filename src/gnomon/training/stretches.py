@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gnomon.numeric.descent import Descent
+from gnomon.numeric.descent import StepRule
 from gnomon.objectives.base import Stretch
 from gnomon.training.gradient import Gradient
 from gnomon.training.optimizers import PlainDescent
@@ -68,10 +68,10 @@ def _is_known(optimizer: Any) -> bool:
     return not any(optimizer.param_groups[0][name] for name in ("amsgrad", "maximize", "weight_decay"))
 
 
-def _descent(part: Any, rate: float) -> Descent:
+def _descent(part: Any, rate: float) -> StepRule:
     """The steps of a phase; moments that Adam has not begun are begun as it does."""
     if type(part.optimizer) is PlainDescent:
-        return Descent(rate)
+        return StepRule(rate)
     moments: dict[str, tuple[Any, Any]] = {}
     steps = 0.0
     for name, parameter in part.parameters.items():
@@ -82,4 +82,4 @@ def _descent(part: Any, rate: float) -> Descent:
         moments[name], steps = (entry["exp_avg"].numpy(), entry["exp_avg_sq"].numpy()), entry["step"].item()
     group = part.optimizer.param_groups[0]
     beta1, beta2 = group["betas"]
-    return Descent(rate, moments, steps, beta1, beta2, group["eps"])
+    return StepRule(rate, moments, steps, beta1, beta2, group["eps"])

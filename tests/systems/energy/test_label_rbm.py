@@ -17,6 +17,7 @@ from gnomon.evaluation.partition import log_partition
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, PCD, Exact
 from gnomon.systems.energy._label_objective import LabelObjective
+from gnomon.systems.energy._labeled import LabeledModel
 from gnomon.systems.energy.label_rbm import LabelRBM, LabelRBMModel
 from gnomon.systems.energy.rbm import RBMModel
 from gnomon.training.group import Group
@@ -320,3 +321,22 @@ def test_states_of_the_visible_layer_hold_a_class_that_rows_do_not():
     assert states.shape == (40, 6) and (states[:, 3:].sum(axis=1) == 1).all()
     np.testing.assert_array_equal(fitted.classes_[states[:, 3:].argmax(axis=1)], fitted.predict(X))
     np.testing.assert_array_equal(fitted.from_visible(states), X)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "close"), [("float64", 0.3, 1e-11), ("float64", 60.0, 1e-9), ("float32", 0.1, 2e-4)]
+)
+def test_the_compiled_gradient_of_the_classes_is_that_of_whole_arrays(dtype, scale, close):
+    """More hidden units than are multiplied at a time, odds beyond what exp can hold, rows of weight 0."""
+    random = np.random.default_rng(3)
+    model = LabelRBMModel(6, 4, 530, "bernoulli", getattr(torch, dtype))
+    model.load({name: scale * random.normal(size=value.shape) for name, value in model.state().items()})
+    x, codes = random.random((9, 6)).astype(dtype), random.integers(0, 4, 9)
+    weight = (np.arange(9) * 0.2).astype(dtype)
+    log_p, gradients = model.class_gradient(x, codes, weight)
+    expected, slopes = LabeledModel.class_gradient(model, x, codes, weight)
+    assert log_p.dtype == dtype
+    np.testing.assert_allclose(log_p, expected, rtol=close, atol=close)
+    for name in NAMES:
+        assert gradients[name].dtype == dtype
+        np.testing.assert_allclose(gradients[name], slopes[name], rtol=close, atol=close)

@@ -91,14 +91,16 @@ class BinaryPath(BridgePath):
 
     def _step(self, begin: int, end: int, x: Floats, noise: Noise) -> tuple[NDArray[np.float64], Floats]:
         """log p_end - log p_begin of the states, and a move at the end."""
-        field, other_field, y = self._room(len(x))
+        field, other_field, y, before, after, kept = self._room(len(x))
         k0, k1, update, positions = noise.address(len(x), draws=2)  # type: ignore[attr-defined]
         gain, eta, to = np.empty(len(x)), float(self.etas[begin]), float(self.etas[end])
         np.matmul(x, self.weight, out=other_field)
-        before, after = self._biases(self.other_ends, begin), self._biases(self.other_ends, end)
+        _mix(*self.other_ends, eta, before)
+        _mix(*self.other_ends, to, after)
+        _mix(*self.kept_ends, to, kept)
         self._weigh_and_draw(x, self.slope, other_field, before, after, eta, to, gain, y, positions, 0, update, k0, k1)
         np.matmul(y, self.transposed, out=field)
-        self._draw(field, self._biases(self.kept_ends, end), to, x, positions, 1, update, k0, k1)
+        self._draw(field, kept, to, x, positions, 1, update, k0, k1)
         return gain, x
 
     def another(self) -> BinaryPath:
@@ -108,15 +110,24 @@ class BinaryPath(BridgePath):
         return twin
 
     def _room(self, rows: int) -> tuple[Floats, ...]:
-        """Fields of the kept and of the other layer, and the other layer's units: one set for all levels."""
+        """Fields of the kept and of the other layer, the other's units, three biases: one set for all levels."""
         if not self._fields or len(self._fields[0]) != rows:
             (d, m), kind = self.weight.shape, self.weight.dtype
-            self._fields = np.empty((rows, d), kind), np.empty((rows, m), kind), np.empty((rows, m), kind)
+            shapes = (rows, d), (rows, m), (rows, m), (m,), (m,), (d,)
+            self._fields = tuple(np.empty(shape, kind) for shape in shapes)
         return self._fields
 
     def _biases(self, ends: Ends, level: int) -> Floats:
         eta, (start, end) = float(self.etas[level]), ends
         return np.asarray((1 - eta) * start + eta * end, self.weight.dtype)
+
+
+@kernel
+def _mix(start, end, eta, out):  # type: ignore[no-untyped-def]
+    """(1 - eta) start + eta end, in their own precision."""
+    low, high = start.dtype.type(1 - eta), end.dtype.type(eta)
+    for j in range(out.size):
+        out[j] = low * start[j] + high * end[j]
 
 
 @inline

@@ -19,7 +19,7 @@ from gnomon.distributions.units import (
 )
 from gnomon.numeric import philox
 from gnomon.numeric.counts import least_counts
-from gnomon.numeric.descent import Descent, descend
+from gnomon.numeric.descent import StepRule, descend
 from gnomon.numeric.fast import chance32, chance64, f32, f64
 from gnomon.numeric.philox import unit32, unit64
 from gnomon.systems.energy.links import DenseLink
@@ -53,7 +53,7 @@ class UpdatedByChains:
 
     @available_if(lambda self: isinstance(self, type) or self.compiled())
     def updated_by_chains(
-        self, X: Array, weight: Array, size: int, hidden: Array, *, descent: Descent, k: int, noise: Noise,
+        self, X: Array, weight: Array, size: int, hidden: Array, *, descent: StepRule, k: int, noise: Noise,
         persistent: bool,
     ) -> tuple[int, float]:  # fmt: skip
         """See `HasChainUpdates`."""
@@ -103,17 +103,21 @@ def _run(X, weight, size, hidden, values, moments, rule, k, persistent, kind, ce
         np.dot(scaled[:size], W, near)
         for step in range(k):
             if step or not persistent:
-                _draw_bits(far if step else near, c, hidden, positions, 2 * step - 1 + begun, update, k0, k1)  # type: ignore[no-untyped-call]
+                if step == 0:
+                    far[:] = near
+                _draw(BITS, far, c, deviation, hidden, positions, 2 * step - 1 + begun, update, k0, k1)
             np.dot(hidden, W.T, seen)
             _draw(kind, seen, b, deviation, chain, positions, 2 * step + begun, update, k0, k1)
             if kind == SCALED:
                 _scale(chain, precision, scaled[size:])
             np.dot(scaled[size:], W, far)
-        _weigh(near, c, signed)  # type: ignore[no-untyped-call]
+        _add_rows(field, c)
         if persistent:
-            _draw_weighted(far, c, signed[size:], hidden, positions, 2 * k, update, k0, k1)  # type: ignore[no-untyped-call]
+            _means(near.reshape(-1))  # type: ignore[no-untyped-call]
+            _compare_and_keep(far, hidden, positions, 2 * k, update, k0, k1)  # type: ignore[no-untyped-call]
         else:
-            _weigh(far, c, signed[size:])  # type: ignore[no-untyped-call]
+            _means(field.reshape(-1))  # type: ignore[no-untyped-call]
+        _weigh_rows(field, signed)
         np.dot(scaled.T, field, gradient)
         np.dot(signed, scaled, of_visible)
         if kind >= CENTERED:
@@ -165,16 +169,14 @@ def _by_log_precision(rows, signed, b, precision, W, gradient, out):  # type: ig
 
 @kernel
 def _draw(kind, field, bias, deviation, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    """Draws of visible units of a kind under a field, which may be written over, into `out`."""
+    """Draws of units of a kind under a field, which is written over, into `out`."""
     if kind == BITS:
-        _draw_bits(field, bias, out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
+        _add_rows(field, bias)
+        _compare(field, out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
     elif kind == COUNTS:
+        _add_rows(field, bias)
         _uniform(out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
-        for i in range(len(out)):
-            a = field[i]
-            for j in range(len(bias)):
-                a[j] += bias[j]
-            least_counts(out[i], a, out[i])
+        least_counts(out.reshape(-1), field.reshape(-1), out.reshape(-1))
     else:
         _normal(out, positions, draw, update, k0, k1)  # type: ignore[no-untyped-call]
         for i in range(len(out)):
@@ -184,49 +186,68 @@ def _draw(kind, field, bias, deviation, out, positions, draw, update, k0, k1):  
 
 
 @kernel
-def _unit_draws32(field, bias, weight, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    """The chances p = sigmoid(field + bias) times the row's weight, in place of the field; draws of them into `out`."""
-    n, m = out.shape
-    words = np.empty((1, m), np.uint32)
-    for i in range(n):
-        philox.words(words, positions[i : i + 1], draw, update, k0, k1)
-        word, a, target, w = words[0], field[i], out[i], weight[i]
-        for j in range(m):
-            p = chance32(a[j] + bias[j])
-            target[j] = f32(1.0) if unit32(word[j]) < p else f32(0.0)
-            a[j] = p * w
+def _add_rows(field, bias):  # type: ignore[no-untyped-def]
+    for i in range(len(field)):
+        a = field[i]
+        for j in range(len(bias)):
+            a[j] += bias[j]
 
 
 @kernel
-def _unit_draws64(field, bias, weight, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    n, m = out.shape
-    words = np.empty((1, m), np.uint64)
-    for i in range(n):
-        philox.words64(words, positions[i : i + 1], draw, update, k0, k1)
-        word, a, target, w = words[0], field[i], out[i], weight[i]
-        for j in range(m):
-            p = chance64(a[j] + bias[j])
-            target[j] = f64(1.0) if unit64(word[j]) < p else f64(0.0)
-            a[j] = p * w
-
-
-@kernel
-def _unit_means32(field, bias, weight):  # type: ignore[no-untyped-def]
-    """The chances p = sigmoid(field + bias) times the row's weight, in place of the field."""
-    n, m = field.shape
-    for i in range(n):
+def _weigh_rows(field, weight):  # type: ignore[no-untyped-def]
+    for i in range(len(field)):
         a, w = field[i], weight[i]
-        for j in range(m):
-            a[j] = chance32(a[j] + bias[j]) * w
+        for j in range(a.size):
+            a[j] *= w
 
 
 @kernel
-def _unit_means64(field, bias, weight):  # type: ignore[no-untyped-def]
-    n, m = field.shape
-    for i in range(n):
-        a, w = field[i], weight[i]
-        for j in range(m):
-            a[j] = chance64(a[j] + bias[j]) * w
+def _unit_draws32(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """The chances p = sigmoid(field) in place of the field; draws of them into `out`.
+
+    Rows are gone through as one axis, a few at a time: the ends of short ones would not become vector instructions.
+    """
+    n, width = out.shape
+    rows = max(1, philox.BUFFER // max(1, width))
+    buffer = np.empty((rows, width), np.uint32)
+    words = buffer.reshape(-1)
+    for start in range(0, n, rows):
+        stop = min(n, start + rows)
+        philox.words(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
+        target, a = out[start:stop].reshape(-1), field[start:stop].reshape(-1)
+        for e in range(target.size):
+            p = chance32(a[e])
+            target[e] = f32(1.0) if unit32(words[e]) < p else f32(0.0)
+            a[e] = p
+
+
+@kernel
+def _unit_draws64(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    n, width = out.shape
+    rows = max(1, philox.BUFFER // max(1, width))
+    buffer = np.empty((rows, width), np.uint64)
+    words = buffer.reshape(-1)
+    for start in range(0, n, rows):
+        stop = min(n, start + rows)
+        philox.words64(buffer[: stop - start], positions[start:stop], draw, update, k0, k1)
+        target, a = out[start:stop].reshape(-1), field[start:stop].reshape(-1)
+        for e in range(target.size):
+            p = chance64(a[e])
+            target[e] = f64(1.0) if unit64(words[e]) < p else f64(0.0)
+            a[e] = p
+
+
+@kernel
+def _unit_means32(field):  # type: ignore[no-untyped-def]
+    """The chances p = sigmoid(field) in place of the field, of one axis."""
+    for e in range(field.size):
+        field[e] = chance32(field[e])
+
+
+@kernel
+def _unit_means64(field):  # type: ignore[no-untyped-def]
+    for e in range(field.size):
+        field[e] = chance64(field[e])
 
 
 # --- what is chosen by the dtype --------------------------------------------------------------------------------------
@@ -242,17 +263,17 @@ def _normal(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-de
     raise NotImplementedError
 
 
-def _draw_bits(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    """Draws of bits under a field, in the numbers of its dtype."""
+def _compare(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    """Draws of bits whose log-odds these are."""
     raise NotImplementedError
 
 
-def _draw_weighted(field, bias, weight, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+def _compare_and_keep(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     """`_unit_draws32` or the other."""
     raise NotImplementedError
 
 
-def _weigh(field, bias, weight):  # type: ignore[no-untyped-def]
+def _means(field):  # type: ignore[no-untyped-def]
     """`_unit_means32` or the other."""
     raise NotImplementedError
 
@@ -269,23 +290,19 @@ def _normal_of(out, positions, draw, update, k0, k1):  # type: ignore[no-untyped
     return lambda out, positions, draw, update, k0, k1: kind(out, positions, draw, update, k0, k1)
 
 
-@overload(_draw_bits)
-def _draw_bits_of(field, bias, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
-    kind = philox.bernoulli_field32 if field.dtype == numba.float32 else philox.bernoulli_field64
-    return lambda field, bias, out, positions, draw, update, k0, k1: kind(
-        field, bias, 1.0, out, positions, draw, update, k0, k1
-    )
+@overload(_compare)
+def _compare_of(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+    kind = philox.bernoulli_logits32 if field.dtype == numba.float32 else philox.bernoulli_logits64
+    return lambda field, out, positions, draw, update, k0, k1: kind(field, out, positions, draw, update, k0, k1)
 
 
-@overload(_draw_weighted)
-def _draw_weighted_of(field, bias, weight, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
+@overload(_compare_and_keep)
+def _compare_and_keep_of(field, out, positions, draw, update, k0, k1):  # type: ignore[no-untyped-def]
     kind = _unit_draws32 if field.dtype == numba.float32 else _unit_draws64
-    return lambda field, bias, weight, out, positions, draw, update, k0, k1: kind(
-        field, bias, weight, out, positions, draw, update, k0, k1
-    )
+    return lambda field, out, positions, draw, update, k0, k1: kind(field, out, positions, draw, update, k0, k1)
 
 
-@overload(_weigh)
-def _weigh_of(field, bias, weight):  # type: ignore[no-untyped-def]
+@overload(_means)
+def _means_of(field):  # type: ignore[no-untyped-def]
     kind = _unit_means32 if field.dtype == numba.float32 else _unit_means64
-    return lambda field, bias, weight: kind(field, bias, weight)
+    return lambda field: kind(field)

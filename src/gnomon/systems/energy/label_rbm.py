@@ -11,6 +11,7 @@ from gnomon.contracts import Array
 from gnomon.distributions.joined import JoinedUnits
 from gnomon.distributions.units import BernoulliUnits, CategoricalUnits, Units
 from gnomon.numeric.ops import concatenate
+from gnomon.systems.energy._class_slopes import class_slopes
 from gnomon.systems.energy._labeled import UNITS, LabeledMachine, LabeledModel
 from gnomon.systems.energy._missing import METHODS, FillsGaps, check_choice
 from gnomon.systems.energy.layered import LayeredMachine
@@ -56,6 +57,20 @@ class LabelRBMModel(LabeledModel):
         """Cost O(n_features n_hidden + n_classes n_hidden) per row."""
         by_row = slope.sum(1)
         return {"weight": concatenate([x.T @ by_row, slope.sum(0)], axis=0), "hidden_bias": by_row.sum(0)}
+
+    def class_gradient(self, x: Array, codes: Any, weight: Array) -> tuple[Array, dict[str, Array]]:
+        """Two products, and between them one compiled pass over rows and classes where `x` is of NumPy."""
+        if not isinstance(x, np.ndarray):
+            return super().class_gradient(x, codes, weight)
+        own, d = self._arrays({"visible": x}), self.n_features
+        field = np.matmul(x, own["weight"][:d])
+        field += own["hidden_bias"]
+        of_classes = own["weight"][d:], own["visible_bias"][d:]
+        log_p, by_field, by_class, by_bias = class_slopes(field, *of_classes, np.asarray(codes, np.int64), weight)
+        return log_p, {
+            "weight": np.concatenate([np.matmul(x.T, by_field), by_class]), "hidden_bias": by_field.sum(0),
+            "visible_bias": np.concatenate([np.zeros(d, by_bias.dtype), by_bias]),
+        }  # fmt: skip
 
     def of_class(self, code: int) -> LayeredMachine:
         """W, b, and c + U of the class."""
