@@ -56,7 +56,7 @@ def settings(name: str, field: str) -> dict[str, Any]:
 def data(name: str, field: str) -> tuple[Any, Any]:
     """The system's example, or one on which the field has something to act on."""
     X, y = case(name).X, case(name).y
-    partly = ("gaussian-classifier", "label-rbm", "class-gated-rbm", "dbn-classifier")
+    partly = ("gaussian-classifier", "label-rbm", "class-gated-rbm", "dbn-classifier", "dbm-classifier")
     if name in partly and field in ("unlabeled_weight", "max_iter", "tol"):
         y = np.where(np.arange(len(y)) % 3, y, -1)
     if field == "unknown":

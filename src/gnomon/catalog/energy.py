@@ -123,6 +123,16 @@ ENTRIES = (
         },
     ),
     Entry(
+        "dbm-classifier", "Multilayer perceptron that a deep Boltzmann machine becomes (mean-field features)",
+        "深度玻尔兹曼机分类器", "model", ("classify",), "gnomon.systems.energy.dbm_classifier:DBMClassifier",
+        "Salakhutdinov and Hinton 2009; Goodfellow, Bengio and Courville 2016", ("GEN-027",),
+        {
+            "hidden": (6, 4), "pretrain_epochs": 5, "joint_epochs": 3, "epochs": 60, "batch_size": None,
+            "pretrain_rate": 0.05, "learning_rate": 0.1,
+        },
+        takes="table from 0 to 1, labels",
+    ),
+    Entry(
         "deep-autoencoder", "Deep autoencoder begun by restricted Boltzmann machines",
         "受限玻尔兹曼机初始化的深度自编码器", "model", ("represent",),
         "gnomon.systems.energy.deep_autoencoder:DeepAutoencoder", "Hinton and Salakhutdinov 2006", ("REP-042",),

@@ -142,6 +142,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "product-of-ppca": "PoPPCA PCA product of experts 专家乘积 主成分 协方差 minor components",
     "harmonium": "EFH exponential family Poisson RBM counts softmax 指数族 泊松 计数 玻尔兹曼机 波尔兹曼机",
     "dbn-classifier": "DBN pre-training pretrained fine-tuning DNN 深度信念网络 预训练 微调 分类",
+    "dbm-classifier": "DBM pre-training mean field fine-tuning MLP 深层 波尔兹曼机 平均场 预训练 微调 分类",
     "deep-autoencoder": "AE stacked RBM pre-training dimension reduction bottleneck 自编码器 自动编码器 降维 预训练",
     "product-of-experts": "PoE energy-based model EBM unnormalized 专家乘积 能量模型 未归一化 玻尔兹曼分布",
     "spike-and-slab-sparse-coding": "S3C spike slab 尖峰 平板 稀疏编码 变分 EM",

@@ -24,7 +24,7 @@ from gnomon.objectives.base import Loss, Stretch, Term, shard
 from gnomon.objectives.closed_form import InClosedForm
 from gnomon.objectives.growth import Elapsed, Growth
 from gnomon.objectives.negative import Conditional, Negative
-from gnomon.objectives.positive import Clamped, Positive, observed_block
+from gnomon.objectives.positive import Clamped, Positive, observed_block, observed_blocks
 from gnomon.objectives.transitions import GibbsSweeps, Transition
 
 __all__ = ["ChainSet", "Contrast", "ContrastiveDivergence", "PersistentChains", "ChainPlan", "drawn", "fused", "split"]
@@ -322,10 +322,9 @@ def _together(
 
 
 def split(model: Any) -> tuple[str, Sequence[str], Sequence[str]]:
-    """The block of the data, the blocks that are kept with it, and those that are summed out given these."""
-    data = observed_block(model)
-    kept = smallest_keep(model, (data,))
-    return data, kept, summed_out(model, kept)
+    """The (first) block of the data, the blocks that are kept with all of it, those that are summed out given these."""
+    kept = smallest_keep(model, observed_blocks(model))
+    return observed_block(model), kept, summed_out(model, kept)
 
 
 def drawn(x: Any, noise: Noise, draw: int) -> Array:

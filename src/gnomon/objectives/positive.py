@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from gnomon.contracts import Array, Noise
-from gnomon.inference.blocks import smallest_keep, summed_out, units_of
+from gnomon.inference.blocks import part, smallest_keep, summed_out, units_of
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.variational.mean_field import factorized_posterior
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Clamped", "MeanField", "Positive", "observed_block"]
+__all__ = ["Clamped", "MeanField", "Positive", "observed_block", "observed_blocks", "observed_state"]
 
 
 class Positive(Recipe):
@@ -40,11 +40,10 @@ class Clamped(Positive):
 
     def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
         """See `Positive`."""
-        data = observed_block(model)
-        kept = smallest_keep(model, (data,))
+        state = observed_state(model, X)
+        kept = smallest_keep(model, state)
         rest = summed_out(model, kept)
-        state: dict[str, Any] = {data: X}
-        drawn = [block for block in kept if block != data]
+        drawn = [block for block in kept if block not in state]
         if drawn:
             units = units_of(model)
             for draw, block in enumerate(drawn):
@@ -80,10 +79,20 @@ class MeanField(Positive):
 
     def __call__(self, model: Any, X: Array, noise: Noise) -> dict[str, Any]:
         """See `Positive`."""
-        given = {observed_block(model): X}
+        given = observed_state(model, X)
         return factorized_posterior(model, given, steps=self.steps, tol=self.tol, damping=self.damping)
 
 
 def observed_block(model: Any) -> str:
     """The block that holds the data."""
     return str(getattr(model, "observed", "visible"))
+
+
+def observed_blocks(model: Any) -> tuple[str, ...]:
+    """The blocks that hold the data: one, but of machines that name several, as of rows and their classes."""
+    return tuple(getattr(model, "observed_blocks", (observed_block(model),)))
+
+
+def observed_state(model: Any, X: Array) -> dict[str, Any]:
+    """Rows by the blocks that hold them, which stand side by side in X."""
+    return dict(part(X, model, observed_blocks(model)))

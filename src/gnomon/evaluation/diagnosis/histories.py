@@ -14,6 +14,8 @@ from gnomon.evaluation.diagnosis.records import Finding
 __all__ = ["CHECKS", "History", "ended", "finite", "rest", "rise", "validation"]
 
 COUNTERS = ("step", "stage", "epoch", "iteration", "start")
+UNDIRECTED = ("energy_gap", "k", "gradient_norm")
+"""What moves neither way as a fit learns; of a fit in stages the loss of a later one stands behind them."""
 RISING = ("objective", "log_likelihood")
 """What expectation maximization raises; the first where there are both."""
 LEAST = 10
@@ -61,9 +63,10 @@ class History:
     def loss(self) -> tuple[str, np.ndarray]:
         """The column that the fit lowers, or the negative of the one that it raises; ("", empty) without one.
 
-        It is the first that counts nothing: what an objective has watched (`gnomon.objectives.base.Loss`) stands there.
+        It is the first that counts nothing and has a way to go: what an objective has watched
+        (`gnomon.objectives.base.Loss`) stands there.
         """
-        measured = [name for name in self.columns if name not in COUNTERS]
+        measured = [name for name in self.columns if name not in COUNTERS + UNDIRECTED]
         if not measured or not self.descends:
             return "", np.empty(0)
         name, sign = measured[0], 1.0
