@@ -24,6 +24,7 @@ from gnomon.systems.energy.conv_dbm import ConvDBM as ConvDBM
 from gnomon.systems.energy.conv_rbm import ConvRBM as ConvRBM
 from gnomon.systems.energy.conv_ssrbm import ConvSSRBM as ConvSSRBM
 from gnomon.systems.energy.dbm import DBM as DBM
+from gnomon.systems.energy.dbm_classifier import DBMClassifier as DBMClassifier
 from gnomon.systems.energy.dbn import DBN as DBN
 from gnomon.systems.energy.dbn_classifier import DBNClassifier as DBNClassifier
 from gnomon.systems.energy.deep_autoencoder import DeepAutoencoder as DeepAutoencoder
