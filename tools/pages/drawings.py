@@ -176,8 +176,7 @@ def parts_of_digits(system: Any) -> Figure:
 def samples_of_digits(system: Any) -> Figure:
     """Digits that a model makes."""
     digits = gnomon.data.load("digits")
-    taught = system.__sklearn_tags__().target_tags.required
-    fitted(system, digits.view(system.domain.view), *([digits.y] if taught else []))
+    fitted(system, digits.view(system.domain.view), *([digits.y] if system.labeled else []))
     drawn = system.sample(IMAGES, random_state=0)
     return images(drawn[0] if isinstance(drawn, tuple) else drawn, digits.images)
 
