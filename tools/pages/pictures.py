@@ -32,6 +32,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "bernoulli-mixture": {"n_components": 16}, "rbm": {"n_hidden": 36, "max_updates": 9000},
     "gaussian-rbm": {"n_hidden": 8}, "hidden-boltzmann-machine": {"max_updates": 1500},
     "spike-and-slab-rbm": {"n_hidden": 8},
+    "mean-field-network": {"n_components": 8, "epochs": 30},
     "spike-and-slab-sparse-coding": {"n_components": 3},
     "mcrbm": {"n_mean": 4, "n_covariance": 4},
     "vae": {"max_updates": 2000}, "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},

@@ -26,4 +26,10 @@ ENTRIES = (
         "Goodfellow, Courville and Bengio 2012", ("GEN-048",),
         {"n_components": 3, "max_iter": 30},
     ),
+    Entry(
+        "mean-field-network", "Mean-field recurrent network", "平均场循环网络", "model",
+        ("density", "represent"), "gnomon.systems.factors.mean_field_network:MeanFieldNetwork",
+        "Goodfellow, Bengio and Courville 2016, section 19.4.1", ("INF-93",),
+        {"n_components": 3, "steps": 4, "epochs": 20, "learning_rate": 0.05, "batch_size": None},
+    ),
 )  # fmt: skip
