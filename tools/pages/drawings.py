@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.preprocessing import minmax_scale
 
 import gnomon
+from gnomon.distributions.domains import UnitInterval
 from gnomon.evaluation.grids import sample_grid
 from gnomon.report.figures import CYCLE, GRAY
 from gnomon.tasks.components import components
@@ -100,8 +101,11 @@ def colors(labels: np.ndarray[Any, Any]) -> list[str]:
 def regions(system: Any) -> Figure:
     """Where a classifier says which of two classes, and the rows that it has learned from."""
     X, y = moons()
+    unit = isinstance(system.domain, UnitInterval)
+    X = minmax_scale(X, (0.2, 0.8)) if unit else X
     fitted(system, X, y)
     points, extent = plane(X)
+    points = np.clip(points, 0, 1) if unit else points
     figure, axes = axes_of()
     share = system.predict_proba(points)[:, 1] if hasattr(system, "predict_proba") else system.predict(points)
     share = np.asarray(share, np.float64).reshape(STEPS, STEPS)

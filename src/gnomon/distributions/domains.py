@@ -255,6 +255,7 @@ class UnitInterval(Domain):
 
     tolerance: float = 1e-6
     view: ClassVar[str] = "unit"
+    features: ClassVar[str] = "unit"
     remedy: ClassVar[str] = (
         "scale to [0, 1] (pixels of 0..255: divide by 255), binarize, or choose a system with Gaussian units "
         "for real data"

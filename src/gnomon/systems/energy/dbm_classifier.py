@@ -193,7 +193,7 @@ class DBMClassifier(TakesUnlabeled, Classifier, GradientSteps, HasDtype):
     >>> import numpy as np
     >>> y = np.arange(100) % 2
     >>> X = np.where(y[:, None], [1, 1, 0, 0], [0, 1, 1, 0])
-    >>> network = DBMClassifier(hidden=(4, 3), epochs=20, random_state=0).fit(X, y)
+    >>> network = DBMClassifier(hidden=(4, 3), epochs=60, learning_rate=0.05, random_state=0).fit(X, y)
     >>> network.score(X, y), network.infer(X).means["hidden_2"].shape
     (1.0, (100, 3))
     """
@@ -340,7 +340,7 @@ def rising(largest: int, epochs: int) -> RisingSteps:
     Examples
     --------
     >>> [rising(20, 4).at(1, t) for t in range(4)], [rising(3, 8).at(1, t) for t in range(8)]
-    ([1, 8, 15, 20], [1, 1, 2, 2, 3, 3, 3, 3])
+    ([1, 8, 15, 20], [1, 1, 1, 2, 2, 2, 3, 3])
     """
     more, times = max(largest - 1, 1), max(epochs - 1, 1)
     return RisingSteps(every=max(times // more, 1), by=-(-more // times), largest=largest)
