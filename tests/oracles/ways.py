@@ -183,6 +183,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "dbn",
         {"objective": "pcd", "lift": "draws", "hidden": (8, 4), "epochs": 40, "tune_epochs": 2, "batch_size": 7},
     ),
+    "dbm, real columns": (
+        "dbm",
+        {"visible": "gaussian", "hidden": (4, 3), "gaussian_rate": 0.1, "epochs": 60},
+    ),
+    "dbn, real columns": (
+        "dbn",
+        {"visible": "gaussian", "hidden": (4, 3), "epochs": 60, "tune_epochs": 2, "learning_rate": 0.05},
+    ),
     "rbm, PCD-1 and Adam": ("rbm", {"objective": "pcd", "epochs": 40, "batch_size": 7, "optimizer": "adam"}),
 }
 """Ways to fit that the tiny arguments of the catalog do not take."""

@@ -106,7 +106,7 @@ ENTRIES = (
     Entry(
         "dbn", "Deep belief network", "深度信念网络", "model", ("density", "represent"),
         "gnomon.systems.energy.dbn:DBN", "Hinton, Osindero and Teh 2006",
-        ("GEN-010", "GEN-012", "GEN-013", "GEN-014", "GEN-015", "GEN-017", "INF-66"),
+        ("GEN-010", "GEN-011", "GEN-012", "GEN-013", "GEN-014", "GEN-015", "GEN-017", "INF-66"),
         {
             "hidden": (4, 3), "objective": "exact", "lift": "means", "epochs": 60, "tune_epochs": 0, "batch_size": None,
             "learning_rate": 0.3,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Distribution, Noise
 from gnomon.distributions.layers import exp
-from gnomon.distributions.units import BernoulliUnits, Units
+from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.enumeration import states
@@ -20,6 +22,7 @@ from gnomon.nn.module import Module
 from gnomon.numeric.ops import concatenate, logsumexp
 from gnomon.numeric.tensors import is_tensor
 from gnomon.systems.energy.layered import EXACT_UNITS, EXACT_UNITS_OF_A_ROW, LayeredMachine
+from gnomon.systems.energy.real_rows import RealRowsMachine
 
 __all__ = ["DBNModel", "Normalized"]
 
@@ -31,9 +34,10 @@ class DBNModel(Module):
     r"""p(v, h_1, ..., h_L) = p(v | h_1) p(h_1 | h_2) ... p(h_{L-1}, h_L) over layers of bits above a row.
 
     The last factor is a restricted Boltzmann machine, exp(b_{L-1}^T h_{L-1} + b_L^T h_L + h_{L-1}^T W_L h_L) / Z; below
-    it p(h_{k-1} = 1 | h_k) = sigmoid(b_{k-1} + W_k h_k) for each unit; columns that are real numbers have the normal
-    density of variance 1 about b_0 + W_1 h_1. Upwards a layer is inferred by q(h_k = 1 |
-    h_{k-1}) = sigmoid(r_k + h_{k-1}^T R_k), which is exact for a restricted machine only.
+    it p(h_{k-1} = 1 | h_k) = sigmoid(b_{k-1} + W_k h_k) for each unit. Columns that are no bits have the density of
+    their exponential family with the natural parameters b_0 + W_1 h_1; real ones are normal about b_0 + W_1 h_1 with
+    the variance 1, or with variances of their own that are learned. Upwards a layer is inferred by
+    q(h_k = 1 | h_{k-1}) = sigmoid(r_k + h_{k-1}^T R_k), which is exact for a restricted machine only.
 
     Parameters
     ----------
@@ -42,13 +46,17 @@ class DBNModel(Module):
         Units of each hidden layer, from the rows up.
     dtype : torch.dtype
     columns : type of Units, default BernoulliUnits
-        Kind of the rows' units: bits, or `CenteredGaussianUnits` of real numbers.
+        Kind of the rows' units: bits, `CenteredGaussianUnits` of real numbers, `CenteredScaledGaussianUnits` of real
+        numbers whose variances are learned, or another family.
     top : type of Units, default BernoulliUnits
         Kind of the topmost units: bits, or `GaussianUnits` of real numbers.
+    spread, floor
+        Of real columns whose variances are learned: see `RealRowsMachine`.
 
     Notes
     -----
-    Parameters are ``weight_k`` and ``bias_k``, ``recognition_weight_k`` (R_k) and ``recognition_bias_k`` (r_k).
+    Parameters are ``weight_k`` and ``bias_k``, ``recognition_weight_k`` (R_k) and ``recognition_bias_k`` (r_k), and
+    ``log_precision_0`` of learned variances.
     """
 
     def __init__(
@@ -58,18 +66,26 @@ class DBNModel(Module):
         dtype: torch.dtype = torch.float32,
         columns: type[Units] = BernoulliUnits,
         top: type[Units] = BernoulliUnits,
+        *,
+        spread: ArrayLike | None = None,
+        floor: float = 0.0,
     ) -> None:
         super().__init__()
+        learned = columns is CenteredScaledGaussianUnits
+        self.real: dict[str, Any] | None = {"spread": spread, "floor": floor} if learned else None
         self.sizes = (n_visible, *hidden)
-        self.kinds = (columns(n_visible), *(BernoulliUnits(n) for n in hidden[:-1]), top(hidden[-1]))
+        self.kinds: tuple[Units, ...] = (
+            columns(n_visible), *(BernoulliUnits(n) for n in hidden[:-1]), top(hidden[-1]),
+        )  # fmt: skip
         self.depth = len(hidden)
         for k, (below, above) in enumerate(itertools.pairwise(self.sizes), 1):
             self._add(f"weight_{k}", (below, above), dtype)
             if k < self.depth:
                 self._add(f"recognition_weight_{k}", (below, above), dtype)
                 self._add(f"recognition_bias_{k}", (above,), dtype)
-        for k, n in enumerate(self.sizes):
-            self._add(f"bias_{k}", (n,), dtype)
+        for k, kind in enumerate(self.kinds):
+            for name, shape in kind.shapes.items():
+                self._add(f"{name}_{k}", shape, dtype)
 
     def _add(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape, dtype=dtype)))
@@ -84,31 +100,48 @@ class DBNModel(Module):
 
     def owner(self, name: str) -> str:
         """The name here of a parameter of `pair(depth)`."""
-        kind = {f"hidden_{k}_bias": f"bias_{k}" for k in range(self.depth + 1)}
-        return kind.get(name, f"weight_{self.depth}")
+        return self._names(self.depth)[name]
+
+    def _names(self, k: int) -> dict[str, str]:
+        """The names here of the parameters of `pair(k)`."""
+        lower, upper = f"hidden_{k - 1}", f"hidden_{k}"
+        found = {f"{lower}_{name}": f"{name}_{k - 1}" for name in self.kinds[k - 1].parameters}
+        bias = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
+        return found | {f"{lower}_{upper}_weight": f"weight_{k}", f"{upper}_bias": bias}
 
     def pair(self, k: int) -> LayeredMachine:
         """The restricted machine of layers k - 1 and k, called ``hidden_<k - 1>`` and ``hidden_<k>``.
 
         Its parameters are this model's; its upper bias is r_k, that of the way up, but b_L at the top.
         """
-        lower, upper = f"hidden_{k - 1}", f"hidden_{k}"
-        machine = LayeredMachine({lower: self.kinds[k - 1], upper: self.kinds[k]}, [(lower, upper)])
-        bias = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
-        names = {f"{lower}_{upper}_weight": f"weight_{k}", f"{lower}_bias": f"bias_{k - 1}", f"{upper}_bias": bias}
-        for name, own in names.items():
+        units = {f"hidden_{j}": self.kinds[j] for j in (k - 1, k)}
+        if k == 1 and self.real is not None:
+            machine: LayeredMachine = RealRowsMachine(units, [tuple(units)], **self.real)
+        else:
+            machine = LayeredMachine(units, [tuple(units)])
+        for name, own in self._names(k).items():
             machine._parameters[name] = self._parameters[own]
         return machine
+
+    @available_if(lambda self: isinstance(self, type) or self.real is not None)
+    def confine(self) -> None:
+        """Precisions of real columns back to where these have their least deviation."""
+        cast(RealRowsMachine, self.pair(1)).confine()
+
+    def _coupling(self, k: int, own: Mapping[str, Any]) -> Any:
+        """W_k as the natural parameters have it: of real columns each row times its precision."""
+        weight = own[f"weight_{k}"]
+        return exp(own["log_precision_0"])[:, None] * weight if k == 1 and self.real is not None else weight
 
     def place(self, x: Array) -> Array:
         """See `LayeredMachine.place`."""
         return self.pair(1).place(x)
 
     def adopt(self, k: int) -> None:
-        """Make R of layers 1 to k what their machines have learned as W: the way up is the machines' own."""
+        """Make R of layers 1 to k the couplings that their machines have learned: the way up is the machines' own."""
         with torch.no_grad():
             for j in range(1, min(k, self.depth - 1) + 1):
-                self.get_parameter(f"recognition_weight_{j}").copy_(self.get_parameter(f"weight_{j}"))
+                self.get_parameter(f"recognition_weight_{j}").copy_(self._coupling(j, self._parameters))
 
     def begin(self, k: int) -> None:
         """First values of the machine of layer k from that below it: the same machine upside down, where sizes allow.
@@ -146,12 +179,14 @@ class DBNModel(Module):
     def upward(self, k: int, x: Array) -> Distribution:
         """Layer k given layer k - 1: q, of the topmost layer exact."""
         own, (weight, bias) = self._own(x), self._up(k)
-        return self.kinds[k].conditional(x @ own[weight], {"bias": own[bias]})
+        weights = self._coupling(k, own) if k == self.depth else own[weight]
+        return self.kinds[k].conditional(x @ weights, {"bias": own[bias]})
 
     def downward(self, k: int, h: Array) -> Distribution:
         """Layer k - 1 given layer k; of the pair at the top its conditional."""
-        own = self._own(h)
-        return self.kinds[k - 1].conditional(h @ own[f"weight_{k}"].T, {"bias": own[f"bias_{k - 1}"]})
+        own, kind = self._own(h), self.kinds[k - 1]
+        mine = {name: own[f"{name}_{k - 1}"] for name in kind.parameters}
+        return kind.conditional(h @ self._coupling(k, own).T, mine)
 
     def means_up(self, x: Array, last: int | None = None) -> list[Array]:
         """Means of the hidden layers up to number `last`, all by default, each from those of the layer below."""
@@ -192,9 +227,19 @@ class DBNModel(Module):
         """Sums over rows of minus weight_i * d log p(lower layers | upper layers)_i."""
         found: dict[str, Any] = {}
         for k in range(1, self.depth):
+            if k == 1 and self.real is not None:
+                found |= self._real_gradient(layers, weight)
+                continue
             away = (self.downward(k, layers[k]).mean - layers[k - 1]) * weight[:, None]
             found |= {f"weight_{k}": away.T @ layers[k], f"bias_{k - 1}": away.sum(0)}
         return found
+
+    def _real_gradient(self, layers: Layers, weight: Array) -> dict[str, Any]:
+        """Those of real columns: log p(v | h) = F(h) - E(v, h) of their machine."""
+        pair, state = self.pair(1), {"hidden_0": layers[0], "hidden_1": layers[1]}
+        near, far = pair.joint_gradient(state, weight), pair.marginal_gradient({"hidden_1": layers[1]}, weight)
+        kept = {name: own for name, own in self._names(1).items() if not name.startswith("hidden_1")}
+        return {own: near[name] - far[name] for name, own in kept.items()}
 
     def recognition_gradient(self, layers: Layers, weight: Array) -> dict[str, Array]:
         """Sums over rows of minus weight_i * d log q(upper layers | lower layers)_i."""
@@ -269,7 +314,8 @@ class DBNModel(Module):
     @property
     def is_exact(self) -> bool:
         """Whether the inner layers, and those of the machine at the top, have few enough units to enumerate."""
-        return self._inner_bits() <= EXACT_UNITS_OF_A_ROW and min(self.sizes[-2:]) <= EXACT_UNITS
+        top = min(math.log2(kind.n_states) for kind in self.kinds[-2:])
+        return self._inner_bits() <= EXACT_UNITS_OF_A_ROW and top <= EXACT_UNITS
 
 
 def _stacked(parts: list[Any]) -> Any:

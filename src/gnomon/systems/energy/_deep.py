@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
-from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.errors import UserValueError
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.variational.mean_field import (
@@ -36,15 +35,13 @@ VISIBLE = "visible"
 
 
 class DeepMachine(BinaryRows, DensityMachine):
-    """Base: binary rows below hidden layers that depend on each other given a row.
+    """Base: rows below hidden layers that depend on each other given a row.
 
     A subclass gives `make`, and how many layers it has, `_depth`. Its model has the names of the layers, ``hidden``,
     the machine that a layer is begun by, ``pair``, and what rows are to it, ``rows_below``.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
-    domain = UnitInterval()
-    outcomes = Binary()
 
     pretrain_epochs: Annotated[
         int,
@@ -131,7 +128,7 @@ class DeepMachine(BinaryRows, DensityMachine):
         MeanFieldSolution
             ``means`` by layer, ``residual`` and ``converged`` by row.
         """
-        return self._solution(self._rows(X), steps=steps, tol=tol, damping=damping)
+        return self._solution(self.to_visible(X), steps=steps, tol=tol, damping=damping)
 
     def _solution(self, rows: Array, **options: Any) -> MeanFieldSolution:
         return mean_field_solution(self.model_, {VISIBLE: rows}, **options)
@@ -181,7 +178,7 @@ class DeepMachine(BinaryRows, DensityMachine):
 
     def log_prob_bound(self, X: Any) -> Array:
         """Mean-field lower bound of log p(x) of each row in nats, shape (n,); as exact as `log_partition` is."""
-        rows = self._outcomes(X)
+        rows = self._scaled(self._outcomes(X))
         return mean_field_evidence(self.model_, {VISIBLE: rows}, steps=100, tol=1e-6) - self.log_partition().value
 
     @property

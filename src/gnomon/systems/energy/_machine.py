@@ -44,7 +44,7 @@ from gnomon.training.procedure import Info, Problem
 from gnomon.training.stretches import go_on
 
 __all__ = [
-    "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
+    "ConfinedSteps", "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
     "StandardizedMachine",
     "TwoLayerMachine", "coupled_start", "posterior_means", "posterior_modes",
 ]  # fmt: skip
@@ -55,19 +55,29 @@ FROZEN_WEIGHT = 1e3
 """A weight beyond which a unit's odds pass exp(1000): the chains stand still."""
 
 
-class GibbsSteps(Gradient):
-    """Gradient steps that ended in vain where a weight is so large that no unit changes."""
+class ConfinedSteps(Gradient):
+    """Gradient steps after each of which a model that limits its parameters puts them back."""
 
     def stretch(self, state: Any, most: float) -> tuple[int, Info]:
         """Up to `most` updates at once, none of them an epoch's last."""
         return go_on(self, state, most)
 
     def step(self, state: Any) -> tuple[Any, Info]:
-        """One update; a model that limits its parameters puts them back."""
+        """One update, within the limits."""
         state, info = super().step(state)
         model = state.problem.model
         if hasattr(model, "confine"):
             model.confine()
+        return state, info
+
+
+class GibbsSteps(ConfinedSteps):
+    """Steps that ended in vain where a weight is so large that no unit changes."""
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One update."""
+        state, info = super().step(state)
+        model = state.problem.model
         if not info.done:
             return state, info
         values = model.views()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from gnomon.contracts import Array
+from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import check_layers
@@ -64,6 +65,8 @@ class ConvDBM(HasMaps, DeepMachine):
 
     name: ClassVar[str] = "conv-dbm"
     model_class: ClassVar[type] = ConvolutionalModel
+    domain = UnitInterval()
+    outcomes = Binary()
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         field: {**values, "n_maps": (1,)} for field, values in HasMaps.acts_with.items()
     }

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import torch
+from numpy.typing import ArrayLike
 
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
-from gnomon.distributions.units import BernoulliUnits, Units
+from gnomon.distributions.domains import Domain, Real
+from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
 from gnomon.inference.variational.mean_field import MeanFieldSolution, mean_field_solution
 from gnomon.inference.variational.recognition import RecognitionNetwork
 from gnomon.recipes.fields import Doc
 from gnomon.systems.energy._binary import check_layers, lent, on_its_device
+from gnomon.systems.energy._columns import ChosenColumns
 from gnomon.systems.energy._deep import VISIBLE, DeepMachine
+from gnomon.systems.energy._machine import GibbsSteps
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
+from gnomon.systems.energy.real_rows import RealRowsMachine
+from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 
-__all__ = ["DBM", "DBMModel"]
+__all__ = ["DBM", "DBMModel", "RealDBMModel"]
 
 
 class DBMModel(LayeredMachine):
@@ -36,6 +43,8 @@ class DBMModel(LayeredMachine):
     dtype : torch.dtype
     recognized : bool, default False
         Whether there is a `recognition` network beside it, which guesses the hidden means in one pass.
+    rows : Units, optional
+        The kind of the rows where they are no bits, whose term of the energy is then their own.
 
     Notes
     -----
@@ -44,11 +53,19 @@ class DBMModel(LayeredMachine):
     """
 
     def __init__(
-        self, n_visible: int, hidden: Sequence[int], dtype: torch.dtype = torch.float32, *, recognized: bool = False
+        self,
+        n_visible: int,
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        recognized: bool = False,
+        rows: Units | None = None,
+        **options: Any,
     ) -> None:
         names = [VISIBLE, *(f"hidden_{number + 1}" for number in range(len(hidden)))]
-        units = {name: BernoulliUnits(n) for name, n in zip(names, (n_visible, *hidden), strict=True)}
-        super().__init__(units, pairwise(names), dtype=dtype)
+        units: dict[str, Units] = {VISIBLE: rows or BernoulliUnits(n_visible)}
+        units |= {name: BernoulliUnits(n) for name, n in zip(names[1:], hidden, strict=True)}
+        super().__init__(units, pairwise(names), dtype=dtype, **options)
         self.layers = tuple(names)
         """Names of all layers, from the rows up."""
         self.blocks = (*names[1::2], *names[::2])  # a sweep moves the odd layers, then the even ones
@@ -67,8 +84,9 @@ class DBMModel(LayeredMachine):
     def begin_recognition(self) -> None:
         """Let the network, where there is one, begin as the machine's own way up."""
         if self.recognition is not None:
-            weights = [self._parameters[link.names["weight"]] for link in self.links]
-            self.recognition.begin(weights, [self._parameters[f"{name}_bias"] for name in self.hidden])
+            own = self._arrays({VISIBLE: torch.zeros(0)})
+            weights = [own[link.names["weight"]] for link in self.links]
+            self.recognition.begin(weights, [own[f"{name}_bias"] for name in self.hidden])
 
     def guess(self, x: Array) -> dict[str, Array] | None:
         """Hidden means in one pass, where there is a network."""
@@ -103,7 +121,58 @@ class DBMModel(LayeredMachine):
         return self.copies(number)[0] * x
 
 
-class DBM(DeepMachine):
+class RealDBMModel(DBMModel, RealRowsMachine):
+    r"""`DBMModel` of real rows: its terms of v are :math:`\sum_i \beta_i (v_i - a_i)^2 / 2 - (\beta v)^T W_1 h_1`.
+
+    Then p(v | h_1) = N(a + W_1 h_1, diag(1 / beta)), with log beta learned.
+
+    Parameters
+    ----------
+    n_visible, hidden, dtype, recognized
+        As of `DBMModel`.
+    spread, floor
+        As of `RealRowsMachine`.
+
+    Notes
+    -----
+    Rows that stand twice, with one mean and one precision, are one row of twice the precision to the layer above, and
+    so does `pair` take them. Two rows that are always alike say nothing of their spread: there the precision is held at
+    that of the data.
+    """
+
+    def __init__(
+        self,
+        n_visible: int,
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        recognized: bool = False,
+        spread: ArrayLike | None = None,
+        floor: float = 0.0,
+    ) -> None:
+        rows = CenteredScaledGaussianUnits(n_visible)
+        super().__init__(n_visible, hidden, dtype, recognized=recognized, rows=rows, spread=spread, floor=floor)
+
+    def copies(self, number: int) -> tuple[int, int]:
+        """As of bits, but that the rows stand once."""
+        lower, upper = super().copies(number)
+        return (1 if number == 1 else lower), upper
+
+    def pair(self, number: int) -> LayeredMachine:
+        """As of bits; the precision of the rows is twice their own, and held, where they have no hidden layer alone."""
+        if number > 1:
+            return super().pair(number)
+        alone, name = len(self.hidden) == 1, self.precision_name
+        units = {block: self.units[block] for block in self.layers[:2]}
+        floor = self.floor if alone else 0.0
+        machine = lent(RealRowsMachine(units, [tuple(units)], spread=self.spread, floor=floor), self)
+        if not alone:
+            twice = self.get_parameter(name).detach() + math.log(2)
+            machine._parameters[name] = torch.nn.Parameter(twice, requires_grad=False)
+        return cast(LayeredMachine, machine)
+
+
+class DBM(ChosenColumns, DeepMachine):
     r"""Deep Boltzmann machine: binary rows below layers of binary units, each linked to the next, all undirected.
 
     :math:`E(v, h) = -\sum_l b_l^T h_l - \sum_l h_{l-1}^T W_l h_l` with :math:`h_0 = v`. The hidden layers depend on
@@ -111,12 +180,17 @@ class DBM(DeepMachine):
     bound of the likelihood, against chains that move the odd and the even layers in turn (variational stochastic
     maximum likelihood). Before that each layer is begun by a machine of two layers of its own, from the rows up.
 
+    Columns are bits, or with ``visible="gaussian"`` real numbers with :math:`p(v | h_1) = N(b_0 + W_1 h_1,
+    \mathrm{diag}(1 / \beta))`, whose precisions are learned in the joint fit.
+
     Attributes
     ----------
     weights_ : tuple of arrays
         Of each hidden layer, (units of the layer below, its units).
     biases_ : tuple of arrays
         Of the visible layer and of each hidden one.
+    precision_ : array of shape (n_features,)
+        1 / variance of each real column given the layer above, in its own units.
     history_ : dict of lists
         By epoch: ``stage`` (the layer that is begun; the last is the joint one), ``energy_gap`` of the last batch (data
         minus chains, nats; not the likelihood), ``gradient_norm``.
@@ -151,11 +225,21 @@ class DBM(DeepMachine):
 
     name: ClassVar[str] = "dbm"
     model_class: ClassVar[type] = DBMModel
+    domains: ClassVar[Mapping[str, Domain]] = {"gaussian": Real(largest=1e100)}
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gaussian_rate": {"visible": "gaussian"}}
 
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...],
         Doc("Units of the hidden layers from the rows up, ``64x32`` on the command line."),
     ] = (64, 32)
+
+    visible: Annotated[
+        Literal["bernoulli", "gaussian"],
+        Doc("What the columns are: bits (or numbers in [0, 1], the chances of a 1), or real numbers."),
+    ] = "bernoulli"
+    gaussian_rate: Annotated[
+        float, "(0, inf)", Doc("Step size of a machine of real columns, times `learning_rate`: its slopes are steeper.")
+    ] = 0.25
 
     def check_parameters(self) -> None:
         check_layers(self.hidden, (64, 32))
@@ -165,9 +249,18 @@ class DBM(DeepMachine):
     def _depth(self) -> int:
         return len(self.hidden)
 
-    def make(self, n_features: int, dtype: str, mean: list[float]) -> DBMModel:
-        recognized = bool(self.recipe("objective").recognizes)
-        return DBMModel(n_features, self.hidden, getattr(torch, dtype), recognized=recognized)
+    def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float] | None = None) -> DBMModel:
+        size, recognized = (n_features, self.hidden, getattr(torch, dtype)), bool(self.recipe("objective").recognizes)
+        if self.visible == "bernoulli":
+            return DBMModel(*size, recognized=recognized)
+        return RealDBMModel(*size, recognized=recognized, spread=self._spread(deviation), floor=self.floor)
+
+    def _bottom(self) -> Any:
+        return self.model_
+
+    def _steps(self, budget: Budget) -> GibbsSteps:
+        rate = self.learning_rate * (self.gaussian_rate if self.visible == "gaussian" else 1.0)
+        return GibbsSteps(self.recipe("optimizer"), rate, budget)
 
     def initialize(self, model: DBMModel, examples: Examples, noise: contracts.Noise) -> None:
         super().initialize(model, examples, noise)

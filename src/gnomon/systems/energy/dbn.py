@@ -16,7 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
-from gnomon.distributions.domains import Binary, UnitInterval
+from gnomon.distributions.domains import Domain, Real, UnitInterval
+from gnomon.distributions.harmonium_units import PoissonUnits, TruncatedExponentialUnits
+from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
+from gnomon.distributions.whole import Counts
 from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.partition import log_partition
@@ -28,13 +31,13 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.latent_codes import LatentCodes
-from gnomon.systems.energy._binary import BinaryRows, check_layers, dealt, layer_problem, on_its_device
+from gnomon.systems.energy._binary import check_layers, dealt, layer_problem, on_its_device
+from gnomon.systems.energy._columns import ChosenColumns
 from gnomon.systems.energy._dbn_model import DBNModel, Normalized
-from gnomon.systems.energy._machine import GibbsSteps
+from gnomon.systems.energy._machine import ConfinedSteps, GibbsSteps
 from gnomon.systems.energy._up_down import UpDown
 from gnomon.systems.energy.deep_chains import DeepChains
 from gnomon.systems.energy.layered import EXACT_UNITS
-from gnomon.training.gradient import Gradient
 from gnomon.training.procedure import Problem
 from gnomon.training.stages import Stages
 
@@ -42,14 +45,21 @@ __all__ = ["DBN"]
 
 DRAWS = 64
 """Draws of the inner layers for each row of an importance-weighted bound."""
+UNITS: Mapping[str, type[Units]] = {
+    "bernoulli": BernoulliUnits, "gaussian": CenteredScaledGaussianUnits, "poisson": PoissonUnits,
+    "truncated-exponential": TruncatedExponentialUnits,
+}  # fmt: skip
 
 
-class DBN(DeepChains, LatentCodes, BinaryRows):
+class DBN(DeepChains, LatentCodes, ChosenColumns):
     r"""Deep belief network: a restricted Boltzmann machine above directed layers of binary units.
 
     :math:`p(v, h) = p(v | h_1) p(h_1 | h_2) \cdots p(h_{L-1}, h_L)`. It is learned layer by layer, each restricted
     machine on what the one below makes of the rows (greedy pretraining), and then as a whole: each layer is taught to
     reproduce the one below it, and the way up to find what the way down was drawn from (wake and sleep).
+
+    Columns are bits, or what `visible` says: real numbers with :math:`p(v | h_1) = N(b_0 + W_1 h_1,
+    \mathrm{diag}(1 / \beta))`, whose precisions are learned with all else, or members of another exponential family.
 
     Attributes
     ----------
@@ -57,6 +67,8 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
         W of each hidden layer, (units of the layer below, its units), from the rows up.
     biases_ : tuple of arrays
         Of the visible layer and of each hidden one.
+    precision_ : array of shape (n_features,)
+        1 / variance of each real column given the layer above, in its own units.
     history_ : dict of lists
         By epoch of the layers' machines: ``stage`` (the layer), what their objective watches, ``gradient_norm``; of the
         last stage ``wake`` and ``sleep``, minus the log-probabilities of what was drawn, in nats.
@@ -70,8 +82,10 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
 
     `evaluate`: ``exact`` up to 12 inner and 20 topmost units; else an importance-weighted ``lower bound`` of 64 draws
     of the way up where log Z of the machine at the top is exact, and an ``estimate`` where it is annealed: less an
-    estimate of log Z a bound is none in the strict sense. `max_updates` is dealt evenly among the stages. Cost per
-    update of a layer O(batch n_l n_{l+1} k).
+    estimate of log Z a bound is none in the strict sense. Of real columns all are densities in the columns' own units;
+    `weights_` and `biases_` are in those of the fit, of standardized columns their deviations. Their precisions have a
+    limit, `floor`: the density of a column that takes few values would grow without bound. `max_updates` is dealt
+    evenly among the stages. Cost per update of a layer O(batch n_l n_{l+1} k).
 
     References
     ----------
@@ -90,14 +104,22 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
     name: ClassVar[str] = "dbn"
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = DBNModel
-    domain = UnitInterval()
-    outcomes = Binary()
+    domains: ClassVar[Mapping[str, Domain]] = {
+        "gaussian": Real(largest=1e100), "poisson": Counts(), "truncated-exponential": UnitInterval(),
+    }  # fmt: skip
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"tune_rate": {"tune_epochs": 1}}
 
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...],
         Doc("Units of the hidden layers from the rows up, ``64x64`` on the command line."),
     ] = (64, 64)
+    visible: Annotated[
+        Literal["bernoulli", "gaussian", "poisson", "truncated-exponential"],
+        Doc(
+            "What the columns are: bits (or numbers in [0, 1], read as the chances of a 1), real numbers with learned "
+            "variances, counts, or numbers from 0 to 1."
+        ),
+    ] = "bernoulli"
     objective: Annotated[str | Recipe, Doc("How the machine of each layer is learned.")] = "pcd"
     lift: Annotated[
         Literal["draws", "means"],
@@ -112,11 +134,15 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
     learning_rate: float = 0.02
     optimizer: str | Recipe = "sgd"
 
-    def make(self, n_features: int, dtype: str, mean: list[float]) -> DBNModel:
-        return DBNModel(n_features, self.hidden, getattr(torch, dtype))
+    def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float] | None = None) -> DBNModel:
+        columns, kind = UNITS[self.visible], getattr(torch, dtype)
+        return DBNModel(n_features, self.hidden, kind, columns, spread=self._spread(deviation), floor=self.floor)
 
     def initialize(self, model: DBNModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean())
+
+    def _bottom(self) -> Any:
+        return self.model_.pair(1)
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
@@ -134,7 +160,7 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
             if budget
         ]
         if last is not None:
-            stages.append(("tune", Gradient(recipe, self.tune_rate * rate, last), self._whole))
+            stages.append(("tune", ConfinedSteps(recipe, self.tune_rate * rate, last), self._whole))
         return Stages(stages)
 
     def _layer(self, k: int, whole: Problem) -> Problem:
@@ -177,20 +203,22 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
         return super().transform(X, method=method)
 
     def latent_means(self, rows: Array) -> Array:
-        return concatenate(self.model_.means_up(rows), axis=1)
+        return concatenate(self.model_.means_up(self._scaled(rows)), axis=1)
 
     def latent_modes(self, rows: Array) -> Array:
-        return self.model_.modes(rows)
+        return self.model_.modes(self._scaled(rows))
 
     # --- draws --------------------------------------------------------------------------------------------------------
 
-    def sample(self, n: int = 1, *, steps: int = 1000, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, *, steps: int = 1000, means: bool = False, random_state: Any = None) -> Array:
         """n rows: `steps` sweeps of the machine at the top, begun at the data's means, then one pass down.
 
         They follow the distribution that the way down makes of that machine, the network's p(v), and not that of the
-        machine which was fitted to the rows first.
+        machine which was fitted to the rows first. With `means` the last step gives E[v | h_1] in place of a draw: rows
+        without the noise of their columns, which do not follow the density.
         """
-        return self.sample_layers(n, steps=steps, random_state=random_state)[0]
+        found = self.sample_layers(n, steps=steps, random_state=random_state)
+        return self.from_visible(self.model_.downward(1, found[1]).mean) if means else found[0]
 
     def sample_layers(
         self, n: int = 1, *, steps: int = 1000, start: Any = None, clamp: Clamp | None = None, random_state: Any = None
@@ -240,6 +268,7 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
     def log_partition(self, method: str = "auto", **options: Any) -> Score:
         """log Z of the machine at the top in nats: exact up to 20 units in a layer, else annealed.
 
+        It is that in the model's own units: of one hidden layer over standardized columns less the log of their scale.
         Methods and options are those of `gnomon.log_partition`. The base has no couplings, and the means that the way
         up makes of those of the training data.
         """
@@ -259,17 +288,17 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
     def log_prob(self, X: Any) -> Array:
         """Exact log p(v) of rows in nats; networks too large for it have `evaluate`, which says what it gives."""
-        return self.model_.log_prob(self.outcomes.check(self._rows(X)))
+        return self.model_.log_prob(self._judged(X)) - self._log_volume
 
     def log_prob_bound(self, X: Any, *, draws: int = 100, random_state: Any = 0) -> Array:
         """Lower bound E_q[log p(x, h) - log q(h | x)] of each row in nats, shape (n,), q being the way up.
 
         Exact where `log_prob` is; else the mean of `draws` draws, and as exact as `log_partition` is.
         """
-        rows = self.outcomes.check(self._rows(X))
+        rows = self._judged(X)
         if hasattr(self.model_, "exact_bound"):
-            return self.model_.exact_bound(rows)
-        view: Any = Normalized(self.model_, self.log_partition().value)
+            return self.model_.exact_bound(rows) - self._log_volume
+        view: Any = Normalized(self.model_, self.log_partition().value + self._log_volume)
         noise = Noise(seed_of(random_state), "bound")
         return latent_log_prob(view, view, rows, 1, noise, repeats=how_many(draws, "draws")).value
 
@@ -277,15 +306,19 @@ class DBN(DeepChains, LatentCodes, BinaryRows):
         """The likelihood of the rows: exact, or an importance-weighted lower bound, with the error of log Z."""
         if hasattr(self, "log_prob"):
             return super().evaluate(X, y)
-        rows = self.outcomes.check(self._rows(X))
+        rows = self._judged(X)
         log_z, space = self.log_partition(), self.outcomes.space(rows.shape[1])
-        view: Any = Normalized(self.model_, log_z.value)
+        view: Any = Normalized(self.model_, log_z.value + self._log_volume)
         found = latent_score(view, view, rows, DRAWS, Noise(self.seed_, "evaluate"), data_space=space)
         if log_z.kind == "exact":
             return {self.primary: found}
         note = f"{found.note}; less an estimate of log Z: no bound in the strict sense; {log_z.note}"
         error = math.hypot(found.error, log_z.error)
         return {self.primary: replace(found, kind="estimate", error=error, note=note)}
+
+    def _judged(self, X: Any) -> Array:
+        """Rows that have a probability or a density, in the model's units."""
+        return self._scaled(self.outcomes.check(self._rows(X)))
 
     @property
     def weights_(self) -> tuple[Array, ...]:

@@ -77,7 +77,7 @@ class DeepChains:
         -------
         array of shape (n, n_features)
         """
-        rows, steps = self.model_.place(self._rows(X)), how_many(steps, "steps")
+        rows, steps = self.model_.place(self.to_visible(X)), how_many(steps, "steps")
         noise, depth = Noise(seed_of(random_state), "gibbs"), self._checked_depth(depth)
         codes = self._walked(self._encoded(rows, depth, noise), steps, depth, noise)
         return self._decoded(codes, depth, noise)
@@ -99,7 +99,7 @@ class DeepChains:
         """
         model = self.model_
         layer = model.depth if depth is None else self._checked_depth(depth, model.depth)
-        rows = model.place(self._rows(np.stack([np.asarray(start), np.asarray(end)])))
+        rows = model.place(self.to_visible(np.stack([np.asarray(start), np.asarray(end)])))
         ends = [rows, *model.means_up(rows, layer)][-1]
         share = model.place(np.linspace(0, 1, how_many(n))[:, None])
         mean = (1 - share) * ends[:1] + share * ends[1:]
@@ -146,10 +146,10 @@ class DeepChains:
         rows, chains, steps = np.asarray(self._rows(X)), how_many(chains, "chains"), how_many(steps, "steps")
         if chains < 1 or steps < 2:
             raise UserValueError.must("chains and steps", "be at least 1 and 2", (chains, steps))
-        mode_of = labeler or nearest_center(rows, y)
+        mode_of, seen = labeler or nearest_center(rows, y), self._scaled(rows)
         modes = np.asarray(mode_of(rows))
-        layers = [rows, *(to_numpy(means) for means in self.model_.means_up(self.model_.place(rows)))]
-        start = self.model_.place(rows[np.linspace(0, len(rows) - 1, chains).astype(int)])
+        layers = [rows, *(to_numpy(means) for means in self.model_.means_up(self.model_.place(seen)))]
+        start = self.model_.place(seen[np.linspace(0, len(rows) - 1, chains).astype(int)])
         noise, found = Noise(seed_of(random_state), "mixing"), []
         for depth in range(self.model_.depth):
             walk = self._path(start, steps, depth, noise.child(str(depth)))

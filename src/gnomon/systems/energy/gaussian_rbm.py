@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gnomon import contracts
 from gnomon.contracts import Array, State
@@ -16,23 +16,19 @@ from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import exp
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits
 from gnomon.errors import UserValueError
-from gnomon.numeric.tensors import detached
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._machine import StandardizedMachine, TwoLayerMachine
 from gnomon.systems.energy._updates import UpdatedByChains
-from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
-from gnomon.systems.energy.mapped import MappedMachine
+from gnomon.systems.energy.real_rows import RealRowsMachine
 
 __all__ = ["GaussianRBM", "GaussianRBMModel"]
 
-FIRST_WEIGHTS = 0.1
-"""Standard deviation of the first weights, in units of that of their columns."""
 LAYERS = ("visible_bias", "visible_log_precision", "hidden_bias")
 
 
-class GaussianRBMModel(UpdatedByChains, MappedMachine):
+class GaussianRBMModel(RealRowsMachine, UpdatedByChains):
     r"""E(v, h) = sum_i beta_i (v_i - a_i)^2 / 2 - (beta v)^T W h - sum_j (b_j - q_j) h_j over v in R^d, h in {0,1}^m.
 
     Then p(v | h) = N(a + W h, diag(1 / beta)) and p(h_j = 1 | v) = sigmoid(b_j - q_j + sum_i v_i beta_i W_ij). q is 0,
@@ -43,13 +39,9 @@ class GaussianRBMModel(UpdatedByChains, MappedMachine):
     ----------
     n_visible, n_hidden : int
     dtype : torch.dtype
-    variance : {"diagonal", "scalar", "fixed"}
-        Of the learned log beta: one for each column, one for all; or beta stays as it is.
     quadratic : bool
-    spread : array of shape (n_visible,), optional
-        Standard deviations of the data's columns, of which the base of annealing has its precisions; 1 by default.
-    floor : float in (0, inf), optional
-        Least standard deviation of p(v | h), in units of `spread`; none by default.
+    variance, spread, floor
+        As of `RealRowsMachine`.
 
     Notes
     -----
@@ -73,12 +65,9 @@ class GaussianRBMModel(UpdatedByChains, MappedMachine):
         floor: float = 0.0,
     ) -> None:
         units = {"visible": CenteredScaledGaussianUnits(n_visible), "hidden": BernoulliUnits(n_hidden)}
-        super().__init__(units, [DenseLink("visible", "hidden", name="")], dtype=dtype)
-        self.quadratic, self.floor = quadratic, floor
-        self.spread = np.ones(n_visible) if spread is None else np.asarray(spread, np.float64)
-        n_precisions = 1 if variance == "scalar" else n_visible
-        value = torch.nn.Parameter(torch.zeros(n_precisions, dtype=dtype), requires_grad=variance != "fixed")
-        self.visible_log_precision = value
+        links = [DenseLink("visible", "hidden", name="")]
+        super().__init__(units, links, dtype=dtype, variance=variance, spread=spread, floor=floor)
+        self.quadratic = quadratic
 
     @classmethod
     def of(
@@ -113,71 +102,26 @@ class GaussianRBMModel(UpdatedByChains, MappedMachine):
                 model.get_parameter(name).copy_(torch.as_tensor(np.asarray(value, np.float64)))
         return model
 
-    def initialize(self, noise: contracts.Noise, mean: ArrayLike | None = None, *, scale: float = 0.01) -> Self:
-        """Small random weights, in units of the columns' spread, and visible units of these means and the spread."""
-        drawn = noise.child("weight").normal(tuple(self.weight.shape), like=self.spread)
-        log_precision = torch.from_numpy(-2 * np.log(self.spread))
-        with torch.no_grad():
-            self.weight.copy_(torch.from_numpy(scale * self.spread[:, None] * drawn))
-            self.visible_bias.copy_(torch.from_numpy(np.zeros(len(self.spread)) if mean is None else np.asarray(mean)))
-            self.hidden_bias.zero_()
-            one = len(self.visible_log_precision) < len(log_precision)
-            self.visible_log_precision.copy_(log_precision.min() if one else log_precision)
-        return self
-
     # --- as a machine of layers ---------------------------------------------------------------------------------------
 
     def _mapped(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the machine of layers."""
-        weight, log_precision = own["weight"], own["visible_log_precision"]
-        log_precision = log_precision + 0 * own["visible_bias"]
-        coupling = exp(log_precision)[:, None] * weight
-        bias = own["hidden_bias"]
-        if self.quadratic:
-            bias = bias - 0.5 * (coupling * weight).sum(0)
-        return {
-            "weight": coupling, "visible_bias": own["visible_bias"], "visible_log_precision": log_precision,
-            "hidden_bias": bias,
-        }  # fmt: skip
+        found = super()._mapped(own)
+        if not self.quadratic:
+            return found
+        return found | {"hidden_bias": own["hidden_bias"] - 0.5 * (found["weight"] * own["weight"]).sum(0)}
 
     def _pulled(self, found: dict[str, Array], state: State) -> dict[str, Array]:
-        own = {name: detached(value) for name, value in LayeredMachine._arrays(self, state).items()}
-        W, bias, by_weight = own["weight"], found["hidden_bias"], found["weight"]
-        by_log = by_weight * W
-        if self.quadratic:
-            by_log = by_log - 0.5 * W * W * bias
-            by_weight = by_weight - W * bias
-        precision = exp(own["visible_log_precision"])[:, None]
-        log_precision = found["visible_log_precision"] + (precision * by_log).sum(1)
-        if len(precision) < len(W):
-            log_precision = log_precision.sum(0).reshape(1)
-        return found | {"weight": precision * by_weight, "visible_log_precision": log_precision}
-
-    def base(self, mean: Array | None = None) -> LayeredMachine:  # type: ignore[override]
-        """The machine without coupling whose visible units have these means and the spread of the data."""
-        found = self.layered().base(mean)
-        with torch.no_grad():
-            found.get_parameter("visible_log_precision").copy_(torch.from_numpy(-2 * np.log(self.spread)))
-        return found
-
-    def confine(self) -> None:
-        """Precisions back to where p(v | h) is no narrower than the floor."""
-        if self.floor:
-            with torch.no_grad():
-                self.visible_log_precision.clamp_(max=torch.from_numpy(self.ceiling()).to(self.visible_log_precision))
-
-    # --- many updates at a time ---------------------------------------------------------------------------------------
+        if not self.quadratic:
+            return super()._pulled(found, state)
+        own = self._unmapped(state)
+        by_bias = own["weight"] * found["hidden_bias"]
+        half = 0.5 * (exp(own["visible_log_precision"])[:, None] * own["weight"] * by_bias).sum(1)
+        by_log = found["visible_log_precision"] + half  # the base takes by_bias off W as if q were twice as much by it
+        return super()._pulled(found | {"weight": found["weight"] - by_bias, "visible_log_precision": by_log}, state)
 
     def compiled(self) -> bool:
         """Not with the quadratic term."""
         return not self.quadratic and super().compiled()
-
-    def ceiling(self) -> NDArray[np.float64]:
-        """Log precisions at which p(v | h) has the least standard deviation."""
-        if not self.floor:
-            return np.empty(0)
-        limit = -2 * np.log(self.floor * self.spread)
-        return limit if len(self.visible_log_precision) > 1 else limit.min(keepdims=True)
 
 
 class GaussianRBM(StandardizedMachine, TwoLayerMachine):
@@ -254,7 +198,7 @@ class GaussianRBM(StandardizedMachine, TwoLayerMachine):
         )  # fmt: skip
 
     def initialize(self, model: GaussianRBMModel, examples: Examples, noise: contracts.Noise) -> None:
-        model.initialize(noise, self._start_mean(), scale=FIRST_WEIGHTS)
+        model.initialize(noise, self._start_mean())
 
     # --- what was learned ---------------------------------------------------------------------------------------------
 

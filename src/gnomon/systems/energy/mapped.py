@@ -34,8 +34,9 @@ class MappedMachine(LayeredMachine):
         machine.to(self.device).blocks = self.blocks
         with torch.no_grad():
             own = {name: value.to(dtype or like.dtype) for name, value in self.named_parameters()}
-            for name, value in self._mapped(own).items():
-                machine.get_parameter(name).copy_(value)
+            mapped = self._mapped(own)
+            for name, value in machine.named_parameters():
+                value.copy_(mapped[name])
         return machine
 
     def log_partition(self) -> float:
