@@ -59,7 +59,8 @@ ENTRIES = (
         "dbm", "Deep Boltzmann machine", "深度玻尔兹曼机", "model", ("density", "represent"),
         "gnomon.systems.energy.dbm:DBM", "Salakhutdinov and Hinton 2009",
         (
-            "GEN-018", "GEN-020", "GEN-021", "GEN-022", "GEN-023", "GEN-024", "GEN-025", "GEN-026", "GEN-032",
+            "GEN-018", "GEN-019",
+            "GEN-020", "GEN-021", "GEN-022", "GEN-023", "GEN-024", "GEN-025", "GEN-026", "GEN-032",
             "GEN-033", "GEN-035", "INF-41", "INF-103",
         ),
         {

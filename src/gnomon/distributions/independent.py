@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 from gnomon.contracts import Noise
+from gnomon.distributions.word_counts import Multinomials
 
 __all__ = [
     "BernoulliColumns", "CategoricalColumns", "GaussianColumns", "IndependentColumns", "PoissonColumns",
+    "Unigrams",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -128,6 +130,45 @@ class PoissonColumns(IndependentColumns):
 
         u = noise.uniform((n, len(self.rate)), like=self.rate)
         return np.asarray(poisson(self.rate).ppf(u), np.float64)
+
+
+class Unigrams(IndependentColumns):
+    """Words of documents that are drawn one by one with shares of their own, given how many a document has.
+
+    Parameters
+    ----------
+    X : array of counts of shape (n, ...)
+
+    Examples
+    --------
+    >>> np.exp(Unigrams([[1, 1], [2, 2]]).log_prob([[1, 1], [0, 0]])).round(3).tolist()
+    [0.5, 1.0]
+    """
+
+    title: ClassVar[str] = "shares of the words"
+
+    def __init__(self, X: Any) -> None:
+        rows = _rows(X)
+        total = rows.sum(0) + PSEUDO_COUNT
+        self.share, self.lengths, self.n_parameters = total / total.sum(), rows.sum(1), rows.shape[1] - 1
+
+    def log_cells(self, X: Floats) -> Floats:
+        """What each cell adds to the log probability; the orders of the words come on top."""
+        cells: Floats = X * np.log(self.share) - gammaln(X + 1)
+        return cells
+
+    def log_prob(self, X: Any) -> Floats:
+        """Log probability of each row given its sum in nats, shape (n,)."""
+        rows = _rows(X)
+        found: Floats = self.log_cells(rows).sum(1) + gammaln(rows.sum(1) + 1)
+        return found
+
+    def sample(self, n: int, noise: Noise) -> Floats:
+        """n rows, of lengths of the rows that were given."""
+        u = noise.child("length").uniform((n, 1), like=self.share)[:, 0]
+        lengths = self.lengths[(u * len(self.lengths)).astype(np.int64)]
+        drawn: Floats = Multinomials(np.tile(np.log(self.share), (n, 1)), lengths).sample(noise)
+        return drawn
 
 
 class CategoricalColumns(IndependentColumns):

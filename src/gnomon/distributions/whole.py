@@ -9,10 +9,10 @@ import numpy as np
 
 from gnomon.distributions.arrays import Floats, first_cell, place
 from gnomon.distributions.domains import Domain
-from gnomon.distributions.independent import CategoricalColumns, IndependentColumns, PoissonColumns
+from gnomon.distributions.independent import CategoricalColumns, IndependentColumns, PoissonColumns, Unigrams
 from gnomon.errors import UserValueError
 
-__all__ = ["Categories", "Counts"]
+__all__ = ["Categories", "Counts", "WordCounts"]
 
 LARGEST = {4: 2**24, 8: 2**53}
 """Up to this whole number a float of so many bytes holds all of them."""
@@ -49,6 +49,28 @@ class Counts(Domain):
 
     def _check_cells(self, X: Any, array: Floats, name: str) -> Floats:
         return whole_cells(X, array, name, LARGEST[array.itemsize], "a count 0, 1, 2 ...")
+
+
+class WordCounts(Counts):
+    """Documents: how often each word of a vocabulary stands in a text, given how many words it has.
+
+    Examples
+    --------
+    >>> WordCounts().space(2)
+    'pmf of the counts of 2 words given their sum'
+    """
+
+    def describe(self) -> str:
+        """What a table of this domain holds."""
+        return "counts of words, a row a document"
+
+    def space(self, n_columns: int) -> str:
+        """Name of the data space, for scores."""
+        return f"pmf of the counts of {n_columns} words given their sum"
+
+    def baseline(self, X: Any) -> IndependentColumns:
+        """Words drawn one by one, each alike in every document."""
+        return Unigrams(X)
 
 
 @dataclass(frozen=True)

@@ -343,9 +343,12 @@ def fused(model: Any, X: Array, weight: Array, total: float, fantasy: Array, cou
 
 
 def _stored(model: Any) -> tuple[str, ...]:
-    """The blocks that chains need to go on: those summed out, and the kept ones too where they depend on each other."""
+    """The blocks that chains need to go on: those summed out, and the kept ones too where they depend on each other.
+
+    Or where ``rows_carry`` says that the rows of the model hold what no other block knows: how many words they have.
+    """
     rest = split(model)[2]
-    alone = any(set(kept) <= set(rest) for kept in model.marginal_blocks)
+    alone = any(set(kept) <= set(rest) for kept in model.marginal_blocks) and not getattr(model, "rows_carry", False)
     return tuple(rest) if alone else tuple(model.blocks)
 
 

@@ -54,6 +54,7 @@ def mixture(W1=W1, A=A, beta=BETA, B1=B1, W2=W2, B2=B2):
     return log_w - log_z, A + H1 @ W1.T, log_z
 
 
+@pytest.mark.spec("GEN-019")
 def test_one_hidden_layer_is_the_machine_of_real_columns():
     model = RealDBMModel(3, (2,), torch.float64)
     model.load({name: value for name, value in state_of().items() if name in model.state()})
@@ -71,6 +72,7 @@ def test_one_hidden_layer_is_the_machine_of_real_columns():
     np.testing.assert_allclose(pair.energy(ROWS), other.energy(ROWS), rtol=1e-12)
 
 
+@pytest.mark.spec("GEN-019")
 def test_energy_density_and_conditionals_of_two_hidden_layers_by_enumeration():
     model = deep()
     v, h1, h2 = np.repeat(ROWS, 32, 0), np.tile(np.repeat(H1, 8, 0), (9, 1)), np.tile(H2, (36, 1))
@@ -94,6 +96,7 @@ def test_energy_density_and_conditionals_of_two_hidden_layers_by_enumeration():
     assert mass == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.spec("GEN-019")
 def test_gradients_of_the_likelihood_by_finite_differences():
     likely = np.linspace(0.5, 2.0, 9)
     batch = Batch({"X": ROWS}, np.arange(9), np.arange(9), likely)
@@ -104,6 +107,7 @@ def test_gradients_of_the_likelihood_by_finite_differences():
         np.testing.assert_allclose(found[name], wanted, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.spec("GEN-019")
 def test_rows_that_stand_twice_are_one_of_twice_the_precision():
     """Two copies of the rows under the layer: what it is given them, and the law of their mean."""
     pair = deep().pair(1)
@@ -117,6 +121,7 @@ def test_rows_that_stand_twice_are_one_of_twice_the_precision():
     assert not pair.get_parameter("visible_log_precision").requires_grad
 
 
+@pytest.mark.spec("GEN-019")
 def test_bridges_and_annealing_find_log_z():
     model = deep()
     model.spread = np.array([1.2, 0.9, 0.8])
@@ -131,6 +136,7 @@ def groups(n=300, seed=0):
     return group * [30.0, 0.04, -2.0] + random.normal(size=(n, 3)) * [5.0, 0.01, 0.5] + [100.0, 0.0, 7.0]
 
 
+@pytest.mark.spec("GEN-019")
 def test_precisions_are_held_while_rows_stand_twice_and_learned_in_the_joint_fit_above_their_floor():
     X = groups()
     begun = DBM(
@@ -156,6 +162,7 @@ def test_precisions_are_held_while_rows_stand_twice_and_learned_in_the_joint_fit
     assert moved == {"visible_hidden_1_weight", "visible_bias", "hidden_1_bias"}
 
 
+@pytest.mark.spec("GEN-019")
 @pytest.mark.parametrize("standardize", [True, False])
 def test_a_fit_is_a_mixture_in_the_units_of_the_data(standardize):
     X = groups() if standardize else (groups() - [115.0, 0.02, 6.0]) / [15.8, 0.022, 1.12] * [2.0, 1.0, 0.7]
@@ -181,6 +188,7 @@ def test_a_fit_is_a_mixture_in_the_units_of_the_data(standardize):
     assert machine.transform(X).shape == (300, 4)
 
 
+@pytest.mark.spec("GEN-019")
 def test_draws_follow_the_mixture():
     """Kolmogorov-Smirnov of each column, 1e-4 each: a false alarm in 3,000."""
     machine = DBM(hidden=(2, 3), visible="gaussian", standardize=False, epochs=1, random_state=0, dtype="float64")

@@ -163,8 +163,8 @@ class DeepMachine(BinaryRows, DensityMachine):
 
     def reconstruct(self, X: Any) -> Array:
         """E[v | h_1] at the mean-field means given X, shape (n, n_features)."""
-        means = self.infer(X).means
-        return self.from_visible(self.model_.conditional(VISIBLE, means).mean)
+        rows = self.to_visible(X)
+        return self.from_visible(self.model_.conditional(VISIBLE, self._solution(rows).means | {VISIBLE: rows}).mean)
 
     def _walk(self, rows: Array, steps: int, random_state: Any) -> Array:
         noise = Noise(seed_of(random_state), "gibbs")

@@ -16,20 +16,23 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
 from gnomon.distributions.domains import Domain, Real
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
+from gnomon.distributions.whole import WordCounts
+from gnomon.distributions.word_counts import WordCountUnits
 from gnomon.inference.variational.mean_field import MeanFieldSolution, mean_field_solution
 from gnomon.inference.variational.recognition import RecognitionNetwork
 from gnomon.recipes.fields import Doc
 from gnomon.systems.energy._binary import check_layers, lent, on_its_device
-from gnomon.systems.energy._columns import ChosenColumns
-from gnomon.systems.energy._deep import VISIBLE, DeepMachine
+from gnomon.systems.energy._deep import VISIBLE
+from gnomon.systems.energy._documents import CountedDocuments
 from gnomon.systems.energy._machine import GibbsSteps
+from gnomon.systems.energy.counted_rows import CountedRowsMachine
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import ScaledLink
 from gnomon.systems.energy.real_rows import RealRowsMachine
 from gnomon.training.gradient import Budget
 from gnomon.training.procedure import Problem
 
-__all__ = ["DBM", "DBMModel", "RealDBMModel"]
+__all__ = ["DBM", "CountedDBMModel", "DBMModel", "RealDBMModel"]
 
 
 class DBMModel(LayeredMachine):
@@ -172,7 +175,48 @@ class RealDBMModel(DBMModel, RealRowsMachine):
         return cast(LayeredMachine, machine)
 
 
-class DBM(ChosenColumns, DeepMachine):
+class CountedDBMModel(DBMModel, CountedRowsMachine):
+    r"""`DBMModel` of counts n of N words: :math:`-b^T n - n^T W_1 h_1 - N c^T h_1` in place of its terms of v and h_1.
+
+    Parameters
+    ----------
+    n_visible, hidden, dtype
+        As of `DBMModel`.
+    lengths : sequence of int
+        What lengths rows are begun with where none are given.
+
+    Notes
+    -----
+    A document that stands twice has twice the counts, and the hidden layer above it the biases N c, not 2 N c. The
+    machine that begins the second layer has no words below: the first one has its biases at the mean length there.
+    """
+
+    def __init__(
+        self,
+        n_visible: int,
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        lengths: Sequence[int] = (1,),
+    ) -> None:
+        super().__init__(n_visible, hidden, dtype, rows=WordCountUnits(n_visible, tuple(lengths)))
+        self.mean_length = sum(lengths) / len(lengths)
+
+    def pair(self, number: int) -> LayeredMachine:
+        """As of bits, for documents of any length."""
+        if number == 1:
+            units = {block: self.units[block] for block in self.layers[:2]}
+            pair = lent(CountedRowsMachine(units, [tuple(units)], copies=self.copies(1)[0]), self)
+            return cast(LayeredMachine, pair)
+        machine = super().pair(number)
+        if number == 2:
+            name = f"{self.layers[1]}_bias"
+            bias = self.mean_length * self.get_parameter(name).detach()
+            machine._parameters[name] = torch.nn.Parameter(bias, requires_grad=False)
+        return machine
+
+
+class DBM(CountedDocuments):
     r"""Deep Boltzmann machine: binary rows below layers of binary units, each linked to the next, all undirected.
 
     :math:`E(v, h) = -\sum_l b_l^T h_l - \sum_l h_{l-1}^T W_l h_l` with :math:`h_0 = v`. The hidden layers depend on
@@ -181,7 +225,9 @@ class DBM(ChosenColumns, DeepMachine):
     maximum likelihood). Before that each layer is begun by a machine of two layers of its own, from the rows up.
 
     Columns are bits, or with ``visible="gaussian"`` real numbers with :math:`p(v | h_1) = N(b_0 + W_1 h_1,
-    \mathrm{diag}(1 / \beta))`, whose precisions are learned in the joint fit.
+    \mathrm{diag}(1 / \beta))`, whose precisions are learned in the joint fit. With ``visible="replicated-softmax"`` a
+    row is a document, how often each word of a vocabulary stands in it: given its number of words N the counts are
+    multinomial with the chances :math:`\mathrm{softmax}(b_0 + W_1 h_1)`, and h_1 has the biases :math:`N b_1`.
 
     Attributes
     ----------
@@ -225,7 +271,7 @@ class DBM(ChosenColumns, DeepMachine):
 
     name: ClassVar[str] = "dbm"
     model_class: ClassVar[type] = DBMModel
-    domains: ClassVar[Mapping[str, Domain]] = {"gaussian": Real(largest=1e100)}
+    domains: ClassVar[Mapping[str, Domain]] = {"gaussian": Real(largest=1e100), "replicated-softmax": WordCounts()}
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gaussian_rate": {"visible": "gaussian"}}
 
     hidden: Annotated[
@@ -234,8 +280,11 @@ class DBM(ChosenColumns, DeepMachine):
     ] = (64, 32)
 
     visible: Annotated[
-        Literal["bernoulli", "gaussian"],
-        Doc("What the columns are: bits (or numbers in [0, 1], the chances of a 1), or real numbers."),
+        Literal["bernoulli", "gaussian", "replicated-softmax"],
+        Doc(
+            "What the columns are: bits (or numbers in [0, 1], the chances of a 1), real numbers, or counts of words, "
+            "each row given their number."
+        ),
     ] = "bernoulli"
     gaussian_rate: Annotated[
         float, "(0, inf)", Doc("Step size of a machine of real columns, times `learning_rate`: its slopes are steeper.")
@@ -249,8 +298,13 @@ class DBM(ChosenColumns, DeepMachine):
     def _depth(self) -> int:
         return len(self.hidden)
 
-    def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float] | None = None) -> DBMModel:
+    def make(
+        self, n_features: int, dtype: str, mean: list[float], deviation: list[float] | None = None,
+        lengths: list[int] | None = None,
+    ) -> DBMModel:  # fmt: skip
         size, recognized = (n_features, self.hidden, getattr(torch, dtype)), bool(self.recipe("objective").recognizes)
+        if lengths is not None:
+            return CountedDBMModel(*size, lengths=lengths)
         if self.visible == "bernoulli":
             return DBMModel(*size, recognized=recognized)
         return RealDBMModel(*size, recognized=recognized, spread=self._spread(deviation), floor=self.floor)
@@ -259,8 +313,8 @@ class DBM(ChosenColumns, DeepMachine):
         return self.model_
 
     def _steps(self, budget: Budget) -> GibbsSteps:
-        rate = self.learning_rate * (self.gaussian_rate if self.visible == "gaussian" else 1.0)
-        return GibbsSteps(self.recipe("optimizer"), rate, budget)
+        factor = {"gaussian": self.gaussian_rate, "replicated-softmax": 1 / max(self._mean_length, 1.0)}
+        return GibbsSteps(self.recipe("optimizer"), self.learning_rate * factor.get(self.visible, 1.0), budget)
 
     def initialize(self, model: DBMModel, examples: Examples, noise: contracts.Noise) -> None:
         super().initialize(model, examples, noise)
