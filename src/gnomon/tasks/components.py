@@ -91,7 +91,7 @@ def components(system: Any, columns: Sequence[str], shape: tuple[int, ...] | Non
     >>> found.names, sorted(found.table()["a"].tolist())
     (('center 0', 'center 1'), [0.0, 9.0])
     """
-    for find in (_principal, _centers, _hidden_units, _means, _coefficients, _first_layer):
+    for find in (_principal, _centers, _hidden_units, _directions, _means, _coefficients, _first_layer):
         found = find(system)
         if found is not None:
             noun, names, values, extra = found
@@ -138,6 +138,21 @@ def _hidden_units(system: Any) -> Found | None:
     bias = np.append(np.asarray(hidden), np.nan)
     names = [*_numbered("hidden unit", len(values)), BIAS]
     return "unit", names, np.concatenate([values, visible[None]]), {"bias": bias}
+
+
+def _directions(system: Any) -> Found | None:
+    """Filters of the machines that shape covariances, then weights of the units that move means."""
+    if isinstance(getattr(system, "filters_", None), np.ndarray):
+        parts = {"filter": system.filters_, "mean unit": system.weights_}
+    elif hasattr(system, "spike_precision_"):
+        parts = {"slab": system.weights_}
+    else:
+        return None
+    if np.ndim(system.weights_) == 4:
+        return "filter", _numbered("filter", len(system.weights_)), np.asarray(system.weights_), {}
+    values = {noun: np.asarray(weights).T for noun, weights in parts.items()}
+    names = [name for noun, rows in values.items() for name in _numbered(noun, len(rows))]
+    return "filter", names, np.concatenate(list(values.values())), {}
 
 
 def _means(system: Any) -> Found | None:
