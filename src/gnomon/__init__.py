@@ -25,6 +25,7 @@ _WHERE = {
     "diagnose": "gnomon.tasks.diagnose:diagnose",
     "errors": "gnomon.errors",
     "evaluation": "gnomon.evaluation",
+    "generative": "gnomon.tasks.generative:generative",
     "launch": "gnomon.training.launch:launch",
     "load": "gnomon.system.saving:load",
     "load_draws": "gnomon.tasks.chains:load_draws",

@@ -315,7 +315,7 @@ def test_impute_fills_in_what_is_empty(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     found = call(capsys, "impute", tmp_path / "ppca", tmp_path / "y.npy")["columns"]
     assert found["column_1"][0] == X[0, 0] and np.isfinite(found["column_2"][0])
-    assert "takes no --how" in refused(capsys, "impute", tmp_path / "ppca", tmp_path / "y.npy", "--how", "mean")
+    assert "takes no --steps" in refused(capsys, "impute", tmp_path / "ppca", tmp_path / "y.npy", "--steps", "9")
     assert run(["fit", "kmeans", str(tmp_path / "x.npy"), "--n-clusters", "2", "--out", str(tmp_path / "kmeans")]) == 0
     capsys.readouterr()
     assert "does not fill in missing cells" in refused(capsys, "impute", tmp_path / "kmeans", tmp_path / "y.npy")

@@ -43,7 +43,7 @@ def command(
 ) -> None:  # fmt: skip
     """Fill in the missing cells of DATA by the model in the folder RUN, from the known cells of their row.
 
-    Known cells stay as they are. Models that can: ppca (the mean) and Boltzmann machines.
+    Known cells stay as they are. Models that can: mixtures, factor models, vae, Boltzmann machines.
     """
     check_out(out, TABLES)
     from gnomon.system.saving import load
@@ -58,7 +58,7 @@ def command(
     for name in options:
         if name not in known:
             flag = "--seed" if name == "random_state" else f"--{name}"
-            raise UserTypeError(f"{system.name} takes no {flag}: it fills in conditional means", flag, "leave it out")
+            raise UserTypeError(f"{system.name} takes no {flag}: it fills in cells in one way", flag, "leave it out")
     query = _with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
     mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
     filled = system.impute(query.X, **mask, **options)

@@ -157,6 +157,31 @@ class CorrelatedGaussians:
         d = self.mean.shape[1]
         return 0.5 * ((self.linear * self.mean).sum(-1) + d * LOG_2_PI - self._log_determinant)
 
+    def given(self, value: Any, held: Any) -> CorrelatedGaussians:
+        """The density of the units that are not held given those that are, which lie about their values by themselves.
+
+        With the held units o and the others m: :math:`P_{mm}` and :math:`P_{mm} m = l_m - P_{mo} x_o`.
+
+        Parameters
+        ----------
+        value, held : arrays of shape (rows, d)
+            Values, and 1 where a unit is held.
+
+        Examples
+        --------
+        >>> both = CorrelatedGaussians(np.zeros((1, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
+        >>> both.given(np.array([[2.0, 0.0]]), np.array([[True, False]])).mean.tolist()
+        [[2.0, -1.0]]
+        """
+        kept, free = _beside(held, self.linear), _beside(held, self.precision) == 0
+        fixed = _as(value, self.linear) * kept
+        pull = (self.precision @ _as(fixed, self.precision)[:, :, None])[:, :, 0]
+        both = _as(free[:, :, None] & free[:, None, :], self.precision)
+        precision = self.precision * both
+        diagonal = np.arange(self.linear.shape[1])
+        precision[:, diagonal, diagonal] += 1.0 * ~free
+        return CorrelatedGaussians((self.linear - _as(pull, self.linear)) * (1 - kept) + fixed, precision)
+
     def sample(self, noise: Any, draw: int = 0) -> Any:
         """One draw of each row by the Cholesky factor of its precision; carries no gradient."""
         z = noise.normal(tuple(self.mean.shape), draw, like=self.mean)
@@ -177,6 +202,15 @@ class CorrelatedGaussians:
 def _as(x: Any, like: Any) -> Any:
     """x in the type of another array of its kind."""
     return x.astype(like.dtype, copy=False) if isinstance(x, np.ndarray) else x.to(like.dtype)
+
+
+def _beside(mask: Any, like: Any) -> Any:
+    """A mask as numbers 0 and 1 in the kind and type of an array."""
+    if isinstance(like, np.ndarray):
+        return np.asarray(mask, like.dtype)
+    import torch
+
+    return torch.as_tensor(np.asarray(mask) if isinstance(mask, np.ndarray) else mask).to(like)
 
 
 def _double(x: Any) -> Any:

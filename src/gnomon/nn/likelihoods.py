@@ -40,6 +40,10 @@ class Head(nn.Module):
 
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Log p(x | z) in nats, shape (n,)."""
+        return self.log_probs(raw, x).sum(1)
+
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Log p(x_j | z) of each cell in nats, shape (n, d)."""
         raise NotImplementedError
 
     def mean(self, raw: torch.Tensor) -> torch.Tensor:
@@ -91,9 +95,8 @@ class _Bernoulli(Head):
         mean = np.clip(np.average(X, axis=0, weights=np.asarray(weight, np.float64)), 0.01, 0.99)
         self.offset.copy_(torch.from_numpy(np.log(mean) - np.log1p(-mean)))
 
-    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        logits = raw + self.offset
-        return -functional.binary_cross_entropy_with_logits(logits, x, reduction="none").sum(1)
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return -functional.binary_cross_entropy_with_logits(raw + self.offset, x, reduction="none")
 
     def mean(self, raw: torch.Tensor) -> torch.Tensor:
         return torch.sigmoid(raw + self.offset)
@@ -150,9 +153,9 @@ class _Categories(Head):
         """Log weights, shape (n, d, categories)."""
         return (raw.reshape(len(raw), *self.offset.shape) + self.offset).transpose(1, 2)
 
-    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         log_p = self._logits(raw).log_softmax(2)
-        return log_p.gather(2, x.long()[:, :, None])[:, :, 0].sum(1)
+        return log_p.gather(2, x.long()[:, :, None])[:, :, 0]
 
     def mean(self, raw: torch.Tensor) -> torch.Tensor:
         return self._logits(raw).argmax(2).to(raw.dtype)
@@ -210,9 +213,9 @@ class _Gaussian(Head):
             return raw, raw.new_full((), self.fixed**2)
         return raw, self.log_variance.exp() + self.floor**2
 
-    def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         mean, variance = self._split(raw)
-        return -0.5 * ((x - mean).square() / variance + variance.log() + math.log(2 * math.pi)).sum(1)
+        return -0.5 * ((x - mean).square() / variance + variance.log() + math.log(2 * math.pi))
 
     def mean(self, raw: torch.Tensor) -> torch.Tensor:
         return self._split(raw)[0]

@@ -30,6 +30,8 @@ class RowScores:
         ``exact``, ``lower bound``, ``estimate``; ``up to a constant`` of an energy.
     data_space, note : str
         What it is a density or probability on; what else there is to say.
+    error : float, in [0, inf)
+        Error that the values have in common.
     """
 
     values: NDArray[np.float64]
@@ -37,6 +39,7 @@ class RowScores:
     kind: str
     data_space: str = ""
     note: str = ""
+    error: float = 0.0
 
     @property
     def line(self) -> str:
@@ -79,7 +82,8 @@ def row_scores(system: Any, X: Any, y: Any = None) -> RowScores | None:
         score = system.evaluate(X)["log_likelihood"]
         if score.pointwise is not None:
             found = np.asarray(score.pointwise, np.float64)
-            return RowScores(found, _quantity(score.data_space), str(score.kind), score.data_space, _error(score))
+            facts = str(score.kind), score.data_space, _error(score), score.error
+            return RowScores(found, _quantity(score.data_space), *facts)
     if hasattr(system, "energy") and not needs_target(system, "energy"):
         return RowScores(-np.asarray(system.energy(X), np.float64), "negative energy", "up to a constant")
     return None

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 
 from gnomon.data.batches import Batch
-from gnomon.errors import UserTypeError
+from gnomon.errors import UserValueError
 from gnomon.evaluation.partition import log_partition
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, Exact
@@ -187,9 +187,13 @@ def test_filters_have_a_greatest_length():
     np.testing.assert_allclose(np.linalg.norm(found.state()["filters"], axis=0), [4.0, 0.1 * length[1]], rtol=1e-12)
 
 
-def test_missing_cells_are_refused():
-    system, gaps = MCRBM(n_mean=2, n_covariance=2, epochs=1, random_state=0).fit(ROWS), ROWS.copy()
+def test_missing_cells_of_a_large_machine_are_drawn_along_chains_or_refused():
+    """Beyond 2^10 normal densities none is summed out, and independent columns come no nearer."""
+    system, gaps = MCRBM(n_mean=6, n_covariance=6, epochs=1, random_state=0).fit(ROWS), ROWS[:3].copy()
     gaps[0, 1] = np.nan
-    for verb in (system.impute, system.conditional_sample, system.log_prob_observed):
-        with pytest.raises(UserTypeError, match="cannot fill in cells: its couplings see more of a column"):
-            verb(gaps)
+    found = system.imputed(gaps, steps=20, random_state=0)
+    assert found.kind.tolist() == ["estimate", "exact", "exact"] and np.isfinite(found.values).all()
+    with pytest.raises(UserValueError, match=r"more than 2\^10 normal densities"):
+        system.impute(gaps, method="exact")
+    with pytest.raises(UserValueError, match="independent cells do not come close"):
+        system.impute(gaps, method="mean_field")

@@ -20,7 +20,7 @@ from gnomon.inference.blocks import coupled_blocks, units_of
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["Clamp", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field", "redrawn"]
+__all__ = ["Clamp", "beside", "block_kernel", "gibbs", "joint_states", "kernel_matrix", "mean_field", "redrawn"]
 
 Clamp = Mapping[str, tuple[Array, Array | None]]
 
@@ -110,7 +110,13 @@ def redrawn(
     if block in coupled_blocks(model):
         held = clamp[block][1] if block in clamp else None
         return cast(Any, model).sweep(block, state, noise, draw, held=held, backward=backward)
-    return _pin(clamp, block, model.conditional(block, state).sample(noise, draw))
+    return _pin(clamp, block, beside(model.conditional(block, state), block, clamp).sample(noise, draw))
+
+
+def beside(one: Any, block: str, clamp: Clamp) -> Any:
+    """A block's distribution given its clamped units: another one only where its units depend on each other."""
+    held = clamp.get(block, (None, None))[1]
+    return one.given(*clamp[block]) if held is not None and hasattr(one, "given") else one
 
 
 def mean_field(
@@ -351,7 +357,7 @@ def _mean(model: HasBlocks, block: str, now: State, clamp: Clamp) -> Array:
     """A block's mean given the means of the others."""
     if block in coupled_blocks(model):
         return cast(Any, model).relax(block, now, held=clamp[block][1] if block in clamp else None)
-    return _pin(clamp, block, model.conditional(block, now).mean)
+    return _pin(clamp, block, beside(model.conditional(block, now), block, clamp).mean)
 
 
 def _whole(clamp: Clamp, block: str) -> bool:

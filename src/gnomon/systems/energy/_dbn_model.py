@@ -311,6 +311,18 @@ class DBNModel(Module):
             parts.append((exp(log_q) * (self.log_weight(layers) - log_q)).sum())
         return _stacked(parts) - log_z
 
+    def inner_states(self) -> list[Array]:
+        """Every state of the layers between the rows and the topmost one, as arrays of these layers."""
+        cuts, table = np.cumsum([0, *self.sizes[1:-1]]), states(self._inner_bits())
+        return [np.ascontiguousarray(table[:, a:b]) for a, b in itertools.pairwise(cuts)]
+
+    def log_inner(self, layers: Layers) -> Array:
+        """log p + log Z of the layers between the rows and the topmost one, each row in nats."""
+        total: Any = -self.pair(self.depth).marginal_energy({f"hidden_{self.depth - 1}": layers[-1]})
+        for k in range(2, self.depth):
+            total = total + self.downward(k, layers[k - 1]).log_prob(layers[k - 2])
+        return total
+
     @property
     def is_exact(self) -> bool:
         """Whether the inner layers, and those of the machine at the top, have few enough units to enumerate."""

@@ -37,7 +37,7 @@ from gnomon.system.fields import GradientSteps, HasDtype, Standardized
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.system.partial_fit import OnlineModel
 from gnomon.system.verbs import verb
-from gnomon.systems.energy._missing import FillsGaps
+from gnomon.systems.energy._missing import FillsMachineGaps
 from gnomon.systems.energy.layered import EXACT_UNITS
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.procedure import Info, Problem
@@ -276,7 +276,7 @@ class JudgedMachine(MachineSystem, OnlineModel):
         return density_score(self.model_, states, noise, log_z=log_z, data_space=space)
 
 
-class RowMachine(FillsGaps, JudgedMachine):
+class RowMachine(FillsMachineGaps, JudgedMachine):
     """Base of those that draw their layers from conditionals: Gibbs chains of rows."""
 
     def gibbs(self, X: Any, steps: int = 1, *, random_state: Any = None) -> Array:

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
+from gnomon import contracts
 from gnomon.contracts import Array
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.blocks import bits, smallest_keep
+from gnomon.inference.exact.cells import NormalCells, observed_by_quadrature, patterns
 from gnomon.inference.exact.enumeration import log_evidence
 from gnomon.inference.exact.moments import posterior_moments, variance_of
-from gnomon.inference.mcmc.gibbs import gibbs, mean_field
-from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.sparse import in_full, is_sparse
+from gnomon.inference.mcmc.gibbs import beside, gibbs, mean_field
 from gnomon.recipes.parameters import how_many
+from gnomon.system import gaps
+from gnomon.system.gaps import Cells, Imputed, check_choice
 from gnomon.systems.energy.given import Given, given_columns
 
-__all__ = ["METHODS", "FillsGaps", "check_choice"]
+__all__ = ["METHODS", "FillsMachineGaps", "check_choice"]
 
 EXACT_GAPS = 12
 """log2 of the states that are enumerated for the moments of a row's missing cells."""
 EXACT_SEEN = 20
 """log2 of the states that are enumerated for the probability of a row's known cells."""
-HOW = ("mean", "mode", "sample", "deviation")
 METHODS = ("auto", "exact", "mean_field", "gibbs")
 
+Mask = NDArray[np.bool_]
 Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-class FillsGaps:
+class FillsMachineGaps(gaps.FillsGaps):
     """Beside a system around a machine of layers: rows with missing cells, NaN or given by a mask."""
 
     def impute(
@@ -76,19 +76,22 @@ class FillsGaps:
         UserValueError
             An unknown choice, a mode of real numbers, more states than can be enumerated with method="exact".
         """
-        check_choice("how", how, HOW)
+        return self.imputed(X, mask, how=how, method=method, steps=steps, random_state=random_state).values
+
+    def imputed(
+        self,
+        X: Any,
+        mask: Any = None,
+        *,
+        how: str = "mean",
+        method: str = "auto",
+        steps: int = 500,
+        random_state: Any = None,
+    ) -> Imputed:
+        """What `impute` gives, and of each row whether it is exact or an estimate. Parameters as of `impute`."""
+        check_choice("how", how, gaps.HOW)
         check_choice("method", method, METHODS)
-        rows, missing = self._gaps(X, mask)
-        if how == "sample":
-            return self._filled(rows, missing, self._draw(rows, missing, steps, random_state))
-        if how == "mode" and not hasattr(self.model_.units["visible"], "values"):  # type: ignore[attr-defined]
-            raise UserValueError("how must be mean, sample or deviation for real columns, got 'mode'", "how")
-        mean, variance = self._moments(rows, missing, method, steps, random_state)
-        if how == "deviation":
-            spread = self.from_visible(np.sqrt(variance)) - self.from_visible(0 * variance)  # type: ignore[attr-defined]
-            return self._filled(0 * rows, missing, spread)
-        filled = self.from_visible(mean)  # type: ignore[attr-defined]
-        return self._filled(rows, missing, filled > 0.5 if how == "mode" else filled)
+        return self._imputed(X, mask, how, random_state, method=method, steps=steps)
 
     def conditional_sample(self, X: Any, mask: Any = None, *, steps: int = 500, random_state: Any = None) -> Array:
         """X with the missing cells of each row drawn given the known ones: the end of a chain that holds these.
@@ -111,118 +114,136 @@ class FillsGaps:
         Raises
         ------
         UserValueError
-            More than 2^20 states to sum over.
+            More than 2^20 states to sum over; more than two columns to integrate over where these depend on each other.
         """
         rows, missing = self._gaps(X, mask)
         rows = self.outcomes.check(rows)  # type: ignore[attr-defined]
-        values, gaps = self._visible_cells(rows, missing)
+        values, gap = self._visible_cells(rows, missing)
+        found = np.where(gap.all(1), 0.0, self._log_evidence(values, gap))
+        volumes = (~missing) @ self._log_volumes  # type: ignore[attr-defined]
+        return np.asarray(found - volumes - self._log_units_seen(rows, missing))
+
+    def observed_estimate(self, rows: Array, missing: Mask) -> tuple[Array, dict[str, Any]]:
+        values, gap = self._visible_cells(self.outcomes.check(rows), missing)  # type: ignore[attr-defined]
+        log_z = self.log_partition()  # type: ignore[attr-defined]
+        masses = _log_masses(self.model_, values, gap) - log_z.value + self._log_volume  # type: ignore[attr-defined]
+        found = np.where(gap.all(1), 0.0, masses) - (~missing) @ self._log_volumes  # type: ignore[attr-defined]
+        return found, {"kind": "estimate", "error": log_z.error, "note": log_z.note}
+
+    def _log_evidence(self, values: Array, gap: Mask) -> NDArray[np.float64]:
+        """Log probability of the known columns of states of the visible layer, in its units."""
+        model: Any = self.model_  # type: ignore[attr-defined]
+        normals = _few_normals(model) if _sees_more(model) else None
+        if normals is not None:
+            return normals.moments(values, gap).log_prob
         log_z = self.log_partition("exact").value - self._log_volume  # type: ignore[attr-defined]
-        found = np.zeros(len(rows))
-        for pattern, at in _patterns(gaps):
-            if not pattern.all():
-                given = given_columns(self.model_, ~pattern)  # type: ignore[attr-defined]
-                _check_states(given, EXACT_SEEN, "fewer cells may be missing")
-                found[at] = log_evidence(given.machine, given.state(values[at]), limit=EXACT_SEEN) - log_z
-        return found - (~missing) @ self._log_volumes  # type: ignore[attr-defined]
+        return _log_masses(model, values, gap) - log_z
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
-    def _gaps(self, X: Any, mask: Any) -> tuple[Array, NDArray[np.bool_]]:
-        """Rows with 0 for what is missing, and where that is."""
-        check_is_fitted(self)
-        known, missing = _without_nan(X)
-        if mask is not None:
-            try:
-                also = np.asarray(mask)
-            except ValueError:
-                also = np.empty(0)  # of rows of several lengths
-            if also.shape != np.shape(known) or also.dtype.kind not in "bui":
-                what = f"mask must be truth values of shape {np.shape(known)}, got {also.dtype} of shape {also.shape}"
-                raise UserValueError(what, "mask")
-            missing = np.asarray(also != 0) if missing is None else missing | (also != 0)
-        if missing is None:
-            rows = self._rows(X)  # type: ignore[attr-defined]
-            return rows, np.zeros(rows.shape, np.bool_)
-        rows = np.array(self._rows(known))  # type: ignore[attr-defined]
-        if rows.shape != missing.shape:
-            what = "cells of encoded columns have no numbers of their own that could be missing"
-            raise UserTypeError(what, "X", "fit the model to numbers")
-        rows[missing] = 0
-        return rows, missing
-
     def _visible_cells(self, rows: Array, missing: Any) -> tuple[Any, Any]:
         """States of the visible layer, in the model's units, and which of its columns are not known."""
-        kind = self.model_.units["visible"]  # type: ignore[attr-defined]
-        if kind.n_features != kind.size:
-            what = f"{type(self).__name__} cannot fill in cells: its couplings see more of a column than its value"
-            raise UserTypeError(what, "X", "fill them with gaussian-rbm or ppca")
         return self._scaled(rows), missing  # type: ignore[attr-defined]
-
-    @staticmethod
-    def _filled(rows: Array, missing: NDArray[np.bool_], values: Array) -> Array:
-        """The rows with these values where cells are missing."""
-        return np.asarray(np.where(missing, values, rows), rows.dtype)
 
     # --- the missing cells --------------------------------------------------------------------------------------------
 
-    def _draw(self, rows: Array, missing: NDArray[np.bool_], steps: int, random_state: Any) -> Array:
-        values, gaps = self._visible_cells(rows, missing)
-        chain = _Chain(self.model_, values, gaps, Noise(seed_of(random_state), "impute"))  # type: ignore[attr-defined]
-        return self.from_visible(chain.end(how_many(steps, "steps")))  # type: ignore[attr-defined]
+    def cells_given(
+        self, rows: Array, missing: Mask, noise: contracts.Noise, *, method: str = "auto", steps: int = 500
+    ) -> Cells:
+        mean, variance, exact = self._moments(rows, missing, method, steps, noise)
+        spread = self.from_visible(np.sqrt(variance)) - self.from_visible(0 * variance)  # type: ignore[attr-defined]
+        how = "independent cells that come closest" if method == "mean_field" else f"chains of {steps} sweeps"
+        return Cells(self.from_visible(mean), spread, exact, "enumeration" if exact.all() else how)  # type: ignore[attr-defined]
 
-    def _moments(self, rows: Array, missing: NDArray[np.bool_], method: str, steps: int, random_state: Any) -> Moments:
-        """Means and variances of the visible layer's columns given the known ones, in the model's units."""
-        values, gaps = self._visible_cells(rows, missing)
+    def cells_drawn(
+        self, rows: Array, missing: Mask, noise: contracts.Noise, *, method: str = "auto", steps: int = 500
+    ) -> Cells:
+        values, gap = self._visible_cells(rows, missing)
+        chain = _Chain(self.model_, values, gap, noise)  # type: ignore[attr-defined]
+        drawn = self.from_visible(chain.end(how_many(steps, "steps")))  # type: ignore[attr-defined]
+        return Cells(drawn, None, False, f"ends of chains of {steps} sweeps")
+
+    def _check_bits(self) -> None:
+        if not hasattr(self.model_.units["visible"], "values"):  # type: ignore[attr-defined]
+            raise UserValueError("how must be mean, sample or deviation for real columns, got 'mode'", "how")
+
+    def _moments(
+        self, rows: Array, missing: Mask, method: str, steps: int, noise: contracts.Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Mask]:
+        """Means and variances of the visible layer's columns given the known ones, in its units; which are exact."""
+        values, gap = self._visible_cells(rows, missing)
         model: Any = self.model_  # type: ignore[attr-defined]
-        mean: Any = np.array(values, np.float64)
-        variance: Any = np.zeros(values.shape)
-        left = gaps.any(1)
-        for pattern, at in _patterns(gaps) if method in ("auto", "exact") else ():
-            if not pattern.any():
-                continue
-            given = given_columns(model, ~pattern)
-            if method == "exact":
-                _check_states(given, EXACT_GAPS, 'use method="gibbs" or "mean_field"')
-            if _bits(given) <= EXACT_GAPS:
-                left[at] = False
-                found = posterior_moments(given.machine, given.state(values[at]), limit=EXACT_GAPS)
-                for name, columns in given.missing.items():
-                    mean[np.ix_(at, columns)], variance[np.ix_(at, columns)] = found[name]
+        mean, variance, left = (_of_normals if _sees_more(model) else _enumerated)(model, values, gap, method)
         chosen = np.flatnonzero(left)
-        if not len(chosen):
-            return mean, variance
-        cells = values[chosen], gaps[chosen]
-        if method == "mean_field":
-            estimate = _by_mean_field(model, *cells)
-        else:
-            noise = Noise(seed_of(random_state), "impute")
-            estimate = _Chain(model, *cells, noise).moments(how_many(steps, "steps"))
-        for whole, part in zip((mean, variance), estimate, strict=True):
-            whole[chosen] = np.where(gaps[chosen], part, whole[chosen])
-        return mean, variance
+        if len(chosen):
+            cells = values[chosen], gap[chosen]
+            if method == "mean_field":
+                estimate = _near(model, *cells)
+            else:
+                estimate = _Chain(model, *cells, noise).moments(how_many(steps, "steps"))
+            for whole, part in zip((mean, variance), estimate, strict=True):
+                whole[chosen] = np.where(gap[chosen], part, whole[chosen])
+        return mean, variance, ~left
 
 
-def _without_nan(X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
-    """A table with 0 in place of NaN, and where that is; None where nothing is missing."""
-    if hasattr(X, "isna"):
-        missing = X.isna().to_numpy()
-        try:
-            return (X.fillna(0), missing) if missing.any() else (X, None)
-        except (TypeError, ValueError):  # columns of bits or of names that know what they may hold
-            return _without_nan(X.astype(object).where(~missing, None).to_numpy())
-    if is_sparse(X):
-        X = in_full(X)
-    if not isinstance(X, np.ndarray | list | tuple):
-        return X, None
-    try:
-        known = np.array(X, np.float64 if getattr(X, "dtype", np.dtype(object)).kind == "O" else None)
-    except (TypeError, ValueError):
-        return X, None  # no numbers: the domain says what is wrong
-    if known.dtype.kind != "f" or not np.isnan(known).any():
-        return X, None
-    missing = np.isnan(known)
-    known[missing] = 0
-    return known, missing
+def _log_masses(model: Any, values: Array, gap: Mask) -> NDArray[np.float64]:
+    """Log of the sum (or integral) of exp(-E) over missing columns and hidden units of each row; 0 without a column."""
+    some, found = ~gap.all(1), np.zeros(len(values))
+    if _sees_more(model):
+        found[some] = observed_by_quadrature(model.energy, values[some], gap[some])
+        return found
+    for pattern, at in patterns(gap):
+        if not pattern.all():
+            given = given_columns(model, ~pattern)
+            _check_states(given, EXACT_SEEN, "fewer cells may be missing")
+            found[at] = log_evidence(given.machine, given.state(values[at]), limit=EXACT_SEEN)
+    return found
+
+
+def _sees_more(model: Any) -> bool:
+    """Whether couplings see more of a column than its value: a row is normal given the hidden units, not apart."""
+    kind = model.units["visible"]
+    return bool(kind.n_features != kind.size)
+
+
+def _of_normals(model: Any, values: Array, gap: Mask, method: str) -> tuple[Any, Any, Mask]:
+    """Means, variances, and which rows are left for a chain: all or none."""
+    if method == "mean_field":
+        what = "independent cells do not come close where columns depend on each other given the hidden units"
+        raise UserValueError(what, "method", "use auto, exact or gibbs")
+    if method == "gibbs" or (method == "auto" and _few_normals(model) is None):
+        return np.array(values, np.float64), np.zeros(values.shape), np.asarray(gap.any(1))
+    normals = _few_normals(model)
+    if normals is None:
+        what = f"nothing is summed out where a {type(model).__name__} is more than 2^10 normal densities"
+        raise UserValueError(what, "method", 'use method="gibbs"')
+    found = normals.moments(values, gap)
+    return found.mean, found.variance, np.zeros(len(values), np.bool_)
+
+
+def _few_normals(model: Any) -> NormalCells | None:
+    """The density as a mixture of few normal ones, where it is one."""
+    found: NormalCells | None = model.normal_cells() if hasattr(model, "normal_cells") else None
+    return found
+
+
+def _enumerated(model: Any, values: Array, gap: Mask, method: str) -> tuple[Any, Any, Mask]:
+    """Means and variances by enumeration where the states are few, and which rows are left."""
+    mean: Any = np.array(values, np.float64)
+    variance: Any = np.zeros(values.shape)
+    left = np.asarray(gap.any(1))
+    for pattern, at in patterns(gap) if method in ("auto", "exact") else ():
+        if not pattern.any():
+            continue
+        given = given_columns(model, ~pattern)
+        if method == "exact":
+            _check_states(given, EXACT_GAPS, 'use method="gibbs" or "mean_field"')
+        if _bits(given) <= EXACT_GAPS:
+            left[at] = False
+            found = posterior_moments(given.machine, given.state(values[at]), limit=EXACT_GAPS)
+            for name, columns in given.missing.items():
+                mean[np.ix_(at, columns)], variance[np.ix_(at, columns)] = found[name]
+    return mean, variance, left
 
 
 def _bits(given: Given) -> float:
@@ -237,7 +258,8 @@ def _check_states(given: Given, limit: int, remedy: str) -> None:
         raise UserValueError(what, "X", remedy)
 
 
-def _by_mean_field(model: Any, values: Array, gaps: NDArray[np.bool_]) -> Moments:
+def _near(model: Any, values: Array, gaps: Mask) -> Moments:
+    """By independent cells and hidden units that come closest."""
     means = mean_field(model, {"visible": (values, ~gaps)}, steps=500, tol=1e-7)
     return to_numpy(means["visible"]), variance_of(model.conditional("visible", means))
 
@@ -245,7 +267,7 @@ def _by_mean_field(model: Any, values: Array, gaps: NDArray[np.bool_]) -> Moment
 class _Chain:
     """Chains of the visible and hidden layers, one for each row, that hold the known cells."""
 
-    def __init__(self, model: Any, values: Array, gaps: NDArray[np.bool_], noise: Noise) -> None:
+    def __init__(self, model: Any, values: Array, gaps: Mask, noise: contracts.Noise) -> None:
         self.model, n = model, len(values)
         hidden = tuple(block for block in model.blocks if block != "visible")
         self.order = (*hidden, "visible")
@@ -271,21 +293,8 @@ class _Chain:
         self.walk(begin)
         for t in range(begin, max(steps, 1)):
             self.walk(1, t + 1)
-            one = self.model.conditional("visible", self.state)
+            one = beside(self.model.conditional("visible", self.state), "visible", self.clamp)
             mean = to_numpy(one.mean)
             sums += mean, variance_of(one) + mean * mean
         mean, square = sums / (max(steps, 1) - begin)
         return mean, np.maximum(square - mean * mean, 0.0)
-
-
-def _patterns(gaps: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-    """Each pattern of missing cells, and its rows."""
-    patterns, which = np.unique(gaps, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        yield np.asarray(pattern), np.flatnonzero(which.ravel() == number)
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
-        raise UserValueError.must(name, f"be one of {', '.join(choices)}", value)

@@ -29,6 +29,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
+from gnomon.systems.energy._sequence_cells import FillsSequences
 from gnomon.systems.energy.conditional_rbm import EXACT_BITS
 from gnomon.training.procedure import Problem
 
@@ -38,7 +39,7 @@ Frames = Any
 Inside = NDArray[np.bool_]
 
 
-class SequenceMachine(Standardized, GradientSteps, HasDtype, System):
+class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, System):
     """Base: log p(sequence) is the sum over its frames of log p(x_t | x_1 ... x_(t-1)), each that of a machine.
 
     The model of a subclass has ``machine``, `contexts`, what this is given at each frame, and the same frame by

@@ -18,6 +18,7 @@ from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import LOG_2_PI, exp
 from gnomon.distributions.spike_units import PrecisionGaussianUnits, SpikeAndSlabUnits
 from gnomon.errors import Diverged, UserValueError
+from gnomon.inference.exact.cells import NormalCells
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.ops import logsumexp
 from gnomon.numeric.tensors import detached
@@ -212,16 +213,28 @@ class SpikeAndSlabModel(MappedMachine):
             raise UserValueError(
                 f"log Z does not exist, the density {found}", "parameters", "fit with safeguard='weights'"
             )
+        own = self._double()
+        log_weights, linear, precision = self._by_spikes()
+        fit = (linear * np.linalg.solve(precision, linear[:, :, None])[:, :, 0]).sum(1)
+        log_normal = 0.5 * (fit + len(own["phi"]) * LOG_2_PI - np.linalg.slogdet(precision)[1])
+        amplitudes = 0.5 * (LOG_2_PI - own["hidden_log_precision"]).sum()
+        return float(logsumexp(log_weights + log_normal) + amplitudes)
+
+    def _by_spikes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """For each state of the spikes its log weight and, of x beside it, linear coefficients and precision."""
+        n = self.units["hidden"].n
         own, changes, h = self._double(), self._changes(), states(n)
         alpha, mu = np.exp(own["hidden_log_precision"]), own["hidden_mean"]
         slabs = alpha.size // n
         precision = np.diag(np.exp(own["visible_log_precision"])) + np.tensordot(h, changes, 1)
         linear = own["visible_bias"] + np.repeat(h, slabs, axis=1) * mu @ own["weight"].T
-        fit = (linear * np.linalg.solve(precision, linear[:, :, None])[:, :, 0]).sum(1)
-        log_normal = 0.5 * (fit + len(own["phi"]) * LOG_2_PI - np.linalg.slogdet(precision)[1])
         bias = own["hidden_bias"] - 0.5 * (alpha * mu * mu).reshape(n, slabs).sum(1)
-        amplitudes = 0.5 * (LOG_2_PI - own["hidden_log_precision"]).sum()
-        return float(logsumexp(h @ bias + log_normal) + amplitudes)
+        return h @ bias, linear, precision
+
+    def normal_cells(self) -> NormalCells | None:
+        """The density as a mixture over the states of up to 10 spikes, which says what missing columns are."""
+        few = self.units["hidden"].n <= EXACT_SPIKES
+        return NormalCells.of_precisions(*self._by_spikes()) if few else None
 
     @available_if(lambda self: isinstance(self, type) or self.units["hidden"].n <= EXACT_SPIKES)
     def log_prob(self, x: Array) -> Array:

@@ -33,6 +33,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.energy._binary import check_layers, dealt, layer_problem, on_its_device
 from gnomon.systems.energy._columns import ChosenColumns
+from gnomon.systems.energy._dbn_cells import FillsByLayers
 from gnomon.systems.energy._dbn_model import DBNModel, Normalized
 from gnomon.systems.energy._machine import ConfinedSteps, GibbsSteps
 from gnomon.systems.energy._up_down import UpDown
@@ -51,7 +52,7 @@ UNITS: Mapping[str, type[Units]] = {
 }  # fmt: skip
 
 
-class DBN(DeepChains, LatentCodes, ChosenColumns):
+class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
     r"""Deep belief network: a restricted Boltzmann machine above directed layers of binary units.
 
     :math:`p(v, h) = p(v | h_1) p(h_1 | h_2) \cdots p(h_{L-1}, h_L)`. It is learned layer by layer, each restricted

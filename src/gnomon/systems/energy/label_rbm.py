@@ -10,10 +10,11 @@ import torch
 from gnomon.contracts import Array
 from gnomon.distributions.joined import JoinedUnits
 from gnomon.distributions.units import BernoulliUnits, CategoricalUnits, Units
+from gnomon.numeric.noise import Noise
 from gnomon.numeric.ops import concatenate
 from gnomon.systems.energy._class_slopes import class_slopes
 from gnomon.systems.energy._labeled import UNITS, LabeledMachine, LabeledModel
-from gnomon.systems.energy._missing import METHODS, FillsGaps, check_choice
+from gnomon.systems.energy._missing import METHODS, FillsMachineGaps, check_choice
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink
 
@@ -84,7 +85,7 @@ class LabelRBMModel(LabeledModel):
         return machine._with({name: value.detach() for name, value in values.items()})
 
 
-class LabelRBM(FillsGaps, LabeledMachine):
+class LabelRBM(FillsMachineGaps, LabeledMachine):
     r"""Classification restricted Boltzmann machine: hidden bits that couple a row with its class.
 
     :math:`p(y | v) \propto \exp(d_y + \sum_j \mathrm{softplus}(c_j + v^T W_{:j} + U_{yj}))`, the free energies of the
@@ -146,7 +147,8 @@ class LabelRBM(FillsGaps, LabeledMachine):
         rows, missing = self._gaps(X, mask)
         found, partly = np.exp(self.class_log_proba(rows)), missing.any(1)
         if partly.any():
-            mean, _ = self._moments(rows[partly], missing[partly], method, 500, self.seed_)
+            noise = Noise(self.seed_, "impute")
+            mean, _, _ = self._moments(rows[partly], missing[partly], method, 500, noise)
             found[partly] = mean[:, self.model_.n_features :]
         return found
 

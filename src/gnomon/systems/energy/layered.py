@@ -289,8 +289,9 @@ class LayeredMachine(Module):
             weight = self.units[block].log_weight(state[block], self._own(block, arrays))
             total = -weight if total is None else total - weight
         for link in self.links:
-            if all(end in blocks for end in link.ends):
-                total = total - link.gain(self._features(link.ends, state), _of(link.names, arrays))
+            here = [end for end in link.ends if end in blocks]
+            if len(here) == len(link.ends) or (here and link.apart):
+                total = total - link.gain(self._features(here, state), _of(link.names, arrays))
         return total
 
     def marginal_energy(self, kept: State) -> Array:

@@ -38,6 +38,8 @@ class Link:
     ends: tuple[str, ...]
     bilinear: ClassVar[bool] = True
     """Whether it is a form of two layers with a matrix."""
+    apart: ClassVar[bool] = False
+    """Whether it couples some of its layers without the others too, so that `gain` takes those that are there."""
     within: frozenset[str]
     """The layer whose units it couples to each other, if it does."""
     shares: bool = False

@@ -15,6 +15,8 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.correlated_units import CorrelatedGaussianUnits
 from gnomon.distributions.domains import Real
 from gnomon.distributions.units import BernoulliUnits
+from gnomon.inference.exact.cells import NormalCells
+from gnomon.inference.exact.enumeration import states
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
@@ -26,6 +28,8 @@ from gnomon.systems.energy.links import Link, Own
 
 __all__ = ["MCRBM", "MCRBMModel", "MeanCovarianceLink"]
 
+EXACT_BITS = 10
+"""Hidden units of which all states are visited for missing columns, each a matrix of its own."""
 FIRST_WEIGHTS = 0.1
 """Standard deviation of the first weights and filters, in units of those of the columns."""
 
@@ -108,6 +112,17 @@ class MCRBMModel(LayeredMachine):
             for name, value in (("weight", W), ("filters", R), ("hidden_bias", bias), ("visible_bias", visible_bias)):
                 model.get_parameter(name).copy_(torch.as_tensor(np.asarray(value, np.float64)))
         return model
+
+    def normal_cells(self) -> NormalCells | None:
+        """The density as a mixture over the states of up to 10 hidden units, which says what missing columns are."""
+        bits = self.units["hidden"].size
+        if bits > EXACT_BITS:
+            return None
+        own = {name: value.detach().double().cpu().numpy() for name, value in self.named_parameters()}
+        h, n_mean, R = states(bits), own["weight"].shape[1], own["filters"]
+        linear = own["visible_bias"] + h[:, :n_mean] @ own["weight"].T
+        precisions = np.eye(len(R)) + (R * h[:, None, n_mean:]) @ R.T
+        return NormalCells.of_precisions(h @ own["hidden_bias"], linear, precisions)
 
     def initialize(self, noise: contracts.Noise, mean: ArrayLike | None = None, *, scale: float = 0.01) -> Self:
         """Small random weights and filters, columns of these means; covariance units are on for half of the rows."""

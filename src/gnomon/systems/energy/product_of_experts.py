@@ -35,6 +35,7 @@ from gnomon.objectives.noise_contrastive import NCE
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
+from gnomon.systems.energy._cells_by_moves import FillsByMoves
 from gnomon.systems.energy._machine import JudgedMachine, StandardizedMachine
 from gnomon.systems.energy._normalizable import student_normalizable
 from gnomon.systems.energy.experts import (
@@ -307,7 +308,7 @@ class Normalization:
         return f"learned log c {self.log_c:.4f}, log Z {self.log_z}: the learned density has the mass {self.mass:.4f}"
 
 
-class ProductOfExperts(StandardizedMachine, JudgedMachine):
+class ProductOfExperts(FillsByMoves, StandardizedMachine, JudgedMachine):
     r"""Energy-based model of real columns: :math:`p(x) = \frac1Z \exp(-\sum_k E_k(x))`, a product of experts.
 
     Each energy is a soft constraint of its own, a normal density, heavy-tailed responses of filters, a network, or a

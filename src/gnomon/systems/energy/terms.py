@@ -55,6 +55,7 @@ class TermsLink(Link):
     """
 
     bilinear = False
+    apart = True
 
     def __init__(self, layers: Mapping[str, int], terms: Iterable[tuple[int, ...]], *, name: str | None = None) -> None:
         self.layers, self.ends = dict(layers), tuple(layers)
@@ -87,11 +88,11 @@ class TermsLink(Link):
                 raise UserValueError(f"layer {end!r} must have {n} units, got {sizes[end]}", "layers")
         return {"weight": (1, len(self.terms))}
 
-    def _joined(self, features: Mapping[str, Array], block: str = "") -> Any:
-        """All units side by side; those of a layer that none of the terms has twice may be absent: then 1."""
+    def _joined(self, features: Mapping[str, Array], absent: float = 1.0) -> Any:
+        """All units side by side; those of a layer that is not there are this number."""
         like = next(iter(features.values()))
         parts = [
-            features[end] if end in features else convert(np.ones((len(like), self.layers[end])), like)
+            features[end] if end in features else convert(np.full((len(like), self.layers[end]), absent), like)
             for end in self.ends
         ]
         joined = concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
@@ -112,8 +113,8 @@ class TermsLink(Link):
         return found[:, cut]
 
     def gain(self, features: Mapping[str, Array], own: Own) -> Array:
-        """The sum of weighted products of each row."""
-        z = self._joined(features)
+        """The sum of weighted products of each row; of the terms among the layers that are there."""
+        z = self._joined(features, absent=0.0)
         if not is_tensor(z):
             return self.table.values(z, _weights(own, z))
         return self._products(z) @ own["weight"][0]

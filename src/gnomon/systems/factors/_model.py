@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnomon.contracts import Array, Noise
+from gnomon.inference.exact.cells import CellMoments
 
 __all__ = ["FLOOR", "PPCAModel"]
 
@@ -112,6 +113,28 @@ class PPCAModel:
         return self.reconstruct(z) + math.sqrt(self.noise_variance) * noise.child("noise").normal(
             (n, d), like=self.mean
         )
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def cells(self, x: Array, missing: Array) -> CellMoments:
+        """Log density of the known cells of each row, and mean and variance of the missing ones given them."""
+        rows = np.where(missing, np.nan, x)
+        z, covariance, log_prob, _ = self._posterior(rows)
+        W = self.components
+        spread = np.einsum("jk,nkl,jl->nj", W, np.broadcast_to(covariance, (len(z), *covariance.shape[1:])), W)
+        mean, variance = self.reconstruct(z), spread + self.noise_variance
+        known = np.asarray(x, np.float64)
+        return CellMoments(log_prob, np.where(missing, mean, known), np.where(missing, variance, 0.0))
+
+    def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
+        """The rows with a joint draw of the missing cells of each: z given the known ones, then x given z."""
+        z, covariance = self._posterior(np.where(missing, np.nan, x))[:2]
+        places = np.arange(len(z))
+        lower = np.linalg.cholesky(covariance)
+        away = noise.child("latent").rows(places).normal(z.shape, like=self.mean)
+        rest = noise.child("noise").rows(places).normal(np.shape(x), like=self.mean)
+        drawn = self.reconstruct(z + (lower @ away[:, :, None])[:, :, 0]) + math.sqrt(self.noise_variance) * rest
+        return np.where(missing, drawn, x)
 
     def _set_noise(self, variance: float, scale: float) -> None:
         """Take the variance, or a small share of the scale where the rows lie in the subspace exactly."""

@@ -26,6 +26,7 @@ PSEUDO = 1.0
 """Rows with, and rows without each spike that are added to those that were seen, so that no probability is 0 or 1."""
 NARROWEST = 1e-6
 """Least variance of a slab, as a share of its mean square."""
+BY_COLUMN = ("components", "noise_precision", "shift", "unit")
 STATE = ("components", "bias", "slab_mean", "slab_precision", "noise_precision", "shift", "unit")
 
 kernel = numba.njit(cache=True, error_model="numpy")
@@ -106,6 +107,15 @@ class SpikeAndSlabSparseCodingModel:
         """Take the arrays over."""
         for name in STATE:
             setattr(self, name, np.array(state[name], np.float64))
+
+    def seeing(self, columns: NDArray[np.bool_]) -> SpikeAndSlabSparseCodingModel:
+        """The model of these columns alone: their noise being independent, the others are just not there."""
+        part = SpikeAndSlabSparseCodingModel(
+            self.components[columns], updates=self.updates, damping=self.damping, sweeps=self.sweeps, tol=self.tol,
+            floor=self.floor,
+        )  # fmt: skip
+        part.load(self.state() | {name: self.state()[name][columns] for name in BY_COLUMN})
+        return part
 
     # --- the joint distribution ---------------------------------------------------------------------------------------
 
@@ -263,7 +273,11 @@ class SpikeAndSlabSparseCodingModel:
 
     def infer(self, x: Array, noise: Noise) -> tuple[tuple[Array, Array], Array]:
         """One draw of (h, s) of each row from its mean-field Q, and log Q."""
-        found, (_, _, variance) = self.codes(x), self._weights()
+        return self.drawn(self.codes(x), noise)
+
+    def drawn(self, found: SpikeAndSlabCodes, noise: Noise) -> tuple[tuple[Array, Array], Array]:
+        """One draw of (h, s) of each row from a mean-field Q, and log Q."""
+        _, _, variance = self._weights()
         h = noise.child("spikes").bernoulli(found.spikes)
         precision = np.where(h > 0, 1 / variance, self.slab_precision)
         z = noise.child("slabs").normal(h.shape, like=self.bias)
@@ -271,6 +285,13 @@ class SpikeAndSlabSparseCodingModel:
             np.log(precision / (2 * np.pi)) - z * z
         )
         return (h, h * found.slabs + z / precision**0.5), log_q.sum(1)
+
+    def sweep(self, x: Array, h: Floats, s: Floats, u: Array, z: Array) -> None:
+        """Each spike with its slab drawn given all others, in place, by uniform and standard normal numbers (n, m)."""
+        coupling, own, variance = self._weights()
+        constant = self.bias + 0.5 * np.log(self.slab_precision * variance)
+        arrays = (constant, self.slab_mean, self.slab_precision, own, variance, coupling)
+        _draws(h, s, self.drive(x, h * s), *arrays, u, z)
 
     # --- EM -----------------------------------------------------------------------------------------------------------
 
@@ -318,6 +339,32 @@ class SpikeAndSlabSparseCodingModel:
 
 
 @kernel
+def _spike(slab, drive, constant, mean, precision, own):  # type: ignore[no-untyped-def]
+    """Probability of a spike given all other components, of which `drive` is what they leave of the row."""
+    away = slab - mean
+    logit = constant - 0.5 * precision * away * away + slab * drive - 0.5 * own * slab * slab
+    return 1 / (1 + math.exp(-logit))
+
+
+@kernel
+def _draws(h, s, field, constant, mean, precision, own, variance, coupling, u, z):  # type: ignore[no-untyped-def]
+    """A round over the components of each row, in place: each spike and its slab drawn given all others."""
+    n, m = h.shape
+    for r in range(n):
+        for i in range(m):
+            drive, before = field[r, i], h[r, i] * s[r, i]
+            slab = (precision[i] * mean[i] + drive) * variance[i]
+            if u[r, i] < _spike(slab, drive, constant[i], mean[i], precision[i], own[i]):
+                h[r, i], s[r, i] = 1.0, slab + math.sqrt(variance[i]) * z[r, i]
+            else:
+                h[r, i], s[r, i] = 0.0, z[r, i] / math.sqrt(precision[i])
+            change = h[r, i] * s[r, i] - before
+            if change != 0:
+                for j in range(m):
+                    field[r, j] -= change * coupling[i, j]
+
+
+@kernel
 def _rounds(h, s, field, constant, mean, precision, own, variance, coupling, sweeps, tol):  # type: ignore[no-untyped-def]
     """Rounds over the components of each row, in place, until the means of its h s stand."""
     n, m = h.shape
@@ -327,9 +374,7 @@ def _rounds(h, s, field, constant, mean, precision, own, variance, coupling, swe
             for i in range(m):
                 drive = field[r, i]
                 slab = (precision[i] * mean[i] + drive) * variance[i]
-                away = slab - mean[i]
-                logit = constant[i] - 0.5 * precision[i] * away * away + slab * drive - 0.5 * own[i] * slab * slab
-                spike = 1 / (1 + math.exp(-logit))
+                spike = _spike(slab, drive, constant[i], mean[i], precision[i], own[i])
                 change = spike * slab - h[r, i] * s[r, i]
                 h[r, i], s[r, i] = spike, slab
                 if change != 0:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
@@ -19,6 +20,7 @@ from gnomon.numeric.noise import seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.system.fields import Iterated
 from gnomon.system.from_sums import FromSums
+from gnomon.system.gaps import FillsExactly, truths
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.factors._model import FLOOR, PPCAModel
 from gnomon.training.em import EM, ClosedForm
@@ -54,7 +56,7 @@ def _tell(model: PPCAModel) -> None:
     )  # fmt: skip
 
 
-class PPCA(LatentCodes, Iterated, FromSums):
+class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
     r"""Gaussian density whose covariance is low rank plus a constant: the density version of PCA.
 
     :math:`x = W z + \mu + \epsilon`, :math:`z \sim N(0, I_k)`, :math:`\epsilon \sim N(0, \sigma^2 I_d)`. The maximum
@@ -307,8 +309,8 @@ class PPCA(LatentCodes, Iterated, FromSums):
             )
         return self._in_units(self.model_.reconstruct(latent))
 
-    def impute(self, X: Any) -> Array:
-        """X with each missing value replaced by its conditional mean given the observed ones of its row."""
+    def _gaps(self, X: Any, mask: Any) -> tuple[Array, NDArray[np.bool_]]:
+        """Rows with 0 for what is missing, and where that is; NaN passes through what prepares the columns."""
         rows = self._rows(X)
-        filled = self.model_.reconstruct(self.model_.latent_mean(rows))
-        return self._in_units(np.where(np.isnan(rows), filled, rows).astype(rows.dtype))
+        missing = np.isnan(rows) if mask is None else np.isnan(rows) | truths(mask, rows.shape)
+        return np.where(missing, 0, rows).astype(rows.dtype), missing

@@ -16,9 +16,11 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
+from gnomon.inference.exact.cells import CellMoments, NormalCells
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import Standardized
+from gnomon.system.gaps import FillsExactly
 from gnomon.training.em import ClosedForm
 from gnomon.training.group import current as current_group
 
@@ -122,6 +124,17 @@ class ProductOfPPCAModel:
         found: Array = self.mean + np.linalg.solve(np.linalg.cholesky(self.precision).T, z.T).T
         return found
 
+    def cells(self, x: Array, missing: Array) -> CellMoments:
+        """Log density of the known cells of each row, and mean and variance of the missing ones given them."""
+        return self._normal_cells().moments(x, missing)
+
+    def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
+        """The rows with a joint draw of the missing cells of each, given the known ones."""
+        return self._normal_cells().draw(x, missing, noise)
+
+    def _normal_cells(self) -> NormalCells:
+        return NormalCells([0.0], [self.mean], [self.covariance()])
+
     # --- maximum likelihood -------------------------------------------------------------------------------------------
 
     def moments(self, x: Array, weight: Array) -> dict[str, Array]:
@@ -203,7 +216,7 @@ def _loss(values: Floats, target: Floats, n: int) -> tuple[float, Floats]:
     return float(loss), np.concatenate([by_w.ravel(), -s * trace])
 
 
-class ProductOfPPCA(Standardized, System):
+class ProductOfPPCA(FillsExactly, Standardized, System):
     r"""Product of probabilistic PCA experts: a normal density that each expert relaxes along one direction.
 
     An expert is the density of probabilistic principal component analysis with one factor, :math:`N(0, \sigma_i^2 I +

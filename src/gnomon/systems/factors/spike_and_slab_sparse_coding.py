@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise, Procedure
@@ -16,14 +18,16 @@ from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import Iterated, Standardized
+from gnomon.system.gaps import Cells, FillsGaps
 from gnomon.system.latent_codes import LatentCodes
-from gnomon.systems.factors._spike_and_slab import SpikeAndSlabSparseCodingModel
+from gnomon.systems.factors._spike_and_slab import EXACT_SPIKES, SpikeAndSlabSparseCodingModel
+from gnomon.systems.factors._spike_cells import SpikeCells
 from gnomon.training.variational_em import VariationalEM
 
 __all__ = ["SpikeAndSlabSparseCoding", "SpikeAndSlabSparseCodingModel"]
 
 
-class SpikeAndSlabSparseCoding(LatentCodes, Standardized, Iterated, System):
+class SpikeAndSlabSparseCoding(FillsGaps, LatentCodes, Standardized, Iterated, System):
     r"""Spike-and-slab sparse coding (S3C): a row is a sum of components, each there or not, of real amplitudes.
 
     :math:`h_i \sim Bernoulli(\sigma(b_i))`, :math:`s_i | h_i \sim N(h_i \mu_i, \alpha_i^{-1})` and
@@ -149,6 +153,23 @@ class SpikeAndSlabSparseCoding(LatentCodes, Standardized, Iterated, System):
         """Evidence lower bound of each row in nats, at most log p(x), shape (n,)."""
         rows = self._rows(X)
         return np.asarray(self.model_.codes(rows).elbo - self._log_units(rows))
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    @available_if(lambda self: self.n_components <= EXACT_SPIKES)
+    def log_prob_observed(self, X: Any, mask: Any = None) -> Array:
+        """Exact log density of the known cells of each row in nats, of up to 10 components. See `impute`."""
+        rows, missing = self._gaps(X, mask)
+        found = SpikeCells(self.model_).moments(rows, missing)
+        return np.asarray(found.log_prob - self._log_units_seen(rows, missing))
+
+    def cells_given(self, rows: Array, missing: NDArray[np.bool_], noise: Noise) -> Cells:
+        cells = SpikeCells(self.model_, noise)
+        return self._in_own_units(cells.moments(rows, missing), cells.exact, cells.note)
+
+    def cells_drawn(self, rows: Array, missing: NDArray[np.bool_], noise: Noise) -> Cells:
+        cells = SpikeCells(self.model_, noise)
+        return Cells(self._in_units(cells.draw(rows, missing)), None, cells.exact, cells.note)
 
     @property
     def components_(self) -> Array:

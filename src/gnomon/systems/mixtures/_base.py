@@ -12,11 +12,13 @@ from sklearn.base import ClusterMixin
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
+from gnomon.inference.exact.cells import CellMoments, chosen_components, mixed_cells
 from gnomon.numeric.ops import largest
 from gnomon.numeric.sparse import is_sparse
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
 from gnomon.system.fields import Iterated
+from gnomon.system.gaps import FillsExactly
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.training.group import current as current_group
 
@@ -55,6 +57,7 @@ class MixtureModel:
     """
 
     weights: Array
+    means: Any
 
     def log_joint(self, x: Array) -> Array:
         """log weights_k p(x | k), shape (n, K)."""
@@ -73,6 +76,30 @@ class MixtureModel:
         """Log of the shares, -inf for a component that no row belongs to."""
         with np.errstate(divide="ignore"):
             return np.log(self.weights)
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def log_joint_seen(self, x: Array, missing: Array) -> Array:
+        """log weights_k p(known cells | k), shape (n, K), of components with independent columns."""
+        raise NotImplementedError
+
+    def column_variances(self) -> Array:
+        """Of each column in each component, shape (K, d)."""
+        raise NotImplementedError
+
+    def draw_rows(self, component: Array, noise: Noise) -> Array:
+        """A row of each of these components."""
+        raise NotImplementedError
+
+    def cells(self, x: Array, missing: Array) -> CellMoments:
+        """Log probability of the known cells of each row, and mean and variance of the missing ones given them."""
+        return mixed_cells(x, missing, self.log_joint_seen(x, missing), self.means, self.column_variances())
+
+    def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
+        """The rows with a joint draw of the missing cells of each, given the known ones."""
+        places = np.arange(len(x))
+        chosen = chosen_components(self.log_joint_seen(x, missing), noise.child("component").rows(places))
+        return np.where(missing, self.draw_rows(chosen, noise.child("row").rows(places)), x)
 
     def components(self, n: int, noise: Noise) -> np.ndarray[Any, np.dtype[np.int64]]:
         """A component by its share for each of n rows: exactly n, their counts multinomial."""
@@ -101,7 +128,7 @@ def distinct_rows(X: Any, most: int, block: int = 256) -> int:
     return len(seen)
 
 
-class Mixture(LatentCodes, ClusterMixin, Iterated, System):
+class Mixture(FillsExactly, LatentCodes, ClusterMixin, Iterated, System):
     """Base of the mixtures: clusters are the components that rows most probably come from."""
 
     tasks: ClassVar[tuple[str, ...]] = ("density", "cluster")

@@ -108,8 +108,21 @@ class BernoulliMixtureModel(MixtureModel):
 
     def sample(self, n: int, noise: Noise) -> Array:
         """n rows of 0 and 1: a component by its share, then each column by its mean."""
-        component = self.components(n, noise.child("component"))
-        return noise.child("row").bernoulli(self.means[component])
+        return self.draw_rows(self.components(n, noise.child("component")), noise.child("row"))
+
+    def draw_rows(self, component: Array, noise: Noise) -> Array:
+        """A row of each of these components."""
+        return noise.bernoulli(self.means[component])
+
+    def log_joint_seen(self, x: Array, missing: Array) -> Array:
+        """log weights_k p(known cells | k), shape (n, K)."""
+        seen, off = (~missing).astype(np.float64), np.log1p(-self.means)
+        joint: Array = (seen * x) @ (np.log(self.means) - off).T + seen @ off.T + self.log_weights()
+        return joint
+
+    def column_variances(self) -> Array:
+        """Of each column in each component, shape (K, d)."""
+        return self.means * (1 - self.means)
 
 
 class BernoulliMixture(Mixture):

@@ -21,6 +21,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import DrawsNothing, Iterated
+from gnomon.system.gaps import FillsExactly
 from gnomon.system.prediction import Classifier
 from gnomon.system.unlabeled import UNLABELED, TakesUnlabeled
 from gnomon.systems.mixtures._base import shares
@@ -87,7 +88,7 @@ class GaussianClassifierModel(GaussianMixtureModel):
             self.weights = weights
 
 
-class GaussianClassifier(Iterated, DrawsNothing, TakesUnlabeled, Classifier):
+class GaussianClassifier(FillsExactly, Iterated, DrawsNothing, TakesUnlabeled, Classifier):
     r"""Classifier that knows how rows come about: a share of each class, and a normal density within it.
 
     :math:`p(x, c) = \pi_c N(x; \mu_c, \Sigma_c)`, fitted by maximum likelihood (divisor n), and :math:`p(c \mid x) =

@@ -14,6 +14,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
 from gnomon.errors import UserValueError, nearest
+from gnomon.inference.exact.cells import CellMoments, NormalCells
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
@@ -109,6 +110,43 @@ class GaussianMixtureModel(MixtureModel):
     def sample(self, n: int, noise: Noise) -> Array:
         """n rows: a component by its share, then a row of it."""
         return self.normals.sample(self.components(n, noise.child("component")), noise.child("row"))
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def cells(self, x: Array, missing: Array) -> CellMoments:
+        """Log density of the known cells of each row, and mean and variance of the missing ones given them."""
+        return self._normal_cells().moments(x, missing) if self._is_correlated else super().cells(x, missing)
+
+    def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
+        """The rows with a joint draw of the missing cells of each, given the known ones."""
+        if self._is_correlated:
+            return self._normal_cells().draw(x, missing, noise)
+        return super().draw_cells(x, missing, noise)
+
+    @property
+    def _is_correlated(self) -> bool:
+        """Whether columns depend on each other within a component."""
+        return self.normals.form in ("full", "tied")
+
+    def _normal_cells(self) -> NormalCells:
+        return NormalCells(self.log_weights(), self.means, self.normals.dense())
+
+    def log_joint_seen(self, x: Array, missing: Array) -> Array:
+        """log weights_k p(known cells | k), shape (n, K), of independent columns."""
+        seen, variances = ~missing, self.column_variances()
+        found = np.empty((len(x), len(self.weights)))
+        for k, (mean, variance) in enumerate(zip(self.means, variances, strict=True)):
+            each = (x - mean) ** 2 / variance + np.log(2 * np.pi * variance)
+            found[:, k] = -0.5 * np.where(seen, each, 0.0).sum(1)
+        return found + self.log_weights()
+
+    def column_variances(self) -> Array:
+        """Of each column in each component, shape (K, d), where these are independent."""
+        return np.broadcast_to(self.normals.covariances.reshape(len(self.weights), -1), self.means.shape)
+
+    def draw_rows(self, component: Array, noise: Noise) -> Array:
+        """A row of each of these components."""
+        return self.normals.sample(component, noise)
 
 
 class GaussianMixture(Mixture):

@@ -13,7 +13,7 @@ from gnomon.distributions.latents import Latents
 from gnomon.nn.likelihoods import Head
 from gnomon.nn.module import Module
 
-__all__ = ["Prior", "VAEModel", "single_row_bounds"]
+__all__ = ["CompletingCodes", "Prior", "SeeingCodes", "VAEModel", "single_row_bounds"]
 
 
 class Prior(NamedTuple):
@@ -76,6 +76,14 @@ class VAEModel(Module):
             return self.head.log_prob(raw, x)
         return self.head.log_prob(raw, (x - self.shift) / self.scale) - self.scale.log().sum()
 
+    def log_seen(self, x: torch.Tensor, z: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Log p(known cells | z) in nats, shape (n,); `seen` is 1 where a cell is known."""
+        raw = self.decoder(z)
+        if not self.scales:
+            return (self.head.log_probs(raw, x) * seen).sum(1)
+        each = self.head.log_probs(raw, (x - self.shift) / self.scale) - self.scale.log()
+        return (each * seen).sum(1)
+
     def log_joint(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """Log p(x, z) in nats, shape (n,)."""
         return self.log_likelihood(x, z) + self.latents.log_prior(z)
@@ -105,6 +113,84 @@ class VAEModel(Module):
 
     def _outside(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale + self.shift if self.scales else x
+
+
+class CompletingCodes:
+    """The model as `gnomon.inference.mcmc.latent_cells` asks for it; without gradients.
+
+    Parameters
+    ----------
+    model : VAEModel
+    """
+
+    def __init__(self, model: VAEModel) -> None:
+        self.model = model
+
+    def place(self, x: Any) -> torch.Tensor:
+        """Rows where the model computes."""
+        return torch.tensor(x, device=self.model.device).to(self.model.shift.dtype)
+
+    def start(self, n: int, noise: Noise) -> Any:
+        """n rows of the model."""
+        return self.model.sample(n, noise)
+
+    @torch.no_grad()
+    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[tuple[torch.Tensor], torch.Tensor]:
+        """See `Encoder`."""
+        z, log_q = self.model.infer(x, noise)
+        return (z,), log_q
+
+    @torch.no_grad()
+    def log_proposal(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+        """log q(z | x)."""
+        log_q: torch.Tensor = self.model.encode(x).log_prob(z[0])
+        return log_q
+
+    @torch.no_grad()
+    def log_joint(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+        """See `HasLatents`."""
+        return self.model.log_joint(x, z[0])
+
+    def sample_prior(self, n: int, noise: Noise) -> tuple[torch.Tensor]:
+        """See `HasLatents`."""
+        return (self.model.sample_prior(n, noise),)
+
+    @torch.no_grad()
+    def draw(self, z: tuple[torch.Tensor], noise: Noise) -> torch.Tensor:
+        """A row given z."""
+        return self.model._outside(self.model.head.sample(self.model.decoder(z[0]), noise))
+
+    @torch.no_grad()
+    def mean(self, z: tuple[torch.Tensor]) -> torch.Tensor:
+        """E[x | z]."""
+        return self.model.decode(z[0])
+
+
+class SeeingCodes:
+    """The known cells of rows and z: rows are [x, seen], with 1 where a cell is known and a guess where it is not.
+
+    The encoder's answer to the completed row is the proposal, which leaves every importance-weighted average a bound.
+
+    Parameters
+    ----------
+    model : VAEModel
+    """
+
+    def __init__(self, model: VAEModel) -> None:
+        self.model = model
+
+    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Encoder`."""
+        return self.model.infer(x.chunk(2, 1)[0], noise)
+
+    def log_joint(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """log p(known cells, z)."""
+        rows, seen = x.chunk(2, 1)
+        return self.model.log_seen(rows, z, seen) + self.model.latents.log_prior(z)
+
+    def sample_prior(self, n: int, noise: Noise) -> torch.Tensor:
+        """See `HasLatents`."""
+        return self.model.sample_prior(n, noise)
 
 
 def single_row_bounds(

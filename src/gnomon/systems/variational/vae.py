@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.special import logsumexp
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -16,7 +17,7 @@ from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.latents import Latents
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.evaluation.latent_likelihood import latent_score
+from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.score import Score
 from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network, image_shape_of
 from gnomon.nn.initializers import Initializer
@@ -30,19 +31,25 @@ from gnomon.system.by_gradient import ByGradient
 from gnomon.system.codes import HasCodes
 from gnomon.system.densities import with_signature
 from gnomon.system.fields import HasDtype, Standardized
+from gnomon.system.gaps import Cells, Mask
 from gnomon.system.latent_codes import LatentCodes
+from gnomon.system.latent_gaps import FillsByLatents
 from gnomon.system.partial_fit import OnlineModel
-from gnomon.systems.variational._model import Prior, VAEModel, single_row_bounds
+from gnomon.systems.variational._model import CompletingCodes, Prior, SeeingCodes, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
 
 __all__ = ["VAE"]
 
 DRAWS = 64
 """Draws per row of the importance-weighted bound."""
+COMPLETIONS = 32
+"""Ways in which a row with missing cells is completed for the encoder to see."""
+GUESSED = 100
+"""Sweeps of the chains that complete them."""
 
 
 class VAE(
-    LatentViews, LatentCodes, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype,
+    LatentViews, FillsByLatents, LatentCodes, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype,
 ):  # fmt: skip
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
@@ -212,6 +219,27 @@ class VAE(
                 self.model_, infers, x, how_many(n_samples, "n_samples"), noise,
                 data_space=self.domain.space(x.shape[1]),
             )  # fmt: skip
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def latent_view(self) -> CompletingCodes:
+        return CompletingCodes(self.model_)
+
+    def cells_given(self, rows: Array, missing: Mask, noise: contracts.Noise, *, steps: int = 500) -> Cells:
+        if self.recipe("likelihood").codes:
+            raise UserValueError("codes have no mean", "how", "use how='sample'")
+        return super().cells_given(rows, missing, noise, steps=steps)
+
+    def observed_estimate(self, rows: Array, missing: Mask) -> tuple[Array, dict[str, Any]]:
+        noise = Noise(self.seed_, "evaluate/observed")
+        many, lacks = np.repeat(rows, COMPLETIONS, axis=0), np.repeat(missing, COMPLETIONS, axis=0)
+        filled = self.completed(many, lacks, noise.child("guess"), steps=GUESSED)
+        pairs = self.latent_view().place(np.concatenate([filled, ~lacks], axis=1))
+        with torch.no_grad():
+            found = latent_log_prob(SeeingCodes(self.model_), SeeingCodes(self.model_), pairs, DRAWS, noise).value
+        values = logsumexp(found.reshape(-1, COMPLETIONS), axis=1) - math.log(COMPLETIONS)
+        note = f"bound of {COMPLETIONS * DRAWS} weighted draws of the encoder given {COMPLETIONS} completed rows"
+        return np.where(missing.all(1), 0.0, values), {"kind": "lower bound", "note": note}
 
     def elbo(self, X: Any, n_samples: int = 16) -> Score:
         """The evidence lower bound, its divergence in closed form: the mean over rows and draws of z, and its error."""

@@ -1,0 +1,98 @@
+"""Missing cells under models with latent variables and an encoder, which only chains find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnomon.contracts import Array, Noise
+from gnomon.inference.arrays import to_numpy
+from gnomon.inference.mcmc.latent_cells import completed_rows
+from gnomon.recipes.parameters import how_many
+from gnomon.system.gaps import Cells, FillsGaps, Imputed, Mask
+
+__all__ = ["FillsByLatents"]
+
+
+class FillsByLatents(FillsGaps):
+    """Beside a system that gives `latent_view`: latent variables proposed by its encoder, then cells given them."""
+
+    def impute(
+        self, X: Any, mask: Any = None, *, how: str = "mean", steps: int = 500, random_state: Any = None
+    ) -> Array:
+        """X with each missing cell replaced by what the model says of it given the known cells of its row.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            NaN where a cell is missing.
+        mask : bool array of shape (n, n_features), optional
+            Further cells that are missing, whatever they hold.
+        how : {"mean", "mode", "sample", "deviation"}
+            The conditional mean (of bits the probability of a 1), the likelier value of each bit, one joint draw of the
+            missing cells, or the conditional standard deviation of each, 0 where the cell is known.
+        steps : int, default 500
+            Sweeps of a chain over latent variables and missing cells, of which averages leave out the first fifth.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (n, n_features)
+            Known cells as they were.
+
+        Raises
+        ------
+        UserValueError
+            An unknown choice, a mode of real numbers.
+        """
+        return self.imputed(X, mask, how=how, steps=steps, random_state=random_state).values
+
+    def imputed(
+        self, X: Any, mask: Any = None, *, how: str = "mean", steps: int = 500, random_state: Any = None
+    ) -> Imputed:
+        """What `impute` gives, and of each row whether it is exact or an estimate. Parameters as of `impute`."""
+        return self._imputed(X, mask, how, random_state, steps=max(how_many(steps, "steps"), 1))
+
+    def conditional_sample(self, X: Any, mask: Any = None, *, steps: int = 500, random_state: Any = None) -> Array:
+        """X with the missing cells of each row drawn given the known ones: the end of a chain that holds these.
+
+        Repeat a row to see how far its draws differ. Parameters as of `impute`.
+        """
+        return self.impute(X, mask, how="sample", steps=steps, random_state=random_state)
+
+    def latent_view(self) -> Any:
+        """The model as a `gnomon.inference.mcmc.latent_cells.CompletesRows`, with ``place`` and ``start``."""
+        raise NotImplementedError
+
+    def cells_given(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
+        view, gap = self.latent_view(), missing.any(1)
+        mean, variance = np.array(rows, np.float64), np.zeros(rows.shape)
+        if gap.any():
+            sums, kept = np.zeros((3, int(gap.sum()), rows.shape[1])), 0
+            for t, (x, z) in enumerate(self._chain(view, rows[gap], missing[gap], noise, steps)):
+                if t >= steps // 5:
+                    cells = to_numpy(x)
+                    sums, kept = sums + (to_numpy(view.mean(z)), cells, cells * cells), kept + 1
+            found = sums / kept
+            mean[gap], variance[gap] = found[0], np.maximum(found[2] - found[1] ** 2, 0.0)
+        spread = self._in_units(np.sqrt(variance)) - self._in_units(0 * variance)  # type: ignore[attr-defined]
+        return Cells(self._in_units(mean), spread, False, f"chains of {steps} sweeps")  # type: ignore[attr-defined]
+
+    def cells_drawn(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
+        drawn = self._in_units(self.completed(rows, missing, noise, steps))  # type: ignore[attr-defined]
+        return Cells(drawn, None, False, f"ends of chains of {steps} sweeps")
+
+    def completed(self, rows: Array, missing: Mask, noise: Noise, steps: int = 500) -> Array:
+        """The rows with draws of their missing cells, the ends of chains, in the model's units."""
+        drawn, gap = np.array(rows, np.float64), missing.any(1)
+        if gap.any():
+            *_, (x, _) = self._chain(self.latent_view(), rows[gap], missing[gap], noise, steps)
+            drawn[gap] = to_numpy(x)
+        return drawn
+
+    def _chain(self, view: Any, rows: Array, missing: Mask, noise: Noise, steps: int) -> Any:
+        """Sweeps that begin at draws of the model."""
+        begun = np.where(missing, to_numpy(view.start(len(rows), noise.child("start"))), rows)
+        places = noise.child("chain").rows(np.arange(len(rows)))
+        return completed_rows(view, view.place(np.asarray(begun, rows.dtype)), missing, places, steps)
