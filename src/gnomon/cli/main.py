@@ -45,6 +45,7 @@ VERBS = {
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
     "curve": "Scores against one hyper-parameter or the number of rows: gnomon curve SYSTEM DATA.",
+    "principles": "One machine by several training principles: gnomon principles SYSTEM DATA.",
     "clusters": "How many clusters there are: gnomon clusters SYSTEM DATA [--most 10].",
     "diagnose": "What is wrong with a run, and what to do: gnomon diagnose RUN [--out FILE.png].",
     "report": "A page about runs, for the browser: gnomon report RUN ... [--out FILE.html].",
