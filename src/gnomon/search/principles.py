@@ -322,13 +322,13 @@ def _processor_time(made: System, X: Any, name: str, n: int) -> float:
 def _fit(made: System, X: Any, rate: float, seed: int, updates: int) -> tuple[Any, list[str]]:
     """A fitted machine, None of a fit that diverged, and what was warned of."""
     one: Any = clone(made).set_params(learning_rate=rate, random_state=seed, max_updates=updates)
-    with context(verbose=False), warnings.catch_warnings(record=True) as told:
+    with context(verbose=False), warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         try:
             one.fit(X)
         except Diverged:
             one = None
-    return one, [" ".join(str(each.message).split()) for each in told]
+    return one, [" ".join(str(each.message).split()) for each in messages]
 
 
 def _judged(
@@ -340,8 +340,8 @@ def _judged(
     notes: dict[str, None] = {}
     for i, rate in enumerate(rates):
         for seed in range(seeds):
-            fitted, told = _fit(made, train[0], rate, seed, updates)
-            notes |= dict.fromkeys(told if fitted is not None else [f"diverged at the rate {rate:g}"])
+            fitted, messages = _fit(made, train[0], rate, seed, updates)
+            notes |= dict.fromkeys(messages if fitted is not None else [f"diverged at the rate {rate:g}"])
             if fitted is not None:
                 found[i, seed] = [list(_scores(fitted, train, part, flip).values()) for part in judging]
     best = np.nan_to_num(found[:, :, 0].mean(axis=1), nan=-np.inf).argmax(axis=0)
