@@ -183,10 +183,6 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "dbn",
         {"objective": "pcd", "lift": "draws", "hidden": (8, 4), "epochs": 40, "tune_epochs": 2, "batch_size": 7},
     ),
-    "dbm, documents": (
-        "dbm",
-        {"visible": "replicated-softmax", "hidden": (4, 3), "objective": "pcd", "epochs": 60, "batch_size": 7},
-    ),
     "dbm, real columns": (
         "dbm",
         {"visible": "gaussian", "hidden": (4, 3), "gaussian_rate": 0.1, "epochs": 60},
