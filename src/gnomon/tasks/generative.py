@@ -87,7 +87,9 @@ class Generative:
 
     def __init__(self, system: Any) -> None:
         if not isinstance(system, FillsGaps):
-            what = f"generative models have a density of rows, got {getattr(system, 'name', type(system).__name__)}"
+            what = (
+                f"generative models draw, score and fill in rows, got {getattr(system, 'name', type(system).__name__)}"
+            )
             raise UserTypeError(what, "system", "choose one of the task density: gnomon list --task density")
         self.system: Any = system
 
