@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 
 import gnomon
@@ -41,9 +41,7 @@ CHANGED = {
     "rnn-rbm": {"frame_size": 2},
     "rtrbm": {"frame_size": 2},
 }
-REFUSED = {"mean-field-network"}
-"""Those that draw and score rows and do not fill in cells yet: refused in one line."""
-FILLING = [name for name in [*DENSITIES, *JOINT] if name not in REFUSED]
+FILLING = [*DENSITIES, *JOINT]
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -79,6 +77,8 @@ def log_densities(system, X):
     """Log of the density of complete rows, and whether it is normalized."""
     if system.name == "vae":
         return np.concatenate([by_latents(system, part) for part in np.array_split(X, 8)]), True
+    if system.name == "mean-field-network":
+        return by_components(system, X), True
     if hasattr(system, "marginal_log_prob"):
         return system.marginal_log_prob(X), True
     return (system.log_prob(X), True) if hasattr(system, "log_prob") else (-system.energy(X), False)
@@ -94,6 +94,17 @@ def by_latents(system, X):
         x = torch.as_tensor(X).repeat_interleave(len(z), 0)
         log_p = system.model_.log_joint(x, z.repeat(len(X), 1)).reshape(len(X), len(z))
         return (torch.logsumexp(log_p, 1) + 2 * torch.log(ticks[1] - ticks[0])).numpy()
+
+
+def by_components(system, X):
+    """log p of rows of binary sparse coding, by all sets of components."""
+    coding, scale, shift = system.model_.coding(), *map(np.asarray, (system.model_.scale, system.model_.shift))
+    found = []
+    for h in itertools.product([0.0, 1.0], repeat=len(coding.b)):
+        prior = np.log(np.where(h, 1 / (1 + np.exp(-coding.b)), 1 / (1 + np.exp(coding.b)))).sum()
+        mean, deviation = (coding.W @ h) * scale + shift, scale / np.sqrt(coding.beta)
+        found.append(prior + norm(mean, deviation).logpdf(X).sum(1))
+    return logsumexp(found, axis=0)
 
 
 def completed(system, row):
@@ -350,8 +361,5 @@ def test_rows_without_labels_help_where_few_have_one():
 def test_what_has_no_density_of_rows_is_refused_in_one_line():
     with pytest.raises(UserTypeError, match="generative models draw, score and fill in rows, got mlp"):
         generative(gnomon.make("mlp"))
-    for name in REFUSED:
-        with pytest.raises(UserTypeError, match=f"fill in rows, got {name}"):
-            generative(gnomon.make(name))
     with pytest.raises(UserValueError, match="y must be the labels that are known"):
         generative(gnomon.make("gaussian-classifier")).fit(rows(False))

@@ -220,10 +220,13 @@ def test_what_documents_cannot_have_is_said_in_a_line():
     with pytest.raises(UserError, match="count"):
         DBM(visible="replicated-softmax", **options).fit(topics(5) + 0.5)
     machine = DBM(visible="replicated-softmax", **options).fit(topics(5))
+    lacking = np.where(np.eye(5, 12), np.nan, topics(5))
     for wrong, said in (
         (lambda: machine.perplexity(np.zeros((2, 12))), "no words"),
         (lambda: machine.sample(2, length=-1), "whole numbers"),
         (lambda: machine.log_partition(), "for each length"),
+        (lambda: machine.impute(lacking), "all counts of a document must be known"),
+        (lambda: machine.conditional_sample(lacking), "all counts of a document must be known"),
         (lambda: DBM(**options).fit(np.eye(3)).sample(2, length=3), "documents alone"),
         (lambda: DBM(**options).fit(np.eye(3)).perplexity(np.eye(3)), "documents alone"),
     ):

@@ -16,6 +16,7 @@ from gnomon.errors import UserValueError
 from gnomon.inference.variational.binary_sparse_coding import BinarySparseCoding
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.unrolled import UnrolledLoss
+from gnomon.systems.factors import _component_cells
 from gnomon.systems.factors.mean_field_network import MeanFieldNetwork, MeanFieldNetworkModel
 from gnomon.training.group import current as current_group
 
@@ -223,3 +224,26 @@ def test_it_is_fitted_and_asked_by_name(tmp_path):
     assert run(["transform", folder, data, "--out", str(tmp_path / "codes.npy")]) == 0
     network = gnomon.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "codes.npy"), network.forward(np.load(data), 10), rtol=1e-6)
+
+
+def test_missing_cells_by_chains_and_by_a_bound_are_near_those_of_all_states(monkeypatch):
+    """Chains of 500 sweeps to 0.15 deviations, draws to 5 standard errors; the bound at most the truth, and near it."""
+    random = np.random.default_rng(0)
+    X = (random.random((300, 4)) < 0.4) @ random.normal(size=(4, 4)) * 2 + 0.5 * random.normal(size=(300, 4))
+    system = MeanFieldNetwork(n_components=4, epochs=20, random_state=0, dtype="float64").fit(X)
+    rows = X[:6].copy()
+    rows[:5, 1], rows[2, 0], rows[5] = np.nan, np.nan, np.nan
+    exact, spread, at = system.impute(rows), system.impute(rows, how="deviation"), system.log_prob_observed(rows)
+    monkeypatch.setattr(_component_cells, "EXACT_COMPONENTS", 3)
+    assert not hasattr(system, "log_prob_observed")
+    found, gaps = system.imputed(rows, random_state=0), np.isnan(rows)
+    assert set(found.kind) == {"estimate"} and "chains" in found.note
+    assert (np.abs(found.values - exact)[gaps] <= 0.15 * spread[gaps]).all()
+    near = system.impute(rows, how="deviation", random_state=0)
+    np.testing.assert_allclose(near[gaps], spread[gaps], rtol=0.15)
+    bound = system.evaluate_observed(rows)
+    assert bound.kind == "lower bound" and (bound.pointwise <= at + 1e-9).all() and bound.pointwise[5] == 0
+    assert (bound.pointwise > at - 0.7).all()
+    drawn = system.conditional_sample(np.tile(rows[:1], (2000, 1)), random_state=0)[:, 1]
+    assert abs(drawn.mean() - exact[0, 1]) < 5 * spread[0, 1] / 2000**0.5
+    assert drawn.std() == pytest.approx(spread[0, 1], rel=0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -93,6 +94,15 @@ class CountedDocuments(ChosenColumns, DeepMachine):
     def make_objective(self) -> Any:
         made = super().make_objective()
         return GivenLengths(made) if self._counts and isinstance(self.recipe("objective"), Exact) else made
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def _gaps(self, X: Any, mask: Any) -> tuple[Array, NDArray[np.bool_]]:
+        rows, missing = super()._gaps(X, mask)
+        if self._counts and missing.any():
+            what = "all counts of a document must be known, since its length is their sum"
+            raise UserValueError(what, "X", "give 0 for words that do not occur")
+        return rows, missing
 
     # --- draws --------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.contracts import Array, Noise
@@ -20,13 +22,15 @@ from gnomon.recipes.fields import Doc
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.densities import with_signature
 from gnomon.system.fields import HasDtype, Standardized
+from gnomon.system.gaps import Cells, FillsGaps
 from gnomon.system.latent_codes import LatentCodes
+from gnomon.systems.factors._component_cells import ComponentCells
 from gnomon.systems.factors._mean_field_network import MeanFieldNetworkModel
 
 __all__ = ["MeanFieldNetwork", "MeanFieldNetworkModel"]
 
 
-class MeanFieldNetwork(LatentCodes, ByGradient, Standardized, HasDtype):
+class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtype):
     r"""Mean-field recurrent network: T rounds of inference in binary sparse coding as layers, trained end to end.
 
     :math:`p(h_i = 1) = \sigma(b_i)`, :math:`p(x | h) = N(W h, \mathrm{diag}(\beta)^{-1})`. A round moves all units part
@@ -52,7 +56,8 @@ class MeanFieldNetwork(LatentCodes, ByGradient, Standardized, HasDtype):
     still grow with the rounds: `clip` shortens them. `residual` says how far last states are from settled. With
     ``tied=False`` each round has weights of its own, which begin at the model's: the state is then no longer an
     inference in any model, only a start for the decoder. The density is the bound at the last state, a
-    ``lower bound``. Cost of an update O(batch (n m + T m^2)), of hidden inputs O(batch T n m), and the memory of all
+    ``lower bound``. Missing cells are filled in by the model itself: over all states of up to 12 components, along
+    chains of more. Cost of an update O(batch (n m + T m^2)), of hidden inputs O(batch T n m), and the memory of all
     rounds.
 
     References
@@ -198,6 +203,30 @@ class MeanFieldNetwork(LatentCodes, ByGradient, Standardized, HasDtype):
             self.elbo(X), name=self.primary, unit="nats", data_space=space, kind="lower bound", note=note
         )
         return with_signature(self, {self.primary: found}, rows)
+
+    # --- rows with missing cells --------------------------------------------------------------------------------------
+
+    def cells_given(self, rows: Array, missing: NDArray[np.bool_], noise: Noise) -> Cells:
+        cells = ComponentCells(self.model_, noise)
+        return self._in_own_units(cells.moments(rows, missing), cells.exact, cells.note)
+
+    def cells_drawn(self, rows: Array, missing: NDArray[np.bool_], noise: Noise) -> Cells:
+        cells = ComponentCells(self.model_, noise)
+        return Cells(self._in_units(cells.draw(rows, missing)), None, cells.exact, cells.note)
+
+    def observed_estimate(self, rows: Array, missing: NDArray[np.bool_]) -> tuple[Array, dict[str, Any]]:
+        found = ComponentCells(self.model_).bound(rows, missing)
+        return found, {"kind": "lower bound", "note": "mean field of the components"}
+
+    @available_if(lambda self: not hasattr(self, "model_") or ComponentCells(self.model_).exact)
+    def log_prob_observed(self, X: Any, mask: Any = None) -> Array:
+        """Exact log density of the known cells of each row in nats, of up to 12 components; 0 of a row without any.
+
+        Parameters as of `impute`.
+        """
+        rows, missing = self._gaps(X, mask)
+        found = ComponentCells(self.model_).moments(rows, missing).log_prob
+        return np.asarray(found - self._log_units_seen(rows, missing))
 
     @property
     def components_(self) -> Array:
