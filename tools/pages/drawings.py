@@ -138,8 +138,9 @@ def density(system: Any) -> Figure:
     fitted(system, X)
     points, (left, right, below, above) = plane(X)
     figure, axes = axes_of()
-    value = np.asarray(system.log_prob(points), np.float64).reshape(STEPS, STEPS)
-    levels = np.quantile(np.asarray(system.log_prob(X), np.float64), [0.02, 0.15, 0.35, 0.6, 0.85])
+    log_prob = system.log_prob if hasattr(system, "log_prob") else system.log_prob_observed
+    value = np.asarray(log_prob(points), np.float64).reshape(STEPS, STEPS)
+    levels = np.quantile(np.asarray(log_prob(X), np.float64), [0.02, 0.15, 0.35, 0.6, 0.85])
     x, y = np.linspace(left, right, STEPS), np.linspace(below, above, STEPS)
     group = system.predict(X) if hasattr(system, "predict") else np.zeros(len(X))
     axes.scatter(*X.T, c=colors(group), s=10, alpha=0.7)

@@ -41,7 +41,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "implicit-factorization": {"n_factors": 3, "objective__epochs": 400, "objective__l2": 0.002},
     "pmf": {"n_factors": 3},
     "rating-rbm": {"n_factors": 8}, "conv-rbm": {"max_updates": 600},
-    "conv-ssrbm": {"max_updates": 200}, "conv-dbm": {"max_updates": 200},
+    "conv-ssrbm": {"n_maps": 4}, "conv-dbm": {"max_updates": 200},
     "factored-conditional-rbm": {"max_updates": 800},
 }  # fmt: skip
 """Where the defaults are not those of data as small as that of the drawings."""
