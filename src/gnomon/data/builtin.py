@@ -16,8 +16,8 @@ from gnomon.recipes.imports import random_kept
 __all__ = ["builtin", "photo_patches", "python_reference"]
 
 _LOADERS = {
-    "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "iris": "load_iris", "linnerud": "load_linnerud",
-    "wine": "load_wine",
+    "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "iris": "load_iris",
+    "linnerud": "load_linnerud", "wine": "load_wine",
 }  # fmt: skip
 LUMA = np.array([0.299, 0.587, 0.114])
 """Grey of red, green and blue (Rec. 601)."""
