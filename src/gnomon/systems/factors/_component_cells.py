@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -114,12 +114,13 @@ class ComponentCells:
 
     # --- one component after the other --------------------------------------------------------------------------------
 
-    def _sweep(self, h: Floats, left: Floats, known: Mask, choose: Callable[[int, Floats], Floats]) -> None:
-        """Each component anew given the others; `left`, what they leave of the known cells, goes along."""
+    def _sweep(self, h: Floats, left: Floats, known: Mask, u: Floats | None = None) -> None:
+        """Each component anew given the others: drawn by uniform numbers, or its mean; `left`, what they leave, too."""
         weight = known * self.beta
         for i, column in enumerate(self.W.T):
             own = weight @ (column * column)
-            new = choose(i, expit(self.b[i] + (weight * left) @ column + (h[:, i] - 0.5) * own))
+            p = expit(self.b[i] + (weight * left) @ column + (h[:, i] - 0.5) * own)
+            new = p if u is None else (u[:, i] < p).astype(np.float64)
             left -= known * np.outer(new - h[:, i], column)
             h[:, i] = new
 
@@ -132,8 +133,7 @@ class ComponentCells:
         h = noise.child("start").bernoulli(np.broadcast_to(expit(self.b), (n, len(self.b)))).astype(np.float64)
         left = self._begun(x, known, h)
         for t in range(SWEEPS):
-            u = noise.at(t).uniform(h.shape, like=h)
-            self._sweep(h, left, known, lambda i, p, u=u: (u[:, i] < p).astype(np.float64))
+            self._sweep(h, left, known, noise.at(t).uniform(h.shape, like=h))
             yield h
 
     def _walked(self, x: Array, missing: Mask) -> CellMoments:
@@ -153,7 +153,7 @@ class ComponentCells:
         q = np.tile(expit(self.b), (len(x), 1))
         left = self._begun(x, known, q)
         for _ in range(ROUNDS):
-            self._sweep(q, left, known, lambda i, p: p)
+            self._sweep(q, left, known)
         prior = q @ log_expit(self.b) + (1 - q) @ log_expit(-self.b)
         spread = ((q * (1 - q)) @ (self.W * self.W).T * known) @ self.beta
         found = self._own(left, known) + prior + (entr(q) + entr(1 - q)).sum(1) - 0.5 * spread
