@@ -33,7 +33,7 @@ class ConvSSRBMModel(SpikeAndSlabModel):
     With maps k of spikes :math:`h^k` and slabs :math:`s^k`, the correlation :math:`\star` and the transposed
     convolution :math:`*`,
 
-    .. math:: E = \tfrac12 \langle x^2, \Lambda + \textstyle\sum_k h^k * \Phi^k \rangle - \langle a, x \rangle
+    .. math:: E = \tfrac12 \langle x^2, \Lambda + \sum_k h^k * \Phi^k \rangle - \langle a, x \rangle
         - \sum_k \langle x \star W^k, s^k h^k \rangle
         + \sum_k \langle 1, \tfrac12 \alpha_k (s^k)^2 - \alpha_k \mu_k s^k h^k + (\alpha_k \mu_k^2 - b_k) h^k \rangle :
 
@@ -232,7 +232,7 @@ class ConvSSRBM(HasWindows, SpikeAndSlabSystem):
     and the correlation :math:`\star` and transposed convolution :math:`*`, an image x has
 
     .. math:: \operatorname{odds}(h^k = 1 | x) = \exp(b_k - \tfrac12 x^2 \star \Phi^k
-        + \textstyle\sum_j \mu_{kj} (x \star W^{kj}) + (x \star W^{kj})^2 / 2 \alpha_{kj} - \alpha_{kj} \mu_{kj}^2 / 2)
+        + \sum_j \mu_{kj} (x \star W^{kj}) + (x \star W^{kj})^2 / 2 \alpha_{kj} - \alpha_{kj} \mu_{kj}^2 / 2)
 
     and :math:`x | s, h` is normal with precisions :math:`\Lambda + \sum_k h^k * \Phi^k`, independent pixel by pixel,
     and the mean :math:`(a + \sum_{kj} (s^{kj} h^k) * W^{kj})` divided by them. It is the dense machine whose matrices
