@@ -115,7 +115,7 @@ def test_fit_help_has_an_option_for_every_parameter(system: str, capsys: pytest.
 def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(call(capsys, "fit", "rbm", "--help")[1].split())
     assert "[a whole number in [1, inf); default 64]" in text
-    assert "[cd | centered | " in text and "default pcd]" in text
+    assert "[cd | cd-percloss | centered | " in text and "default pcd]" in text
     assert "--objective.n-chains" in text
 
 
@@ -140,7 +140,7 @@ def test_fit_help_shows_types_ranges_and_defaults(capsys: pytest.CaptureFixture[
         (["fit", "rbm", "digits", "--objective", "pdc"], "unknown objective 'pdc' (--objective); did you mean pcd?"),
         (
             ["fit", "rbm", "digits", "--objective", "exact", "--objective.k", "2"],
-            "choose --objective cd or fpcd",
+            "choose --objective cd or cd-percloss or fpcd",
         ),
         (["fit", "rbm", "digits", "--holdout", "1"], "--holdout must be in [0, 1), got"),
         (["fit", "rbm", "digits", "--devices", "0"], "--devices"),

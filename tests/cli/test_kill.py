@@ -39,7 +39,7 @@ SHORT = {
 OFTEN = ("before a step", "checkpoint half written", "checkpoint just renamed", "log line half written")
 CHOSEN = {
     "gradient": [(moment, nth) for moment in MOMENTS for nth in ((1, 3) if moment in OFTEN else (1,))],
-    "adam": [("before a step", 9), ("checkpoint half written", 3)],
+    "adam": [("before a step", 3), ("checkpoint half written", 3)],
     "em": [("before a step", 1), ("checkpoint half written", 1), ("checkpoint half written", 3),
            ("before the model is written", 1)],
     "closed form": [("before a step", 1), ("checkpoint half written", 1), ("before the model is written", 1)],

@@ -113,7 +113,7 @@ def test_system_with_parameters(text: str, params: dict[str, Any]) -> None:
         ("rbm:n_hidden", "an option must be key=value, got 'n_hidden'"),
         ("rbm:n_hidden=1,n_hidden=2", "n_hidden is given twice"),
         ("rbm:objective.kk=2", "--objective.k"),
-        ("rbm:objective=exact,objective.k=2", "choose --objective cd or fpcd or"),
+        ("rbm:objective=exact,objective.k=2", "choose --objective cd or cd-percloss or fpcd or"),
         ("rbm:n_hidden.k=2", "no parameter 'n_hidden.k'"),
     ],
 )
