@@ -11,6 +11,7 @@ from gnomon.distributions.targets import Target
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import Array, power_of_two, weights
 from gnomon.evaluation.score import Score
+from gnomon.recipes.imports import random_kept
 
 __all__ = [
     "coverage",
@@ -37,7 +38,8 @@ def r_squared(y: Any, found: Any, *, sample_weight: Any = None) -> float:
     >>> r_squared(np.full(3, 0.1), np.array([0.0, 0.1, 0.2]))
     0.0
     """
-    from sklearn.metrics import r2_score  # a quarter of a second to load, which every report would wait for
+    with random_kept():  # a quarter of a second to load, which every report would wait for
+        from sklearn.metrics import r2_score
 
     y, found = np.asarray(y, np.float64), np.asarray(found, np.float64)
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0

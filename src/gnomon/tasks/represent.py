@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gnomon.data.dataset import Dataset
 from gnomon.evaluation.score import Score
+from gnomon.recipes.imports import random_kept
 from gnomon.tasks import maps, pictures
 from gnomon.tasks.base import Task
 
@@ -39,24 +41,20 @@ class Represent(Task):
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """The columns as they are."""
-        from gnomon.tasks.probes import Raw  # what fits probes takes a third of a second to load: where one is fitted
-
-        return Raw.title, Raw()
+        probes = _probes()
+        return probes.Raw.title, probes.Raw()
 
     def rivals(self, systems: list[Any], X: Any, y: Any) -> list[tuple[str, Any]]:
         """As many principal components as the widest representation has columns."""
-        from gnomon.tasks.probes import Principal
-
-        found = Principal(max(int(np.asarray(one.transform(X[:2])).reshape(2, -1).shape[1]) for one in systems)).fit(X)
+        width = max(int(np.asarray(one.transform(X[:2])).reshape(2, -1).shape[1]) for one in systems)
+        found = _probes().Principal(width).fit(X)
         return [(found.title, found)]
 
     def scores(self, system: Any, X: Any, y: Any, train: tuple[Any, Any] | None = None) -> dict[str, Score]:
         """Of the probes, fitted to the representation of the training rows."""
         if train is None:
             raise TypeError("a probe needs training rows")
-        from gnomon.tasks.probes import Probe
-
-        return Probe(train[1], y).scores(system, train[0], X)
+        return _probes().Probe(train[1], y).scores(system, train[0], X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """The representation of the first rows, as a map of values; of all rows as points, colored by label."""
@@ -66,3 +64,10 @@ class Represent(Task):
             "representation": pictures.rows(codes[: pictures.SHOWN], None, "transform"),
             "map": maps.grouped(maps.map_of(codes, "latent"), groups),
         }
+
+
+def _probes() -> ModuleType:
+    """What fits probes: a third of a second to load, and only where one is fitted."""
+    with random_kept():
+        from gnomon.tasks import probes
+    return probes
