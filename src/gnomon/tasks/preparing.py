@@ -13,7 +13,7 @@ from gnomon.data.prepared import Prepared
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.system.base import System
 
-__all__ = ["are_numbers", "prepare", "prepared_whole", "recipe_of", "refuse_one_class", "refuse_unfit"]
+__all__ = ["are_numbers", "kept_within", "prepare", "prepared_whole", "recipe_of", "refuse_one_class", "refuse_unfit"]
 
 MOST_NUMBERS, LARGEST_SHARE = 50, 0.2
 """A target of whole numbers is no label where it has more different ones than this, in more than this share of rows."""
@@ -141,20 +141,25 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
         raise UserValueError(what, "scale", "leave scale out; what it has standardized itself it says in gnomon info")
     if recipe.encode == "none" and recipe.scale != "yes":
         return None if train.frame is None else recipe.fit(train)
-    view = getattr(system.outcomes, "view", "table")
-    within = "real" if predicts else WITHIN.get(view, "real")
+    within = kept_within(system.domain, system.outcomes, predicts)
     return recipe.fit(
         train, y=train.y if system.scales_target else None, keep_missing=system.domain.allow_missing,
         scaled=system.scale_dependent, indicators=predicts, within=within,
     )  # fmt: skip
 
 
+def kept_within(domain: Any, outcomes: Any, predicts: bool) -> str:
+    """Where the columns of a table are brought: by what rows are predicted from, else by what has a probability."""
+    view = domain.features if predicts else getattr(outcomes, "view", "table")
+    return WITHIN.get(view, "real")
+
+
 def prepared_whole(recipe: Preparation, whole: Dataset, system: System) -> Dataset:
     """All rows in a form that can be checked before some are held out; nothing of it is kept."""
     refuse_unfit(whole, system)
     if whole.X is not None and (system.domain.allow_missing or not np.isnan(np.min(whole.X, initial=0.0))):
-        view: Any = getattr(system.outcomes, "view", "table")
-        if system.__sklearn_tags__().target_tags.required or view not in WITHIN:
+        predicts = system.__sklearn_tags__().target_tags.required
+        if kept_within(system.domain, system.outcomes, predicts) == "real":
             return whole
     found = prepare(recipe, whole, system)
     return whole if found is None else found.apply(whole)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon.catalog import Entry, entries, tasks
-from gnomon.data.preparation import WITHIN, Preparation
+from gnomon.data.preparation import Preparation
 from gnomon.errors import UserError
 from gnomon.recipes.imports import load
 from gnomon.recipes.source import SourceModule
 from gnomon.tasks.base import Task, task
-from gnomon.tasks.preparing import are_numbers, refuse_one_class
+from gnomon.tasks.preparing import are_numbers, kept_within, refuse_one_class
 
 if TYPE_CHECKING:
     from gnomon.data.dataset import Dataset
@@ -85,7 +85,7 @@ def _obstacle(data: Dataset, name: str, domain: Any, outcomes: Any, labeled: boo
     predicts = labeled or name == "regress"
     table = data.images is None and (data.X is not None or data.frame is not None)
     if table and getattr(domain, "is_table", False):
-        within = "real" if predicts else WITHIN.get((outcomes or domain).view, "real")
+        within = kept_within(domain, outcomes or domain, predicts)
         try:
             found = Preparation().fit(
                 data, keep_missing=domain.allow_missing, indicators=predicts, within=within
