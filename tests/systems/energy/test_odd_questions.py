@@ -30,9 +30,10 @@ class Given(Connections):
         return self.what
 
 
-def test_a_belief_network_offers_no_cells():
-    network = gnomon.DBN(hidden=(3, 2), **SHORT).fit(BITS)
-    assert not any(hasattr(network, verb) for verb in ("impute", "conditional_sample", "log_prob_observed"))
+def test_a_belief_network_of_real_columns_says_that_it_fills_in_no_cells():
+    network = gnomon.DBN(hidden=(3, 2), visible="gaussian", **SHORT).fit(REAL)
+    with pytest.raises(UserError, match="filled in for bits, got gaussian columns"):
+        network.impute(np.where(np.eye(*REAL.shape), np.nan, REAL))
 
 
 @pytest.mark.parametrize("name", ["mcrbm", "spike-and-slab-rbm", "gaussian-rbm"])

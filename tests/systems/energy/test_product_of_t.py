@@ -7,7 +7,7 @@ from scipy import integrate, stats
 from scipy.special import expit, gammaln
 
 from gnomon.distributions.gamma_units import Gammas, GammaUnits, standard_gamma
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.evaluation.partition import log_partition
 from gnomon.inference.importance.ais import ais
 from gnomon.numeric.noise import Noise
@@ -332,7 +332,3 @@ def test_what_cannot_be_is_refused():
         ProductOfT(objective="exact", random_state=0).fit(ROWS)
     with pytest.raises(UserValueError, match="log Z has a closed form for as many experts as columns"):
         ProductOfTModel.of(R, GAMMA).log_partition()
-    system, gaps = ProductOfT(epochs=1, random_state=0).fit(ROWS), ROWS.copy()
-    gaps[0, 1] = np.nan
-    with pytest.raises(UserTypeError, match="cannot fill in cells: its couplings see more of a column"):
-        system.impute(gaps)
