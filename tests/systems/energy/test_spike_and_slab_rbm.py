@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import kstest, multivariate_normal, norm
 
 from gnomon.data.batches import Batch
-from gnomon.errors import Diverged, UserTypeError, UserValueError
+from gnomon.errors import Diverged, UserValueError
 from gnomon.evaluation.partition import log_partition
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise
@@ -428,11 +428,3 @@ def test_a_machine_too_large_for_an_exact_density_is_annealed():
     assert scores["log_likelihood"].kind == "estimate"
     with pytest.raises(UserValueError, match=r"visits 2\^11 states of the spikes, above the limit of 2\^10"):
         system.model_.log_partition()
-
-
-def test_missing_cells_are_refused():
-    system, gaps = SpikeAndSlabRBM(n_hidden=2, epochs=1, random_state=0).fit(ROWS), ROWS.copy()
-    gaps[0, 1] = np.nan
-    for verb in (system.impute, system.conditional_sample, system.log_prob_observed):
-        with pytest.raises(UserTypeError, match="cannot fill in cells: its couplings see more of a column"):
-            verb(gaps)
