@@ -53,6 +53,7 @@ _WHERE = {
     "overlays": ("overlay_boxes",),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "Bracket", "BracketedNormalizer", "BridgeSampling", "Importance", "Linked", "log_partition"),
+    "partition_tracking": ("PartitionTracker",),
     "perplexity": ("Perplexity", "bits_per_byte"),
     "power_law": ("PowerLaw",),
     "ranking": ("Ranking",),
