@@ -3,7 +3,8 @@
     python benchmarks/face.py
 
 Bounds: a comparison adds less than 5 % to the sum of its fits; the report of a finished run takes less than 5 s, the
-interpreter and its imports included, of which no part is in a second report by the same interpreter.
+interpreter and its imports included, that of a machine of which chains are drawn 6 s (docs/decisions/0056). No import
+is part of a second report by the same interpreter.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def reports() -> list[str]:
             begun = time.perf_counter()
             gnomon.report(run)
             again = time.perf_counter() - begun
-            lines.append(f"report {system:<22} {whole:.2f} s (bound 5 s), {again:.2f} s the second time")
+            bound = 6 if system == "rbm" else 5
+            lines.append(f"report {system:<22} {whole:.2f} s (bound {bound} s), {again:.2f} s the second time")
     return lines
 
 
