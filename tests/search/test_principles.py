@@ -142,6 +142,8 @@ def test_mistakes_are_named():
             compare_principles("rbm", data, **{"objectives": ["cd"], **options})
     with pytest.raises(UserError, match="no reconstruct"):
         compare_principles("bernoulli-mixture", data)
+    with pytest.raises(UserError, match="gaussian-rbm has no rows of bits to flip"):
+        compare_principles("gaussian-rbm", "wine")
     assert command(["principles", "rbm", "digits", "--updates", "cd"]) == 2
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "chance32", "chance64", "exp32", "exp64", "log1p32", "log1p64", "log32", "log64", "sigmoid", "sigmoid32",
-    "sigmoid64", "sincos2pi32", "sincos2pi64", "softplus", "softplus32", "softplus64", "unit_rows",
+    "sigmoid64", "sincos2pi32", "sincos2pi64", "softplus", "softplus32", "softplus64", "tail32", "tail64", "unit_rows",
 ]  # fmt: skip
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
@@ -195,11 +195,25 @@ def sigmoid64(x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def chance32(x):  # type: ignore[no-untyped-def]
-    """sigmoid32(x) for comparing with a uniform number: the same bits, but no less than exp(-87)."""
+def tail32(x):  # type: ignore[no-untyped-def]
+    """exp(-abs(x)), no less than exp(-87), float32."""
     a = -abs(x)
     y, k = split32(f32(-87.0) if a < f32(-87.0) else a)
-    e = y * i32((k + i32(127)) << i32(23)).view(f32)
+    return y * i32((k + i32(127)) << i32(23)).view(f32)
+
+
+@inline
+def tail64(x):  # type: ignore[no-untyped-def]
+    """exp(-abs(x)), no less than exp(-700), float64."""
+    a = -abs(x)
+    y, k = split64(f64(-700.0) if a < f64(-700.0) else a)
+    return y * i64((k + i64(1023)) << i64(52)).view(f64)
+
+
+@inline
+def chance32(x):  # type: ignore[no-untyped-def]
+    """sigmoid32(x) for comparing with a uniform number: the same bits, but no less than exp(-87)."""
+    e = tail32(x)
     return (e if x < f32(0.0) else f32(1.0)) / (f32(1.0) + e)
 
 
@@ -212,9 +226,7 @@ def softplus32(x):  # type: ignore[no-untyped-def]
 @inline
 def chance64(x):  # type: ignore[no-untyped-def]
     """sigmoid64(x) for comparing with a uniform number: the same bits, but no less than exp(-700)."""
-    a = -abs(x)
-    y, k = split64(f64(-700.0) if a < f64(-700.0) else a)
-    e = y * i64((k + i64(1023)) << i64(52)).view(f64)
+    e = tail64(x)
     return (e if x < f64(0.0) else f64(1.0)) / (f64(1.0) + e)
 
 

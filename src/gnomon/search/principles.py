@@ -249,6 +249,8 @@ def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int
     for verb in ("transform", "reconstruct"):
         if not hasattr(type(made), verb):
             raise UserTypeError(f"{made.name} has no {verb}", "system", "choose a machine such as rbm")
+    if getattr(made.outcomes, "view", "") != "binary":
+        raise UserTypeError(f"{made.name} has no rows of bits to flip", "system", "choose a machine of bits, such as rbm")
     if isinstance(objectives, str) or not objectives:
         raise UserTypeError.must("objectives", "be a list of names", objectives)
     for name, value in (("rates", list(rates)), ("seconds", [seconds])):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any
 
 import numba
@@ -14,8 +13,9 @@ from gnomon.contracts import Array, Noise
 from gnomon.inference.blocks import Keep
 from gnomon.inference.mcmc.paths import BridgePath
 from gnomon.numeric import ops, philox
-from gnomon.numeric.fast import f32, f64, inline, split32, split64
+from gnomon.numeric.fast import f32, f64, tail32, tail64
 from gnomon.numeric.philox import unit32, unit64
+from gnomon.numeric.sums import log_product, reordered
 
 __all__ = ["BinaryPath"]
 
@@ -23,8 +23,6 @@ Floats = NDArray[Any]
 Ends = tuple[Floats, Floats]
 
 kernel = numba.njit(cache=True, error_model="numpy", nogil=True)
-# A sum may be reordered into vector registers; nothing else of fast arithmetic is allowed.
-reordered = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc"})
 
 
 class BinaryPath(BridgePath):
@@ -130,22 +128,6 @@ def _mix(start, end, eta, out):  # type: ignore[no-untyped-def]
         out[j] = low * start[j] + high * end[j]
 
 
-@inline
-def tail32(x):  # type: ignore[no-untyped-def]
-    """exp(-abs(x)), no less than exp(-87): what `chance32` divides."""
-    a = -abs(x)
-    y, k = split32(f32(-87.0) if a < f32(-87.0) else a)
-    return y * np.int32((k + np.int32(127)) << np.int32(23)).view(f32)
-
-
-@inline
-def tail64(x):  # type: ignore[no-untyped-def]
-    """exp(-abs(x)), no less than exp(-700): what `chance64` divides."""
-    a = -abs(x)
-    y, k = split64(f64(-700.0) if a < f64(-700.0) else a)
-    return y * np.int64((k + np.int64(1023)) << np.int64(52)).view(f64)
-
-
 @reordered
 def _rise(old, new):  # type: ignore[no-untyped-def]
     """Sum of max(new, 0) - max(old, 0)."""
@@ -153,18 +135,6 @@ def _rise(old, new):  # type: ignore[no-untyped-def]
     for j in range(old.size):
         s, t = old[j], new[j]
         total += f64(max(t, zero) - max(s, zero))
-    return total
-
-
-@reordered
-def _log_product(factors):  # type: ignore[no-untyped-def]
-    """Log of the product of factors in [1/2, 2]: one logarithm for 512 of them, whose product is far from overflow."""
-    total = 0.0
-    for begin in range(0, factors.size, 512):
-        product = 1.0
-        for j in range(begin, min(begin + 512, factors.size)):
-            product *= f64(factors[j])
-        total += math.log(product)
     return total
 
 
@@ -198,7 +168,7 @@ def _first32(x, slope, field, before, after, eta, to, gain, y, positions, draw, 
             e0, e1 = tail32(old[j]), tail32(new[j])
             old[j] = (f32(1.0) + e1) / (f32(1.0) + e0)
             new[j] = (e1 if new[j] < f32(0.0) else f32(1.0)) / (f32(1.0) + e1)
-        gain[i] = total + _log_product(old)
+        gain[i] = total + log_product(old)
         for j in range(m):
             out[j] = f32(1.0) if unit32(word[j]) < new[j] else f32(0.0)
 
@@ -219,6 +189,6 @@ def _first64(x, slope, field, before, after, eta, to, gain, y, positions, draw, 
             e0, e1 = tail64(old[j]), tail64(new[j])
             old[j] = (f64(1.0) + e1) / (f64(1.0) + e0)
             new[j] = (e1 if new[j] < f64(0.0) else f64(1.0)) / (f64(1.0) + e1)
-        gain[i] = total + _log_product(old)
+        gain[i] = total + log_product(old)
         for j in range(m):
             out[j] = f64(1.0) if unit64(word[j]) < new[j] else f64(0.0)

@@ -10,13 +10,12 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from gnomon.inference.importance.binary_path import tail32, tail64
-from gnomon.numeric.fast import f32, f64
+from gnomon.numeric.fast import f32, f64, tail32, tail64
+from gnomon.numeric.sums import log_product, reordered
 
 __all__ = ["class_slopes"]
 
 kernel = numba.njit(cache=True, error_model="numpy", nogil=True)
-reordered = numba.njit(cache=True, error_model="numpy", nogil=True, fastmath={"reassoc"})
 
 
 def class_slopes(
@@ -65,7 +64,7 @@ def _fill(field, pull, bias, codes, weight, log_p, by_field, by_pull, by_bias): 
             _add(field[i], pull[k], t)
             score[k] = f64(bias[k]) + _above(t)
             _means(t, mean[k], factor)  # type: ignore[no-untyped-call]
-            score[k] += _log_product(factor)
+            score[k] += log_product(factor)
         top = score.max()
         log_total = top + math.log(np.exp(score - top).sum())
         log_p[i] = cast(score[codes[i]] - log_total)
@@ -97,18 +96,6 @@ def _above(t):  # type: ignore[no-untyped-def]
     total, zero = 0.0, t.dtype.type(0)
     for j in range(t.size):
         total += f64(max(t[j], zero))
-    return total
-
-
-@reordered
-def _log_product(factors):  # type: ignore[no-untyped-def]
-    """Log of the product of factors in [1, 2]: one logarithm for 512 of them, whose product is far from overflow."""
-    total = 0.0
-    for begin in range(0, factors.size, 512):
-        product = 1.0
-        for j in range(begin, min(begin + 512, factors.size)):
-            product *= f64(factors[j])
-        total += math.log(product)
     return total
 
 
