@@ -25,7 +25,8 @@ from gnomon.tasks.compare import data_of
 from gnomon.tasks.density import IndependentBaseline
 from gnomon.tasks.fitting import task_of
 from gnomon.tasks.preparing import recipe_of
-from gnomon.training.context import context
+from gnomon.training.context import context, current
+from gnomon.training.progress import count_ended
 
 __all__ = ["PRINCIPLES", "SCORES", "Principle", "PrincipleBoard", "compare_principles", "denoised", "feature_accuracy"]
 
@@ -230,19 +231,15 @@ def compare_principles(
     made = made_of(system)
     _check(made, objectives, rates, seconds, seeds, flip)
     parts = _parts(made, data, y, target, holdout, validation, split_seed)
-    found = tuple(
-        _judged(
-            made.set_params(objective=name),
-            parts,
-            name,
-            _budget(made, parts[0][0], name, seconds, updates),
-            rates,
-            seeds,
-            flip,
-        )
-        for name in objectives
-    )
-    return PrincipleBoard(found, _baseline(made, parts, flip), tuple(len(X) for X, _ in parts), seeds, flip)  # type: ignore[arg-type]
+    found, begun = [], time.perf_counter()
+    for done, name in enumerate(objectives, 1):
+        one = made.set_params(objective=name)
+        budget = _budget(made, parts[0][0], name, seconds, updates)
+        found.append(_judged(one, parts, name, budget, rates, seeds, flip))
+        if current().verbose:
+            left = (time.perf_counter() - begun) / done * (len(objectives) - done)
+            count_ended(f"{name}: {budget:,} updates a fit", done, len(objectives), left)
+    return PrincipleBoard(tuple(found), _baseline(made, parts, flip), tuple(len(X) for X, _ in parts), seeds, flip)  # type: ignore[arg-type]
 
 
 def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int, flip: float) -> None:
@@ -250,7 +247,7 @@ def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int
         if not hasattr(type(made), verb):
             raise UserTypeError(f"{made.name} has no {verb}", "system", "choose a machine such as rbm")
     if getattr(made.outcomes, "view", "") != "binary":
-        raise UserTypeError(f"{made.name} has no rows of bits to flip", "system", "choose a machine of bits, such as rbm")
+        raise UserTypeError(f"{made.name} has no rows of bits to flip", "system", "choose a machine such as rbm")
     if isinstance(objectives, str) or not objectives:
         raise UserTypeError.must("objectives", "be a list of names", objectives)
     for name, value in (("rates", list(rates)), ("seconds", [seconds])):
