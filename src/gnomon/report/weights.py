@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnomon.errors import number
+from gnomon.errors import UserError, number
 from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, facts, paragraph, table
 from gnomon.report.subject import Subject
@@ -23,7 +23,10 @@ def weights_of(subject: Subject) -> Section | None:
     """The weights behind log Z, where it was estimated by some: their spread, and how many of them count."""
     if not hasattr(subject.system, "log_partition"):
         return None
-    score = subject.system.log_partition()
+    try:
+        score = subject.system.log_partition()
+    except UserError:
+        return None  # of documents there is one for each length
     if getattr(score, "weights", None) is None:
         return None
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ import torch
 from scipy.special import expit, gammaln, logsumexp
 from scipy.stats import chisquare
 
+import gnomon
 from gnomon.data.batches import Batch
 from gnomon.distributions.units import BernoulliUnits, CategoricalUnits
 from gnomon.distributions.whole import WordCounts
@@ -211,6 +212,15 @@ def test_large_machines_say_their_error_and_empty_documents_are_certain():
     values, _, _ = machine._judged_documents(train)
     assert values[0] == 0
     assert not hasattr(machine, "log_prob")
+
+
+def test_a_run_of_documents_has_a_report(tmp_path):
+    header = ",".join(f"w{j}" for j in range(12))
+    np.savetxt(tmp_path / "words.csv", topics(40), fmt="%d", delimiter=",", header=header, comments="")
+    system = DBM(hidden=(2,), visible="replicated-softmax", epochs=1, pretrain_epochs=0, random_state=0)
+    gnomon.fit(system, str(tmp_path / "words.csv"), run=tmp_path / "run")
+    page = gnomon.report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "perplexity" in page and "Weights behind log Z" not in page
 
 
 def test_what_documents_cannot_have_is_said_in_a_line():

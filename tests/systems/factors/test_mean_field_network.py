@@ -247,3 +247,9 @@ def test_missing_cells_by_chains_and_by_a_bound_are_near_those_of_all_states(mon
     drawn = system.conditional_sample(np.tile(rows[:1], (2000, 1)), random_state=0)[:, 1]
     assert abs(drawn.mean() - exact[0, 1]) < 5 * spread[0, 1] / 2000**0.5
     assert drawn.std() == pytest.approx(spread[0, 1], rel=0.1)
+
+
+def test_the_most_probable_of_too_many_sets_is_refused():
+    system = MeanFieldNetwork(n_components=21, epochs=1, random_state=0).fit(ROWS)
+    with pytest.raises(UserValueError, match=r"2\^21 sets of components is beyond the limit of 2\^20"):
+        system.transform(ROWS, method="map")

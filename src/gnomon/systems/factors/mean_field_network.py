@@ -29,6 +29,9 @@ from gnomon.systems.factors._mean_field_network import MeanFieldNetworkModel
 
 __all__ = ["MeanFieldNetwork", "MeanFieldNetworkModel"]
 
+MOST_VISITED = 20
+"""Components whose sets are visited for the most probable one."""
+
 
 class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtype):
     r"""Mean-field recurrent network: T rounds of inference in binary sparse coding as layers, trained end to end.
@@ -162,6 +165,11 @@ class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtyp
     def latent_modes(self, rows: Array) -> Array:
         """The most probable sets of components, of which all 2^m are visited, up to 20."""
         model = self.model_
+        if self.n_components > MOST_VISITED:
+            what = (
+                f"the most probable of 2^{self.n_components} sets of components is beyond the limit of 2^{MOST_VISITED}"
+            )
+            raise UserValueError(what, "method", "take their means, or fewer components")
         scaled = model.ask("scaled", rows).astype(np.float64)
         return model.coding().transform(scaled, method="map").astype(rows.dtype)
 
