@@ -218,8 +218,8 @@ def test_a_run_of_documents_has_a_report(tmp_path):
     header = ",".join(f"w{j}" for j in range(12))
     np.savetxt(tmp_path / "words.csv", topics(40), fmt="%d", delimiter=",", header=header, comments="")
     system = DBM(hidden=(2,), visible="replicated-softmax", epochs=1, pretrain_epochs=0, random_state=0)
-    gnomon.fit(system, str(tmp_path / "words.csv"), run=tmp_path / "run", holdout=0.25)
-    page = gnomon.report(tmp_path / "run").read_text(encoding="utf-8")
+    [board] = gnomon.compare([system], str(tmp_path / "words.csv"), out=tmp_path / "runs")
+    page = gnomon.report(next(line.run for line in board.lines if line.run)).read_text(encoding="utf-8")
     assert "perplexity" in page and "Weights behind log Z" not in page
 
 
