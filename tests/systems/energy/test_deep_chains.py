@@ -180,3 +180,13 @@ def test_the_report_of_a_run_shows_it(tmp_path):
 def test_what_cannot_be_walked_is_refused(ask, words):
     with pytest.raises(UserValueError, match=words):
         ask(network((4, 3)))
+
+
+def test_rows_that_are_no_bits_have_no_entropy_and_ends_of_a_line_are_rows():
+    real = np.random.default_rng(0).normal(size=(20, 3))
+    network = gnomon.DBN(hidden=(4, 3), visible="gaussian", epochs=1, random_state=0).fit(real)
+    first, second = network.mixing_by_depth(real, np.arange(20) % 2, chains=2, steps=2)
+    assert np.isnan(first.spread) and 0 < second.spread <= 1
+    for start, end in ((real[0], real[1, :2]), (real[:2], real[:2]), (1.0, 2.0)):
+        with pytest.raises(UserValueError, match=r"start and end must be rows of shape \(3,\)"):
+            network.interpolate(start, end)

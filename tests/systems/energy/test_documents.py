@@ -233,7 +233,9 @@ def test_what_documents_cannot_have_is_said_in_a_line():
     lacking = np.where(np.eye(5, 12), np.nan, topics(5))
     for wrong, said in (
         (lambda: machine.perplexity(np.zeros((2, 12))), "no words"),
-        (lambda: machine.sample(2, length=-1), "whole numbers"),
+        (lambda: machine.sample(2, length=-1), "whole number"),
+        (lambda: machine.sample(2, length=[1, 2, 3]), "one for each of 2 rows"),
+        (lambda: machine.sample(2, length="long"), "length must"),
         (lambda: machine.log_partition(), "for each length"),
         (lambda: machine.impute(lacking), "all counts of a document must be known"),
         (lambda: machine.conditional_sample(lacking), "all counts of a document must be known"),

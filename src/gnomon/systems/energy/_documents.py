@@ -19,6 +19,7 @@ from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.importance.by_row import log_partitions_by_annealing
 from gnomon.inference.variational.mean_field import mean_field_evidence
+from gnomon.numeric.given import floats
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.objectives.around import Around
 from gnomon.objectives.base import Loss
@@ -126,9 +127,11 @@ class CountedDocuments(ChosenColumns, DeepMachine):
             remedy = "use visible='replicated-softmax', or leave it out"
             raise UserTypeError("length is of documents alone", "length", remedy)
         n, seed = how_many(n), seed_of(random_state)
-        lengths = np.broadcast_to(np.asarray(length, np.float64), (n,))
-        if (lengths < 0).any() or (lengths % 1).any():
-            raise UserValueError("length must be whole numbers of at least 0", "length")
+        lengths = floats(length, "length")
+        if lengths.shape not in ((), (1,), (n,)) or (lengths < 0).any() or (lengths % 1).any():
+            what = f"length must be a whole number of at least 0, or one for each of {n} rows"
+            raise UserValueError(what, "length")
+        lengths = np.broadcast_to(lengths, (n,))
         start = self._documents(lengths, Noise(seed, "sample/start"))
         return self.from_visible(self._walk(start, steps, seed) if n else start)
 

@@ -16,6 +16,7 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.mcmc.mixing import mode_report
 from gnomon.numeric.noise import Noise, seed_of
+from gnomon.recipes.imports import random_kept
 from gnomon.recipes.parameters import how_many
 
 __all__ = ["DeepChains", "DepthMixing"]
@@ -39,7 +40,8 @@ class DepthMixing:
     occupancy : array of shape (modes,)
         Share of the steps in each mode.
     spread : float in [0, 1]
-        Entropy of a unit over the rows in bits, mean over the layer's units: 1 where each is on for half of the rows.
+        Entropy of a unit over the rows in bits, mean over the layer's units: 1 where each is on for half of the rows;
+        NaN of rows that are no bits.
     gap : float in [0, inf]
         Mean distance between the centers of two modes, over the mean distance of a row from its own, in this layer; NaN
         of a single mode.
@@ -99,7 +101,12 @@ class DeepChains:
         """
         model = self.model_
         layer = model.depth if depth is None else self._checked_depth(depth, model.depth)
-        rows = model.place(self.to_visible(np.stack([np.asarray(start), np.asarray(end)])))
+        pair = [np.asarray(start), np.asarray(end)]
+        if any(one.shape != (self.n_features_in_,) for one in pair):
+            shapes = " and ".join(str(one.shape) for one in pair)
+            what = f"start and end must be rows of shape ({self.n_features_in_},), got {shapes}"
+            raise UserValueError(what, "start, end")
+        rows = model.place(self.to_visible(np.stack(pair)))
         ends = [rows, *model.means_up(rows, layer)][-1]
         share = model.place(np.linspace(0, 1, how_many(n))[:, None])
         mean = (1 - share) * ends[:1] + share * ends[1:]
@@ -154,7 +161,8 @@ class DeepChains:
         for depth in range(self.model_.depth):
             walk = self._path(start, steps, depth, noise.child(str(depth)))
             report = mode_report(np.stack([np.asarray(mode_of(x)) for x in walk], axis=1))
-            layout = spread_of(layers[depth]), gap_of(layers[depth], modes)
+            spread = spread_of(layers[depth]) if depth or self.visible == "bernoulli" else float("nan")
+            layout = spread, gap_of(layers[depth], modes)
             found.append(DepthMixing(depth, report.switch_rate, report.dwell, report.occupancy, *layout))
         return found
 
@@ -200,7 +208,8 @@ def nearest_center(rows: NDArray[Any], y: Any = None, clusters: int = 10) -> Lab
     [1, 0]
     """
     if y is None:
-        from sklearn.cluster import KMeans
+        with random_kept():
+            from sklearn.cluster import KMeans
 
         y = KMeans(min(clusters, len(np.unique(rows, axis=0))), n_init=1, random_state=0).fit_predict(rows)
     if np.shape(y) != (len(rows),):
