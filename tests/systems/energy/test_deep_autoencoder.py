@@ -110,6 +110,7 @@ def test_machines_that_do_not_go_together_are_refused_in_a_line():
     one = gnomon.RBM(n_hidden=3, epochs=1, random_state=0).fit(X)
     top = gnomon.make("harmonium", visible="bernoulli", hidden="gaussian", n_hidden=2, epochs=1).fit(X)
     for rbms, words in (
+        (one, "rbms must be a list of fitted machines"),
         ([], "at least one machine"),
         ([one], "hidden units of machine 1 must be GaussianUnits"),
         ([top, top], "hidden units of machine 1 must be BernoulliUnits"),

@@ -235,6 +235,8 @@ class DeepAutoencoder(
         >>> network.transform(X).shape, network.partial_fit(X).n_steps_
         ((100, 1), 4)
         """
+        if not isinstance(rbms, list | tuple):
+            raise UserTypeError.must("rbms", "be a list of fitted machines, from the rows up", rbms)
         machines = [_machine(one, number, len(rbms)) for number, one in enumerate(rbms, 1)]
         if not machines:
             raise UserValueError("rbms must hold at least one machine, got none", "rbms", "give them from the rows up")
