@@ -150,14 +150,26 @@ class DBNModel(Module):
         Teh 2006). In any case its lower bias is that of the layer's units before.
         """
         self.adopt(k - 1)
-        if k == 1:
-            return
-        with torch.no_grad():
-            self.get_parameter(f"bias_{k - 1}").copy_(self.get_parameter(f"recognition_bias_{k - 1}"))
-            if self.kinds[k] == self.kinds[k - 2]:
-                upper = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
-                self.get_parameter(f"weight_{k}").copy_(self.get_parameter(f"weight_{k - 1}").T)
-                self.get_parameter(upper).copy_(self.get_parameter(f"bias_{k - 2}"))
+        if k > 1:
+            self._turn(k)
+
+    @torch.no_grad()
+    def _turn(self, k: int) -> None:
+        self.get_parameter(f"bias_{k - 1}").copy_(self.get_parameter(f"recognition_bias_{k - 1}"))
+        if self.kinds[k] == self.kinds[k - 2]:
+            upper = f"bias_{k}" if k == self.depth else f"recognition_bias_{k}"
+            self.get_parameter(f"weight_{k}").copy_(self.get_parameter(f"weight_{k - 1}").T)
+            self.get_parameter(upper).copy_(self.get_parameter(f"bias_{k - 2}"))
+
+    @torch.no_grad()
+    def stand_on(self, below: DBNModel) -> None:
+        """Become a network of one layer less, its machine at the top made directed, beneath a machine begun from it."""
+        top = below.depth
+        renamed = {f"bias_{top}": f"recognition_bias_{top}"}
+        for name, own in below.named_parameters():
+            self.get_parameter(renamed.get(name, name)).copy_(own)
+        self.get_parameter(f"recognition_weight_{top}").copy_(self._coupling(top, self._parameters))
+        self._turn(self.depth)
 
     def initialize(self, noise: Noise, mean: Array | None = None) -> None:
         """Small random weights, and rows of these means; the way up is the machines' own."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +31,7 @@ from gnomon.numeric.ops import concatenate
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.base import agreed
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.energy._binary import check_layers, dealt, layer_problem, on_its_device
 from gnomon.systems.energy._columns import ChosenColumns
@@ -39,7 +41,12 @@ from gnomon.systems.energy._machine import ConfinedSteps, GibbsSteps
 from gnomon.systems.energy._up_down import UpDown
 from gnomon.systems.energy.deep_chains import DeepChains
 from gnomon.systems.energy.layered import EXACT_UNITS
+from gnomon.training.context import limited
+from gnomon.training.driver import run_procedure
+from gnomon.training.gradient import Budget
+from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
+from gnomon.training.small import threads_for
 from gnomon.training.stages import Stages
 
 __all__ = ["DBN"]
@@ -165,9 +172,13 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
         return Stages(stages)
 
     def _layer(self, k: int, whole: Problem) -> Problem:
+        """The problem of the machine of layer k, begun from that below it."""
+        on_its_device(whole.model).begin(k)
+        return self._above(k, whole)
+
+    def _above(self, k: int, whole: Problem) -> Problem:
         """The problem of the machine of layer k, on what the layers below make of the rows."""
         model = on_its_device(whole.model)
-        model.begin(k)
 
         def lift(x: Array, noise: contracts.Noise) -> Array:
             for j in range(1, k):
@@ -180,6 +191,71 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
     def _whole(self, whole: Problem) -> Problem:
         """The problem of wake and sleep."""
         return replace(whole, noise=whole.noise.child("tune"), objective=UpDown(k=1))
+
+    def add_layer(self, X: Any, n_hidden: int, *, sample_weight: Any = None, **options: Any) -> DBN:
+        """A network with one more layer, learned on what this one makes of the rows; this one stays as it is.
+
+        The layers below keep their values: the machine that was at the top becomes directed. The new machine is begun
+        and learned as in `fit`, so that of as many units as the second layer from the top has (of a single hidden
+        layer: the rows) p(v) is unchanged at first and every gain is one of the bound.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The columns that the network was fitted to.
+        n_hidden : int, in [1, inf)
+            Units of the new layer.
+        sample_weight : array of shape (n,), optional
+        **options
+            Hyper-parameters of the new machine's fit where they are to differ from this network's: ``epochs``,
+            ``learning_rate``, ``objective``, ``lift``, ``random_state`` ...
+
+        Returns
+        -------
+        DBN
+            Fitted, with ``hidden`` one longer. `history_` is that of the new layer.
+
+        Raises
+        ------
+        UserError
+            Other columns, no units, an option that would change the layers below.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+        >>> network = DBN(hidden=(4,), epochs=60, learning_rate=0.5, random_state=0).fit(X)
+        >>> taller = network.add_layer(X, 4)
+        >>> taller.hidden, bool((taller.weights_[0] == network.weights_[0]).all())
+        ((4, 4), True)
+        """
+        check_is_fitted(self)
+        for name in ("hidden", "visible", "standardize", "floor", "dtype"):
+            if name in options:
+                raise UserValueError(f"{name} is that of the layers below", name, "leave it out")
+        rows = self._rows(X)
+        taller = clone(self).set_params(**options, hidden=(*self.hidden, n_hidden))
+        taller.check_parameters()
+        examples = taller.ingest(rows, None, sample_weight)
+        taller._stand_on(self, examples)
+        return taller
+
+    def _stand_on(self, below: DBN, examples: Examples) -> None:
+        """Become a fitted network, and learn the machine above it."""
+        for name in ("n_features_in_", "feature_names_in_", "preparation_"):
+            if hasattr(below, name):
+                setattr(self, name, getattr(below, name))
+        self.arguments_, group, layer = dict(below.arguments_), current_group(), len(self.hidden)
+        self.seed_ = agreed(seed_of(self.random_state), group)
+        noise = Noise(self.seed_, "add-layer")
+        model = self._allocate(**self.arguments_)
+        model.initialize(noise.child("initial"))
+        model.stand_on(below.model_)
+        steps = GibbsSteps(self.recipe("optimizer"), self.learning_rate, Budget.of(self.epochs, self.max_updates))
+        problem = self._above(layer, self.problem(model, examples, noise, group))
+        with limited(threads_for(model, problem.batches, group), torch_alone=self.numpy_products):
+            outcome = run_procedure(steps, problem, name=self.name)
+        self._set_fitted(model, outcome)
 
     # --- the hidden layers --------------------------------------------------------------------------------------------
 
