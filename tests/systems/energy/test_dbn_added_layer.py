@@ -1,4 +1,4 @@
-"""A layer on top of a fitted deep belief network: p(v) as it was at first, a bound that rises, layers below as they were."""
+"""A layer on top of a fitted deep belief network: p(v) as it was at first, then a bound that rises."""
 
 import numpy as np
 import pytest
