@@ -1,7 +1,8 @@
 """What a decoder's numbers say of a row: the slot ``likelihood`` of generative systems.
 
 A decoder answers `width` numbers for every column, all first numbers before all second ones. A likelihood makes a
-distribution p(x | z) of them; log probabilities are sums over the columns.
+distribution p(x | z) of them; log probabilities are sums over the columns. A model that goes column by column asks for
+some of them: then the numbers and the cells are those of the columns `at`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from torch import nn
 from torch.nn import functional
 
 from gnomon.contracts import Noise
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, Real
+from gnomon.distributions.real import Normal
 from gnomon.distributions.table import Categorical
 from gnomon.distributions.whole import Categories
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "GaussianLikelihood", "Head", "Likelihood"]
+
+ALL = slice(None)
+"""Every column."""
 
 
 class Head(nn.Module):
@@ -30,6 +36,8 @@ class Head(nn.Module):
     width: int = 1
     seen: int = 1
     """Numbers that an encoder sees of each column."""
+    values: int | None = None
+    """The values 0 to `values` - 1 that a cell may have; None of real numbers."""
 
     def begin(self, X: Any, weight: Any) -> None:
         """Take what the training rows say of the columns alone."""
@@ -42,16 +50,20 @@ class Head(nn.Module):
         """Log p(x | z) in nats, shape (n,)."""
         return self.log_probs(raw, x).sum(1)
 
-    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         """Log p(x_j | z) of each cell in nats, shape (n, d)."""
         raise NotImplementedError
 
-    def mean(self, raw: torch.Tensor) -> torch.Tensor:
+    def mean(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         """E[x | z], shape (n, d)."""
         raise NotImplementedError
 
-    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
+    def sample(self, raw: torch.Tensor, noise: Noise, at: slice = ALL) -> torch.Tensor:
         """One draw of x for each row."""
+        raise NotImplementedError
+
+    def distribution(self, raw: torch.Tensor, at: slice = ALL) -> Any:
+        """p(x_j | z) of each cell, shape (n, d)."""
         raise NotImplementedError
 
 
@@ -85,6 +97,7 @@ class BernoulliLikelihood(Likelihood):
 
 
 class _Bernoulli(Head):
+    values = 2
     offset: torch.Tensor
 
     def __init__(self, columns: int, dtype: torch.dtype) -> None:
@@ -95,15 +108,18 @@ class _Bernoulli(Head):
         mean = np.clip(np.average(X, axis=0, weights=np.asarray(weight, np.float64)), 0.01, 0.99)
         self.offset.copy_(torch.from_numpy(np.log(mean) - np.log1p(-mean)))
 
-    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return -functional.binary_cross_entropy_with_logits(raw + self.offset, x, reduction="none")
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        return -functional.binary_cross_entropy_with_logits(raw + self.offset[at], x, reduction="none")
 
-    def mean(self, raw: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(raw + self.offset)
+    def mean(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        return torch.sigmoid(raw + self.offset[at])
 
-    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
-        draws: torch.Tensor = noise.bernoulli_logits((raw + self.offset).detach())
+    def sample(self, raw: torch.Tensor, noise: Noise, at: slice = ALL) -> torch.Tensor:
+        draws: torch.Tensor = noise.bernoulli_logits((raw + self.offset[at]).detach())
         return draws
+
+    def distribution(self, raw: torch.Tensor, at: slice = ALL) -> Bernoulli:
+        return Bernoulli(raw + self.offset[at])
 
 
 @dataclass(frozen=True)
@@ -138,7 +154,7 @@ class _Categories(Head):
 
     def __init__(self, columns: int, n: int, dtype: torch.dtype) -> None:
         super().__init__()
-        self.width = self.seen = self.n = n
+        self.width = self.seen = self.values = self.n = n
         self.register_buffer("offset", torch.zeros(n, columns, dtype=dtype))
 
     def begin(self, X: Any, weight: Any) -> None:
@@ -149,20 +165,24 @@ class _Categories(Head):
     def inputs(self, x: torch.Tensor) -> torch.Tensor:
         return functional.one_hot(x.long(), self.n).to(x.dtype).flatten(1)
 
-    def _logits(self, raw: torch.Tensor) -> torch.Tensor:
+    def _logits(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         """Log weights, shape (n, d, categories)."""
-        return (raw.reshape(len(raw), *self.offset.shape) + self.offset).transpose(1, 2)
+        offset = self.offset[:, at]
+        return (raw.reshape(len(raw), *offset.shape) + offset).transpose(1, 2)
 
-    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        log_p = self._logits(raw).log_softmax(2)
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        log_p = self._logits(raw, at).log_softmax(2)
         return log_p.gather(2, x.long()[:, :, None])[:, :, 0]
 
-    def mean(self, raw: torch.Tensor) -> torch.Tensor:
-        return self._logits(raw).argmax(2).to(raw.dtype)
+    def mean(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        return self._logits(raw, at).argmax(2).to(raw.dtype)
 
-    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
-        draws: torch.Tensor = Categorical(self._logits(raw).detach()).sample(noise)
+    def sample(self, raw: torch.Tensor, noise: Noise, at: slice = ALL) -> torch.Tensor:
+        draws: torch.Tensor = Categorical(self._logits(raw, at).detach()).sample(noise)
         return draws.to(raw.dtype)
+
+    def distribution(self, raw: torch.Tensor, at: slice = ALL) -> Categorical:
+        return Categorical(self._logits(raw, at))
 
 
 @dataclass(frozen=True)
@@ -207,22 +227,27 @@ class _Gaussian(Head):
         if fixed is None:
             self.log_variance = nn.Parameter(torch.zeros(variances, dtype=dtype))
 
-    def _split(self, raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _split(self, raw: torch.Tensor, at: slice = ALL) -> tuple[torch.Tensor, torch.Tensor]:
         """Means and variances."""
         if self.fixed is not None:
             return raw, raw.new_full((), self.fixed**2)
-        return raw, self.log_variance.exp() + self.floor**2
+        own = self.log_variance[at] if len(self.log_variance) == self.columns else self.log_variance
+        return raw, own.exp() + self.floor**2
 
-    def log_probs(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        mean, variance = self._split(raw)
+    def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        mean, variance = self._split(raw, at)
         return -0.5 * ((x - mean).square() / variance + variance.log() + math.log(2 * math.pi))
 
-    def mean(self, raw: torch.Tensor) -> torch.Tensor:
-        return self._split(raw)[0]
+    def mean(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        return self._split(raw, at)[0]
 
-    def sample(self, raw: torch.Tensor, noise: Noise) -> torch.Tensor:
-        mean, variance = self._split(raw)
+    def sample(self, raw: torch.Tensor, noise: Noise, at: slice = ALL) -> torch.Tensor:
+        mean, variance = self._split(raw, at)
         return mean + variance.sqrt() * noise.normal(tuple(mean.shape), like=mean.detach())
+
+    def distribution(self, raw: torch.Tensor, at: slice = ALL) -> Normal:
+        mean, variance = self._split(raw, at)
+        return Normal(mean, variance.sqrt().expand_as(mean))
 
 
 class _TwoHeads(_Gaussian):
@@ -233,6 +258,6 @@ class _TwoHeads(_Gaussian):
     def __init__(self, columns: int, dtype: torch.dtype, floor: float) -> None:
         super().__init__(columns, dtype, fixed=1.0, floor=floor)
 
-    def _split(self, raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _split(self, raw: torch.Tensor, at: slice = ALL) -> tuple[torch.Tensor, torch.Tensor]:
         mean, log_variance = raw.chunk(2, 1)
         return mean, log_variance.clamp(-20.0, 20.0).exp() + self.floor**2

@@ -1,0 +1,1 @@
+"""Densities by the chain rule: each column given those before it."""
