@@ -137,7 +137,9 @@ class FillsByOrder(FillsGaps):
         rows, missing = self._gaps(X, mask)
         hard = np.flatnonzero(~self._solved(missing))
         if len(hard):
-            what = f"row {hard[0]}: its missing cells are neither last in the order nor of at most {STATES} states"
+            what = (
+                f"missing cells must be last in the order or have at most {STATES} states, got others in row {hard[0]}"
+            )
             raise UserValueError(what, "X", "use evaluate_observed, which estimates")
         return np.asarray(self.observed_estimate(rows, missing)[0] - self._log_units_seen(rows, missing))
 
