@@ -23,7 +23,8 @@ from gnomon.distributions.latents import (
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.numeric.noise import Noise
-from gnomon.objectives.variational import ELBO, IWAE, DoublyReparametrized, Pathwise, ScoreFunction, log_weights
+from gnomon.objectives.estimators import DoublyReparametrized, Pathwise, ScoreFunction
+from gnomon.objectives.variational import ELBO, IWAE, log_weights
 from gnomon.training.group import Group
 from oracles.latents import Coins, Line, batch_of, flat, gradients, loss_of
 
@@ -326,18 +327,22 @@ def test_the_score_function_has_the_exact_gradient_by_enumeration_of_batches_and
 def test_the_running_baseline_is_the_weighted_mean_of_the_bounds_before():
     """Of every update's mean over its rows, 0.9 of the past kept, the missing past left out; no trace of validation."""
     model, objective = Coins(), ELBO(n_samples=2, form="monte-carlo", estimator="score").build()
-    assert float(objective._running()) == 0.0
+    assert float(objective.control.baseline.mean(torch.zeros((), dtype=F64))) == 0.0
     data, weight, past = np.array([[1, 0, 1], [0, 0, 1.0]]), np.array([3.0, 0.5]), []
     for update in range(3):
         batch = batch_of(data, weight=weight)
         bound = -loss_of(objective, model, batch, update=update).item()
         past.append(bound)
         shares = 0.9 ** np.arange(len(past))[::-1]
-        assert float(objective._running()) == pytest.approx(shares @ past / shares.sum(), rel=1e-12)
+        assert float(objective.control.baseline.mean(torch.zeros((), dtype=F64))) == pytest.approx(
+            shares @ past / shares.sum(), rel=1e-12
+        )
         objective.validate(model, batch, noise=Noise(1, "fit/test"), group=Group())
     nothing = batch_of(data, weight=np.zeros(2))
     objective(model, nothing, noise=Noise(0, "fit/test").at(9), phase="fit", group=Group())
-    assert float(objective._running()) == pytest.approx(shares @ past / shares.sum(), rel=1e-12)
+    assert float(objective.control.baseline.mean(torch.zeros((), dtype=F64))) == pytest.approx(
+        shares @ past / shares.sum(), rel=1e-12
+    )
 
 
 @pytest.mark.spec("BAY-66")
@@ -443,10 +448,14 @@ def test_the_prior_as_proposal_averages_the_likelihood():
 
 def test_a_running_baseline_is_the_mean_of_earlier_batches_and_rests_on_validation_rows():
     model, objective = Line(), ELBO(estimator="score").build()
-    assert objective.state()["seen"] == 0
+    assert objective.state()["control.baseline.seen"] == 0
     first = values(ELBO(estimator="score"), model, X).mean()
     loss_of(objective, model, batch_of(X))
-    assert float(objective._running()) != 0 and objective.state()["seen"] == 1 and np.isfinite(first)
+    assert (
+        float(objective.control.baseline.mean(torch.zeros((), dtype=F64))) != 0
+        and objective.state()["control.baseline.seen"] == 1
+        and np.isfinite(first)
+    )
     before = {name: value.copy() for name, value in objective.state().items()}
     noise = Noise(0, "validation")
     shaped = ELBO(beta=7.0, warm_up=100, free_bits=2.0).build()

@@ -14,6 +14,7 @@ from gnomon.objectives.adversarial import NonSaturating
 from gnomon.objectives.centered import Centered, Enhanced
 from gnomon.objectives.contrastive import CD, PCD
 from gnomon.objectives.denoising_score_matching import DenoisingScoreMatching
+from gnomon.objectives.estimators import ScoreFunction
 from gnomon.objectives.fast_weights import FPCD
 from gnomon.objectives.fresh_chains import MCMC
 from gnomon.objectives.growth import RisingSteps
@@ -88,7 +89,13 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "vae, binary codes": (
         "vae",
-        {"latents": "binary", "objective": ELBO(estimator="score"), "batch_size": 7, "clip": 5.0, "epochs": 8},
+        {
+            "latents": "binary",
+            "objective": ELBO(estimator=ScoreFunction("learned-optimal", normalize_signal=True)),
+            "batch_size": 7,
+            "clip": 5.0,
+            "epochs": 8,
+        },
     ),
     "matrix-factorization, stochastic gradient": (
         "matrix-factorization",

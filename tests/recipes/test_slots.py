@@ -19,7 +19,8 @@ from sklearn.base import clone
 import gnomon
 from gnomon.cli.options import parse_system
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.objectives.variational import ELBO, IWAE, ScoreFunction, VariationalObjective
+from gnomon.objectives.estimators import ScoreFunction
+from gnomon.objectives.variational import ELBO, IWAE, VariationalObjective
 from gnomon.recipes.fields import Doc, Fields
 from gnomon.recipes.recipe import Factory, Recipe, Unsaved, check_recipe, named, replace, resolve, shorts
 from gnomon.recipes.slots import GROUP, choices, where

@@ -70,6 +70,25 @@ class Codes:
         """Entropy in nats, shape (n,)."""
         raise NotImplementedError
 
+    def scores(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The parameters side by side, (n, 1, p), and the derivatives of log q(z | x) by them at each draw.
+
+        Parameters
+        ----------
+        z : tensor of shape (n * draws, d)
+
+        Returns
+        -------
+        two tensors
+            The latter of shape (n, draws, p), without gradient. What depends on a draw itself may answer parameters of
+            shape (n, draws, p).
+        """
+        n, times = len(self.parameters[0]), len(z) // len(self.parameters[0])
+        own = [p.detach().repeat_interleave(times, 0).requires_grad_() for p in self.parameters]
+        with torch.enable_grad():
+            found = torch.autograd.grad(type(self)(*own).log_prob(z.detach()).sum(), own)
+        return torch.cat(self.parameters, 1)[:, None], torch.cat(found, 1).reshape(n, times, -1)
+
     def _by_row(self, z: torch.Tensor) -> torch.Tensor:
         """The draws as (n, draws, d)."""
         n, d = self.parameters[0].shape

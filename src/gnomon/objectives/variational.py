@@ -2,7 +2,7 @@ r"""Bounds on the log-likelihood of a model with latent variables: the evidence 
 
 A model is asked for ``log_joint(x, z)`` and for ``encode(x)``: q(z | x), of `gnomon.distributions.latents`.
 With ``log w = log p(x, z) - log q(z | x)`` and z from q, ``E log w`` is the ELBO, ``E log mean_k w_k`` the tighter
-bound. How the gradient is estimated is a slot of its own: along the path of a draw, or by the score function.
+bound. How the gradient is estimated is a slot of its own, `gnomon.objectives.estimators`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Group, Noise
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
+from gnomon.objectives.baselines import Draws
+from gnomon.objectives.estimators import GradientEstimator
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["ELBO", "IWAE", "DoublyReparametrized", "GradientEstimator", "Pathwise", "ScoreFunction",
-           "VariationalObjective", "log_weights"]  # fmt: skip
-
-MEMORY = 0.9
-"""Fraction of the running baseline that an update keeps."""
+__all__ = ["ELBO", "IWAE", "VariationalObjective", "log_weights"]
 
 
 def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
@@ -48,94 +46,6 @@ def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
     return x if draws == 1 else x.repeat_interleave(draws, 0)
 
 
-# --- estimators of the gradient -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class GradientEstimator(Recipe):
-    """Base of the recipes of the slot ``estimator``: how the gradient with respect to q's parameters is estimated."""
-
-    sees_codes: ClassVar[bool] = True
-    """Whether log q(z | x) takes a gradient by its parameters as well as by z."""
-
-    def draw(self, codes: Any, noise: Noise, draws: int) -> torch.Tensor:
-        """z of each row, shape (n * draws, d)."""
-        if not codes.reparametrized:
-            raise UserTypeError(
-                f"draws of {type(codes).__name__} are discrete and have no gradient", "estimator", "use score"
-            )
-        z: torch.Tensor = codes.rsample(noise, draws=draws)
-        return z
-
-    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
-        """A tensor of shape (n,) with the value of the bound, whose gradient is the estimate."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Pathwise(GradientEstimator):
-    """Through the draw: z = g(e, x), and the chain rule (the reparametrization trick).
-
-    Source: Kingma and Welling (2014); Rezende, Mohamed and Wierstra (2014).
-    """
-
-    short: ClassVar[str] = "pathwise"
-
-    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
-        """The bound itself."""
-        return bound.combine(signal)
-
-
-@dataclass(frozen=True)
-class DoublyReparametrized(GradientEstimator):
-    r"""Through the draw alone: the term :math:`\nabla_\phi \log q(z)` at held z, of mean 0, is left out or rewritten.
-
-    For the ELBO it is "sticking the landing": no variance where q is the posterior (Roeder, Wu and Duvenaud 2017). For
-    k weighted draws the gradient along the path is multiplied by the normalized weight once more, which is unbiased and
-    keeps its signal as k grows (Tucker, Lawson, Gu and Maddison 2019).
-    """
-
-    short: ClassVar[str] = "dreg"
-    sees_codes: ClassVar[bool] = False
-
-    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
-        """The bound; gradients that come back to z are multiplied by its weight."""
-        factor = bound.path_factor(signal.detach())
-        if factor is not None and z.requires_grad:
-            z.register_hook(lambda gradient: gradient * factor.reshape(-1, 1))  # type: ignore[no-untyped-call]
-        return bound.combine(signal)
-
-
-@dataclass(frozen=True)
-class ScoreFunction(GradientEstimator):
-    r"""By :math:`E_q[(f(z) - b) \nabla_\phi \log q(z)]`: no gradient of f by z is asked for, so z may be discrete.
-
-    Parameters
-    ----------
-    baseline : {"leave-one-out", "running", "none"}, default "running"
-        b, which never depends on the draw that it is subtracted from: the other draws of the row (needs two or more),
-        or a mean over earlier batches.
-
-    Notes
-    -----
-    Source: Williams (1992); Mnih and Rezende (2016) for the baselines of importance-weighted draws.
-    """
-
-    short: ClassVar[str] = "score"
-    baseline: Literal["leave-one-out", "running", "none"] = "running"
-
-    def draw(self, codes: Any, noise: Noise, draws: int) -> torch.Tensor:
-        """Draws that no gradient passes."""
-        z: torch.Tensor = codes.sample(noise, draws=draws)
-        return z
-
-    def surrogate(self, bound: _Bound, signal: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
-        """The bound, plus 0 with the gradient of the score function."""
-        credit = bound.credit(signal.detach(), self.baseline)
-        score = (credit * codes.log_prob(z).reshape(signal.shape)).sum(1)
-        return bound.combine(signal) + (score - score.detach())
-
-
 # --- bounds ---------------------------------------------------------------------------------------------------------
 
 
@@ -148,16 +58,18 @@ class _Bound(Objective):
     draws : int
     """
 
-    level: torch.Tensor
-    seen: torch.Tensor
+    share: float
+    """What the returns of a draw are multiplied by in the gradient by q."""
 
     def __init__(self, estimator: GradientEstimator, draws: int) -> None:
         super().__init__()
+        estimator.usable(draws)
         self.estimator, self.draws = estimator, draws
-        self.running = isinstance(estimator, ScoreFunction) and estimator.baseline == "running"
-        if self.running:
-            self.register_buffer("level", torch.zeros((), dtype=torch.float64))
-            self.register_buffer("seen", torch.zeros((), dtype=torch.float64))
+        self.control = estimator.build()
+
+    def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
+        """Begin what the estimator remembers."""
+        self.control.begin(model, batches, noise.child("control"), group)
 
     def combine(self, signal: torch.Tensor) -> torch.Tensor:
         """The bound of each row from (n, draws)."""
@@ -167,8 +79,12 @@ class _Bound(Objective):
         """What multiplies the gradient of each draw's path once more; None for nothing."""
         raise NotImplementedError
 
-    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
-        """What multiplies the score of each draw, (n, draws), less its baseline."""
+    def returns(self, signal: torch.Tensor) -> torch.Tensor:
+        """What each draw is credited with, (n, draws): times `share` and its score it is the gradient by q."""
+        raise NotImplementedError
+
+    def others(self, signal: torch.Tensor) -> torch.Tensor:
+        """What stands for a draw's return where the draw itself is left out, (n, draws)."""
         raise NotImplementedError
 
     def parts(self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any) -> tuple[Any, Any]:
@@ -190,10 +106,10 @@ class _Bound(Objective):
         z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
         with self._of_draws(batch, weight, noise, group):
             signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
-        bound = self.estimator.surrogate(self, signal, z, codes) + self.closed(closed, noise)
-        if self.running:
-            self._remember(signal.detach(), weight, group)
-        return Loss({"negative_bound": _minus(bound, weight), **self.recorded(closed, weight)})
+        found = self.estimator.estimate(self, self.control, Draws(x, weight, z, codes, signal, group))
+        terms = {"negative_bound": _minus(found.bound + self.closed(closed, noise), weight)}
+        beside = {name: _minus(-loss, weight) for name, loss in found.losses.items()}
+        return Loss({**terms, **self.recorded(closed, weight), **beside})
 
     def _of_draws(self, batch: Any, weight: torch.Tensor, noise: Noise, group: Group) -> AbstractContextManager[Any]:
         """What layers are told where a row comes once for each of its draws."""
@@ -211,18 +127,6 @@ class _Bound(Objective):
             signal, closed = self.parts(model, x, z, codes, codes)
             return Loss({"negative_bound": _minus(self.combine(signal) + self.closed(closed, None), weight)})
 
-    def _running(self) -> torch.Tensor:
-        """Mean signal of earlier batches; 0 before there are any."""
-        return self.level / (1 - MEMORY**self.seen) if self.running and self.seen > 0 else torch.zeros(())
-
-    @torch.no_grad()
-    def _remember(self, signal: torch.Tensor, weight: torch.Tensor, group: Group) -> None:
-        value = self.combine(signal).double() * weight
-        total, count = group.sum((float(value.sum()), float(weight.sum())))
-        if count > 0:
-            self.level.mul_(MEMORY).add_((1 - MEMORY) * total / count)
-            self.seen.add_(1)
-
 
 def _minus(bound: torch.Tensor, weight: torch.Tensor) -> Term:
     return Term(-(bound * weight).sum(), float(weight.sum()))
@@ -231,7 +135,7 @@ def _minus(bound: torch.Tensor, weight: torch.Tensor) -> Term:
 class _EvidenceBound(_Bound):
     def __init__(self, recipe: ELBO, estimator: GradientEstimator) -> None:
         super().__init__(estimator, recipe.n_samples)
-        self.recipe = recipe
+        self.recipe, self.share = recipe, 1 / recipe.n_samples
 
     def combine(self, signal: torch.Tensor) -> torch.Tensor:
         return signal.mean(1)
@@ -239,10 +143,11 @@ class _EvidenceBound(_Bound):
     def path_factor(self, signal: torch.Tensor) -> torch.Tensor | None:
         return None
 
-    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
-        if baseline == "leave-one-out":
-            return (signal - signal.mean(1, keepdim=True)) / (self.draws - 1)  # (s - mean of the others) / draws
-        return (signal - self._running().to(signal.dtype)) / self.draws
+    def returns(self, signal: torch.Tensor) -> torch.Tensor:
+        return signal
+
+    def others(self, signal: torch.Tensor) -> torch.Tensor:
+        return (signal.sum(1, keepdim=True) - signal) / (self.draws - 1)
 
     def parts(self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any) -> tuple[Any, Any]:
         form = self.recipe.form
@@ -272,22 +177,22 @@ class _EvidenceBound(_Bound):
 
 
 class _ImportanceBound(_Bound):
+    share = 1.0
+
     def combine(self, signal: torch.Tensor) -> torch.Tensor:
         return torch.logsumexp(signal, 1) - math.log(self.draws)
 
     def path_factor(self, signal: torch.Tensor) -> torch.Tensor | None:
         return torch.softmax(signal, 1)
 
-    def credit(self, signal: torch.Tensor, baseline: str) -> torch.Tensor:
-        value = self.combine(signal)[:, None]
-        if baseline != "leave-one-out":
-            return (value - self._running().to(signal.dtype)).expand(signal.shape)
+    def returns(self, signal: torch.Tensor) -> torch.Tensor:
+        return self.combine(signal)[:, None].expand(signal.shape)
+
+    def others(self, signal: torch.Tensor) -> torch.Tensor:
         k = self.draws
-        others = (signal.sum(1, keepdim=True) - signal) / (k - 1)  # log of the geometric mean of the other weights
-        eye = torch.eye(k, dtype=torch.bool)
-        return value - self.combine(torch.where(eye, others[:, :, None], signal[:, None, :]).reshape(-1, k)).reshape(
-            -1, k
-        )
+        rest = (signal.sum(1, keepdim=True) - signal) / (k - 1)  # log of the geometric mean of the other weights
+        eye = torch.eye(k, dtype=torch.bool, device=signal.device)
+        return self.combine(torch.where(eye, rest[:, :, None], signal[:, None, :]).reshape(-1, k)).reshape(-1, k)
 
 
 # --- recipes --------------------------------------------------------------------------------------------------------
@@ -300,15 +205,6 @@ class VariationalObjective(Recipe):
     def build(self) -> Objective:
         """The objective."""
         raise NotImplementedError
-
-
-def _usable(estimator: GradientEstimator, draws: int) -> GradientEstimator:
-    if isinstance(estimator, ScoreFunction) and estimator.baseline == "leave-one-out" and draws < 2:
-        raise UserValueError(
-            "a leave-one-out baseline needs 2 or more draws per row, got 1", "estimator__baseline",
-            "raise the number of draws, or choose running",
-        )  # fmt: skip
-    return estimator
 
 
 @dataclass(frozen=True)
@@ -348,7 +244,7 @@ class ELBO(VariationalObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        estimator = _usable(self.recipe("estimator"), self.n_samples)
+        estimator = self.recipe("estimator")
         if not estimator.sees_codes and self.form != "monte-carlo":
             raise UserValueError(
                 f"form must be 'monte-carlo' with the estimator {estimator.short!r}, got {self.form!r}",
@@ -385,4 +281,4 @@ class IWAE(VariationalObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return _ImportanceBound(_usable(self.recipe("estimator"), self.k), self.k)
+        return _ImportanceBound(self.recipe("estimator"), self.k)
