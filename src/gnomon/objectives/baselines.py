@@ -23,7 +23,7 @@ from gnomon.nn.module import Module
 from gnomon.objectives.moments import column_moments
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Baseline", "ConstantBaseline", "Draws", "LearnedBaseline", "LeaveOneOut", "Level", "NoBaseline",
+__all__ = ["Baseline", "ConstantBaseline", "LatentDraws", "LearnedBaseline", "LeaveOneOut", "Level", "NoBaseline",
            "OptimalBaseline", "ParameterBaseline", "RunningBaseline", "Subtracted"]  # fmt: skip
 
 MEMORY = 0.9
@@ -33,7 +33,7 @@ SMALLEST = 1e-3
 """Below it, an expected squared score that a head answers is taken to be this."""
 
 
-class Draws(NamedTuple):
+class LatentDraws(NamedTuple):
     """The draws of a batch, and what they are worth.
 
     Attributes
@@ -81,14 +81,14 @@ class Subtracted(Module):
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
         """Make what needs sizes; called once before the first update."""
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         """What is subtracted from the returns of a batch.
 
         Parameters
         ----------
         bound : Objective
             With ``others(signal)``, the return that the other draws of a row stand for.
-        draws : Draws
+        draws : LatentDraws
             Its signal without gradient.
         returns : tensor of shape (n, k)
             J of each draw.
@@ -97,7 +97,7 @@ class Subtracted(Module):
         """
         raise NotImplementedError
 
-    def remember(self, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
+    def remember(self, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
         """Take a batch into account, after its gradient has been estimated."""
 
 
@@ -150,7 +150,7 @@ class _Constant(Subtracted):
         super().__init__()
         self.value = value
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         return Level(returns.new_full((1, 1), self.value))
 
 
@@ -180,11 +180,11 @@ class _Running(Subtracted):
             return like.new_zeros(())
         return (self.level / (1 - MEMORY**self.seen)).to(like.dtype)
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         return Level(self.mean(returns).reshape(1, 1))
 
     @torch.no_grad()
-    def remember(self, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
+    def remember(self, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
         value = returns.double().mean(1) * draws.weight
         total, count = draws.group.sum((float(value.sum()), float(draws.weight.sum())))
         if count > 0:
@@ -216,7 +216,7 @@ class LeaveOneOut(Baseline):
 
 
 class _Others(Subtracted):
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         return Level(bound.others(draws.signal))
 
 
@@ -249,14 +249,14 @@ class _Optimal(_Running):
         for name in ("numerator", "denominator"):
             self.register_buffer(name, torch.zeros(width, dtype=torch.float64, device=self.level.device))
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         mean = self.mean(returns)
         known = self.denominator > torch.finfo(torch.float64).tiny  # else there was no score at all
         found = torch.where(known, self.numerator / torch.where(known, self.denominator, 1.0), mean.double())
         return Level(found.to(returns.dtype).reshape(1, 1, -1))
 
     @torch.no_grad()
-    def remember(self, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
+    def remember(self, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> None:
         super().remember(draws, returns, scores)
         if scores is None:
             return
@@ -337,7 +337,7 @@ class _Learned(_Running):
         network.scale.copy_(torch.as_tensor(np.where(variance > 0, np.sqrt(variance), 1.0)))
         self.network = network.to(self.level.device)
 
-    def answers(self, draws: Draws) -> torch.Tensor:
+    def answers(self, draws: LatentDraws) -> torch.Tensor:
         """What the network answers to the rows, (n, outputs)."""
         return self.network.scores(draws.x.reshape(len(draws.x), -1).to(self.network.shift.dtype))
 
@@ -346,7 +346,7 @@ class _Shared(_Learned):
     def width(self, parameters: int) -> int:
         return 1
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         guess = self.mean(returns) + self.answers(draws).to(returns.dtype)
         return Level(guess.detach(), (returns - guess).square().mean(1))
 
@@ -357,7 +357,7 @@ class _Heads(_Learned):
     def width(self, parameters: int) -> int:
         return 2 * parameters
 
-    def forward(self, bound: Any, draws: Draws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
+    def forward(self, bound: Any, draws: LatentDraws, returns: torch.Tensor, scores: torch.Tensor | None) -> Level:
         assert scores is not None
         mean = self.mean(returns)
         above, raw = self.answers(draws).to(returns.dtype)[:, None].chunk(2, 2)

@@ -16,13 +16,13 @@ import torch
 from gnomon.contracts import Group, Noise
 from gnomon.errors import UserTypeError
 from gnomon.nn.module import Module
-from gnomon.objectives.baselines import MEMORY, Baseline, Draws
+from gnomon.objectives.baselines import MEMORY, Baseline, LatentDraws
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Control", "DoublyReparametrized", "Estimate", "GradientEstimator", "Pathwise", "ScoreFunction"]
+__all__ = ["Control", "DoublyReparametrized", "Surrogate", "GradientEstimator", "Pathwise", "ScoreFunction"]
 
 
-class Estimate(NamedTuple):
+class Surrogate(NamedTuple):
     """What an estimator makes of the draws of a batch.
 
     Attributes
@@ -69,7 +69,7 @@ class GradientEstimator(Recipe):
         z: torch.Tensor = codes.rsample(noise, draws=draws)
         return z
 
-    def estimate(self, bound: Any, control: Control, draws: Draws) -> Estimate:
+    def estimate(self, bound: Any, control: Control, draws: LatentDraws) -> Surrogate:
         """The bound of each row, with the estimate as its gradient.
 
         Parameters
@@ -80,7 +80,7 @@ class GradientEstimator(Recipe):
             mean of share * (returns - b) * score is the gradient by q.
         control : Control
             What `build` gave.
-        draws : Draws
+        draws : LatentDraws
         """
         raise NotImplementedError
 
@@ -94,9 +94,9 @@ class Pathwise(GradientEstimator):
 
     short: ClassVar[str] = "pathwise"
 
-    def estimate(self, bound: Any, control: Control, draws: Draws) -> Estimate:
+    def estimate(self, bound: Any, control: Control, draws: LatentDraws) -> Surrogate:
         """The bound itself."""
-        return Estimate(bound.combine(draws.signal))
+        return Surrogate(bound.combine(draws.signal))
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,12 @@ class DoublyReparametrized(GradientEstimator):
     short: ClassVar[str] = "dreg"
     sees_codes: ClassVar[bool] = False
 
-    def estimate(self, bound: Any, control: Control, draws: Draws) -> Estimate:
+    def estimate(self, bound: Any, control: Control, draws: LatentDraws) -> Surrogate:
         """The bound; gradients that come back to z are multiplied by its weight."""
         factor = bound.path_factor(draws.signal.detach())
         if factor is not None and draws.z.requires_grad:
             draws.z.register_hook(lambda gradient: gradient * factor.reshape(-1, 1))  # type: ignore[no-untyped-call]
-        return Estimate(bound.combine(draws.signal))
+        return Surrogate(bound.combine(draws.signal))
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ class ScoreFunction(GradientEstimator):
         z: torch.Tensor = codes.sample(noise, draws=draws)
         return z
 
-    def estimate(self, bound: Any, control: Control, draws: Draws) -> Estimate:
+    def estimate(self, bound: Any, control: Control, draws: LatentDraws) -> Surrogate:
         """The bound, plus 0 with the gradient of the score function."""
         assert isinstance(control, _ScoreControl)
         held = draws._replace(signal=draws.signal.detach())
         score, losses = control.surrogate(bound, held)
-        return Estimate(bound.combine(draws.signal) + (score - score.detach()), losses)
+        return Surrogate(bound.combine(draws.signal) + (score - score.detach()), losses)
 
 
 class _ScoreControl(Control):
@@ -186,7 +186,7 @@ class _ScoreControl(Control):
         """Begin the baseline."""
         self.baseline.begin(model, batches, noise, group)
 
-    def surrogate(self, bound: Any, draws: Draws) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def surrogate(self, bound: Any, draws: LatentDraws) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Of each row, a number whose gradient is the score function's; and what the baseline has to lose."""
         returns = bound.returns(draws.signal)
         parameters, scores = draws.codes.scores(draws.z) if self.baseline.by_parameter else (None, None)
@@ -204,7 +204,7 @@ class _ScoreControl(Control):
         return score, {} if loss is None else {"baseline": loss}
 
     @torch.no_grad()
-    def _deviation(self, left: torch.Tensor, draws: Draws) -> torch.Tensor:
+    def _deviation(self, left: torch.Tensor, draws: LatentDraws) -> torch.Tensor:
         """The running standard deviation of the batches so far, this one included, or 1 where that is more."""
         each = left.double().reshape(len(left), -1)
         sums = [float((part.mean(1) * draws.weight).sum()) for part in (each, each.square())]

@@ -20,7 +20,7 @@ from gnomon.contracts import Group, Noise
 from gnomon.errors import UserValueError
 from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.baselines import Draws
+from gnomon.objectives.baselines import LatentDraws
 from gnomon.objectives.estimators import GradientEstimator
 from gnomon.recipes.recipe import Recipe
 
@@ -106,7 +106,7 @@ class _Bound(Objective):
         z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
         with self._of_draws(batch, weight, noise, group):
             signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
-        found = self.estimator.estimate(self, self.control, Draws(x, weight, z, codes, signal, group))
+        found = self.estimator.estimate(self, self.control, LatentDraws(x, weight, z, codes, signal, group))
         terms = {"negative_bound": _minus(found.bound + self.closed(closed, noise), weight)}
         beside = {name: _minus(-loss, weight) for name, loss in found.losses.items()}
         return Loss({**terms, **self.recorded(closed, weight), **beside})
@@ -214,7 +214,7 @@ class ELBO(VariationalObjective):
     Parameters
     ----------
     n_samples : int in [1, inf), default 1
-        Draws of z per row.
+        LatentDraws of z per row.
     form : {"kl", "entropy", "monte-carlo"}, default "kl"
         What is in closed form: the divergence from the prior, the entropy of q in E log p(x, z) + H(q), or nothing.
         The mean is one; the last has no variance where q is the posterior.
@@ -265,7 +265,7 @@ class IWAE(VariationalObjective):
     Parameters
     ----------
     k : int in [1, inf), default 5
-        Draws of z per row; 1 gives the ELBO.
+        LatentDraws of z per row; 1 gives the ELBO.
     estimator : str or recipe, default "dreg"
         Of the gradient; the signal of ``pathwise`` for the encoder fades as k grows (Rainforth et al. 2018).
 
