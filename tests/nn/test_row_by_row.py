@@ -23,6 +23,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
+from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
 from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
@@ -94,6 +95,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bernoulli": (lambda: Density(BernoulliLikelihood()), (normal(N, 4), (normal(N, 4, seed=1) > 0).double())),
     "categories": (lambda: Density(CategoricalLikelihood(6)), (normal(N, 24), IDS.double())),
     "gaussian": (lambda: Density(GaussianLikelihood()), (normal(N, 4), normal(N, 4, seed=1))),
+    "mixture": (lambda: Density(MixtureLikelihood(2)), (normal(N, 24), normal(N, 4, seed=1))),
     "gaussian, network": (lambda: Density(GaussianLikelihood("network")), (normal(N, 8), normal(N, 4, seed=1))),
 } | {
     short: (lambda short=short: named(Activation, short)().build(6, F64), (ROWS,)) for short in shorts(Activation)

@@ -15,6 +15,7 @@ from gnomon.data import load, split
 from gnomon.errors import UserValueError
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood
+from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.variational import ELBO, IWAE
 from gnomon.systems.factors.ppca import PPCA
@@ -255,6 +256,18 @@ def test_likelihoods_are_those_of_torch():
     assert torch.allclose(coins.log_prob(raw, bits), law.log_prob(bits).sum(1)) and torch.equal(
         coins.mean(raw), law.mean
     )
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_components_of_a_mixture_begin_among_the_rows(standardize):
+    """In the units that the likelihood sees, whatever those of the columns are."""
+    X = np.random.default_rng(0).normal(100.0, 5.0, size=(60, 2))
+    vae = VAE(likelihood=MixtureLikelihood(2), standardize=standardize, epochs=2, random_state=0).fit(X)
+    mean, deviation = (0.0, 1.0) if standardize else (X.mean(0), X.std(0))
+    places = vae.model_.head.offset[1].numpy()
+    np.testing.assert_allclose(places.mean(0), mean, atol=1e-9)
+    np.testing.assert_allclose((places[1] - places[0]) / 2, 0.674490 * deviation, rtol=1e-5)
+    assert vae.elbo(X).value > -12.0 or not standardize
 
 
 @pytest.mark.spec("GEN-086", "BAY-64")

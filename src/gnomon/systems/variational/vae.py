@@ -140,11 +140,13 @@ class VAE(
         initializer = self.recipe("initializer")
         begin_network(model.encoder, initializer, noise.child("encoder"))
         begin_network(model.decoder, initializer, noise.child("decoder"))
-        model.head.begin(examples.X, examples.weight)
+        rows: Any = examples.X
         if self.standardize and not self.recipe("likelihood").codes:
             mean, deviation = standardization(examples.X, examples.weight)
             model.shift.copy_(torch.from_numpy(mean))
             model.scale.copy_(torch.from_numpy(deviation))
+            rows = (rows - mean) / deviation if model.scales else rows
+        model.head.begin(rows, examples.weight)
 
     def make_objective(self) -> Any:
         return self.recipe("objective").build()
