@@ -85,6 +85,7 @@ def test_draws_follow_the_mixture():
     weights = parts.mixture_distribution.probs[0].numpy()
     mean, deviation = (v[0].numpy() for v in (parts.component_distribution.loc, parts.component_distribution.scale))
     for j in range(3):
+
         def cumulated(x, j=j):
             return (weights[j] * stats.norm.cdf(x[:, None], mean[j], deviation[j])).sum(1)
 
