@@ -105,7 +105,7 @@ class MDNHead(Head):
         weights, mean, log_variance = (raw.reshape(len(raw), *offset.shape) + offset).unbind(1)
         variance = log_variance.clamp(-WIDEST, WIDEST).exp() + self.floor**2
         if self.scaled:
-            mean = _ScaledGradient.apply(mean, variance.detach().sqrt())
+            mean = _ScaledGradient.apply(mean, variance.detach().sqrt())  # type: ignore[no-untyped-call]
         return MixedNormals(weights.transpose(1, 2), mean.transpose(1, 2), variance.transpose(1, 2))
 
     def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
@@ -133,7 +133,7 @@ class _ScaledGradient(torch.autograd.Function):
         return value.view_as(value)
 
     @staticmethod
-    def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor, None]:
         (factor,) = ctx.saved_tensors
         return slope * factor, None
 
