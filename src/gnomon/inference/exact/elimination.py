@@ -150,18 +150,48 @@ class VariableElimination:
 
     def marginals(self, evidence: Mapping[str, int] | None = None) -> dict[str, Floats]:
         """Law of every variable that is not observed, given the evidence: arrays of shape (size,)."""
-        problem = self._problem(evidence, (), kept=True)
+        _, belief = self._beliefs(evidence)
+        marginals = {name: _onto(pair, (name,)) for name, pair in belief.items()}
+        free = [name for name in self.sizes if name not in (evidence or {})]
+        return {name: marginals[name] / marginals[name].sum() if name in marginals else np.ones(1) for name in free}
+
+    def joint_marginals(self, scopes: Iterable[Sequence[str]]) -> tuple[float, list[Floats]]:
+        """log Z, and the joint law of each set of variables, all from one pass there and back.
+
+        Parameters
+        ----------
+        scopes : iterable of sequences of str
+            Sets of variables that have a factor in common; any other may be refused.
+
+        Returns
+        -------
+        float, list of array
+            An axis for each variable of the set, in its order.
+        """
+        total, belief = self._beliefs(None)
+        place = {name: i for i, name in enumerate(belief)}  # the last one out comes first
+        found = []
+        for scope in scopes:
+            many = tuple(name for name in scope if self.sizes[name] > 1)
+            first = max(many, key=place.__getitem__, default=None)
+            if first is not None and not set(many) <= set(belief[first][0]):
+                raise UserValueError(f"no factor holds all of {shown(tuple(scope))}", "scopes", "ask for `posterior`")
+            table = np.ones(()) if first is None else _onto(belief[first], many)
+            found.append(table.reshape([self.sizes[name] for name in scope]))
+        return total, found
+
+    def _beliefs(self, evidence: Mapping[str, int] | None) -> tuple[float, dict[str, tuple[tuple[str, ...], Floats]]]:
+        """Log of the total weight, and of each variable the joint law of those that it was summed out beside."""
         buckets: list[_Bucket] = []
-        _check_mass(_forward(problem, _log_sum, buckets)[0], evidence)
+        total, _ = _forward(self._problem(evidence, (), kept=True), _log_sum, buckets)
+        _check_mass(total, evidence)
         belief: dict[str, tuple[tuple[str, ...], Floats]] = {}
         for scope, table, message in reversed(buckets):
             p = _conditional(table, message)
             if len(scope) > 1:
                 p *= _onto(belief[scope[1]], scope[1:])  # scopes are sorted by the order
             belief[scope[0]] = scope, p
-        marginals = {name: _onto(pair, (name,)) for name, pair in belief.items()}
-        free = [name for name in self.sizes if name not in (evidence or {})]
-        return {name: marginals[name] / marginals[name].sum() if name in marginals else np.ones(1) for name in free}
+        return total, belief
 
     def map(self, evidence: Mapping[str, int] | None = None) -> MostProbable:
         """The most probable assignment given the evidence; the first value where several are equal.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.errors import UserValueError
 from gnomon.numeric.ops import logsumexp
 
-__all__ = ["GridPosterior", "grid_posterior"]
+__all__ = ["GridPosterior", "grid_posterior", "warn_of_edges"]
 
 Floats = NDArray[np.float64]
 
@@ -144,11 +144,11 @@ def grid_posterior(
         raise UserValueError(what, "log_likelihood", "cover the likely values, with a proper prior")
     posterior = GridPosterior(grid, joint - evidence, evidence)
     if weights is not None:
-        _warn_of_edges(posterior)
+        warn_of_edges(posterior)
     return posterior
 
 
-def _warn_of_edges(found: GridPosterior) -> None:
+def warn_of_edges(found: GridPosterior) -> None:
     """By the density, which a finer grid leaves as it is; the mass of the last point it makes small."""
     axes = found.points.reshape(len(found.points), -1).T
     for j, axis in enumerate(axes):

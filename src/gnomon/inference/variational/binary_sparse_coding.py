@@ -134,6 +134,11 @@ class BinarySparseCoding:
         q = np.array(np.broadcast_to(self._means(means, "means", len(rows)), (len(rows), len(self.b))))
         return np.asarray(means_by_sites(q, self._fields(rows, q), self._coupling, (0.0, 1.0)))
 
+    def updates(self, v: ArrayLike, means: ArrayLike) -> Floats:
+        """What the mean of each unit is given those of all the others, none of them moved: (rows, m)."""
+        rows = self._rows(v)
+        return np.asarray(expit(self._fields(rows, self._means(means, "means", len(rows)))))
+
     @checked
     def infer(self, v: ArrayLike, *, start: ArrayLike = 0.5, steps: int = 500, tol: float = 1e-10) -> SparseCodes:
         """Mean-field codes of rows.
@@ -195,7 +200,7 @@ class BinarySparseCoding:
         return np.asarray(self.b + (rows * self.beta) @ self.W - 0.5 * self._energy + means @ self._coupling)
 
     def _residual(self, rows: Floats, means: Floats) -> Floats:
-        return np.asarray(np.abs(expit(self._fields(rows, means)) - means).max(-1))
+        return np.asarray(np.abs(self.updates(rows, means) - means).max(-1))
 
     def _log_noise(self) -> float:
         return 0.5 * float(np.log(self.beta / (2 * np.pi)).sum())
