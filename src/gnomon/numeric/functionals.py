@@ -39,9 +39,9 @@ def cell_widths(grid: ArrayLike) -> Floats:
 def functional_derivative(
     J: Callable[[Any], Any], f: ArrayLike, grid: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Floats:
-    r"""The function :math:`\delta J / \delta f` with :math:`dJ[f + \epsilon \phi] / d\epsilon = \int \phi\, \delta J / \delta f`.
+    r"""The function :math:`\delta J / \delta f`, whose integral with a direction is the change of J along it.
 
-    Of :math:`J = \int g(f(x), x)\, dx` it is :math:`\partial g / \partial f` at f(x). On a grid J is a sum with the
+    :math:`dJ[f + \epsilon \phi] / d\epsilon = \int \phi\, \delta J / \delta f` at 0. Of :math:`J = \int g(f(x), x)\, dx` it is :math:`\partial g / \partial f` at f(x). On a grid J is a sum with the
     weights w of a quadrature, so the gradient by the value at a point carries the weight of the point, which is divided
     out: :math:`(dJ / df_i) / w_i`. Without that it would vanish as the grid is refined. A functional of derivatives of
     f has boundary terms, which end up at the outermost points.

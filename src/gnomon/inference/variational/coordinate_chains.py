@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class ChainFactors:
-    r"""The family ``q(h) = prod_B q_B(h_B)`` beside a product of tables, each block with the dependence that it has there.
+    r"""The family ``q(h) = prod_B q_B(h_B)`` beside a product of tables, whose blocks keep their dependence.
 
     .. math:: q_B(h_B) \propto \prod_f \exp E_{q_{-B}}[\log \phi_f(h_f)]
 

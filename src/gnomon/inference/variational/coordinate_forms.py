@@ -135,7 +135,7 @@ class Grid(Finite):
 
     def widths(self) -> Floats:
         """All the same."""
-        return np.full(self.cells, (self.high - self.low) / self.cells)
+        return np.full(self.cells, (self.high - self.low) / self.cells, np.float64)
 
     def distribution(self, parameters: Floats) -> GridPosterior:
         """Law on the middles of the cells; a warning where much of it is at an end."""
@@ -183,7 +183,8 @@ class GaussianFactor(FactorForm):
     def solved(self, at: Floats, log_density: Floats, name: str) -> Floats:
         """Mean and variance."""
         center, scale = at[1], at[2] - at[1]
-        c, b, a = _fitted((at - center) / scale, log_density, (np.ones_like, lambda z: z, np.square), "quadratic", name)
+        powers = (np.ones_like, lambda z: z, np.square)
+        _, b, a = _fitted((at - center) / scale, log_density, powers, "quadratic", name)
         if not a < 0:
             raise UserValueError(
                 f"the factor of {name} cannot be normalized: its expected log density curves upward", name,

@@ -140,7 +140,7 @@ def logit_ascent(
     for _ in range(doable(steps, "steps")):
         if (slope <= tol).all():
             break
-        chosen.step(lambda: _loss(expected_log_joint, z))
+        chosen.step(lambda: _loss(expected_log_joint, z))  # type: ignore[arg-type, return-value]
         bound, slope = _at(expected_log_joint, z)
         trace.append(bound)
         taken += 1
