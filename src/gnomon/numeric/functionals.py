@@ -41,7 +41,8 @@ def functional_derivative(
 ) -> Floats:
     r"""The function :math:`\delta J / \delta f`, whose integral with a direction is the change of J along it.
 
-    :math:`dJ[f + \epsilon \phi] / d\epsilon = \int \phi\, \delta J / \delta f` at 0. Of :math:`J = \int g(f(x), x)\, dx` it is :math:`\partial g / \partial f` at f(x). On a grid J is a sum with the
+    :math:`dJ[f + \epsilon \phi] / d\epsilon = \int \phi\, \delta J / \delta f` at 0. Of
+    :math:`J = \int g(f(x), x)\, dx` it is :math:`\partial g / \partial f` at f(x). On a grid J is a sum with the
     weights w of a quadrature, so the gradient by the value at a point carries the weight of the point, which is divided
     out: :math:`(dJ / df_i) / w_i`. Without that it would vanish as the grid is refined. A functional of derivatives of
     f has boundary terms, which end up at the outermost points.

@@ -144,7 +144,7 @@ def test_the_best_of_all_factorizations_of_four_spins_is_found():
 
 @pytest.mark.spec("INF-83")
 def test_hidden_units_of_an_rbm_are_exact_after_one_cycle():
-    """Given the visible units they are independent: means sigmoid(c + v'W), the bound the evidence, no matter where from."""
+    """Given the visible units they are independent: means sigmoid(c + v'W), the bound the evidence, from anywhere."""
     random = np.random.default_rng(3)
     W, b, c, v = random.normal(size=(4, 3)), random.normal(size=4), random.normal(size=3), random.integers(0, 2, (5, 4))
     h = all_states(3)
@@ -286,7 +286,7 @@ def test_the_worked_normal_model_of_two_latents():
     found = coordinate_ascent(family, tol_h=1e-13)
     np.testing.assert_allclose(family.mean(found.state)[0], (0.5, 1.0), atol=1e-12)
     np.testing.assert_allclose(family.variances(), (0.5, 0.2), atol=1e-12)
-    mean, covariance = LinearGaussian([[1.0, 2.0]]).posterior(np.array([[3.0]]))
+    _, covariance = LinearGaussian([[1.0, 2.0]]).posterior(np.array([[3.0]]))
     np.testing.assert_allclose(covariance.diagonal(), (0.833333, 0.333333), atol=5e-7)
     gap = LinearGaussian([[1.0, 2.0]]).log_prob(np.array([[3.0]]))[0] - found.elbo[0]
     assert gap == pytest.approx(0.255413, abs=5e-7)

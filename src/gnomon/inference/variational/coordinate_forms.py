@@ -131,7 +131,8 @@ class Grid(Finite):
 
     def points(self) -> Floats:
         """Middles of the cells."""
-        return self.low + (np.arange(self.cells) + 0.5) * ((self.high - self.low) / self.cells)
+        middles = (np.arange(self.cells) + 0.5) / self.cells
+        return np.asarray(self.low + (self.high - self.low) * middles, np.float64)
 
     def widths(self) -> Floats:
         """All the same."""
