@@ -440,7 +440,7 @@ def test_zeros_and_what_cannot_be_a_factor_are_told():
     assert some.elbo[0] == pytest.approx(math.log(0.5), abs=1e-12)
     for log_joint, words in [
         (lambda x: 0.1 * x**2, "the factor of x cannot be normalized"),
-        (lambda x: -(x**4), "the log joint is no quadratic in x"),
+        (lambda x: -(x**4), "the log joint must be a quadratic in x"),
         (lambda x: np.where(x > 0, -x, -np.inf), "the expected log density of x must be finite"),
         (lambda x: np.zeros((7, 3)), "log_joint must return shape"),
     ]:

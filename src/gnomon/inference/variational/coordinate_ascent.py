@@ -174,7 +174,7 @@ def coordinate_ascent(
         if not value >= 0:
             raise UserValueError.must(name, "be at least 0", value)
     if damping < 1 and not family.mixes:
-        raise UserValueError("damping must be 1: averages of these factors are none", "damping", "leave it out")
+        raise UserValueError.must("damping", "be 1 for factors that keep a structure", damping)
     cycles, everyone = doable(max_iter, "max_iter"), np.arange(family.n_rows)
     state = _begun(family, start)
     climb = _Climb(state, family.elbo(state, everyone), np.full(family.n_rows, float(damping)))

@@ -103,7 +103,7 @@ class ChainFactors:
         return state
 
     def update(self, block: str, state: State, rows: Rows) -> Floats:
-        """The best law of a block: joint probabilities of its parts, and its entropy."""
+        """The best factor of a block: joint probabilities of its parts, and its entropy."""
         beliefs, scopes = self._beliefs(state), self._scopes[block]
         tables = [np.zeros([self.sizes[name] for name in scope]) for scope in scopes]
         for factor, parts in zip(self._factors, self._parts, strict=True):
@@ -112,9 +112,9 @@ class ChainFactors:
         engine = VariableElimination(
             [Factor(scope, table) for scope, table in zip(scopes, tables, strict=True)], limit=self._limit
         )
-        log_z, laws = engine.joint_marginals(scopes)
-        energy = sum(float((p * np.where(p > 0, t, 0.0)).sum()) for p, t in zip(laws, tables, strict=True))
-        return np.concatenate([*(law.ravel() for law in laws), [log_z - energy]])[None]
+        log_z, joint = engine.joint_marginals(scopes)
+        energy = sum(float((p * np.where(p > 0, t, 0.0)).sum()) for p, t in zip(joint, tables, strict=True))
+        return np.concatenate([*(p.ravel() for p in joint), [log_z - energy]])[None]
 
     def elbo(self, state: State, rows: Rows) -> Floats:
         """Expected log weights of the tables, and the entropies of the blocks."""
@@ -131,10 +131,10 @@ class ChainFactors:
     def marginals(self, state: State) -> dict[str, Floats]:
         """Probabilities of each variable's values."""
         found: dict[str, Floats] = {}
-        for laws in self._beliefs(state).values():
-            for scope, law in laws.items():
+        for joint in self._beliefs(state).values():
+            for scope, p in joint.items():
                 for i, name in enumerate(scope):
-                    found.setdefault(name, law.sum(tuple(j for j in range(len(scope)) if j != i)))
+                    found.setdefault(name, p.sum(tuple(j for j in range(len(scope)) if j != i)))
         return {name: found[name] for name in self.sizes}
 
     def _beliefs(self, state: State) -> dict[str, dict[tuple[str, ...], Floats]]:
@@ -164,18 +164,18 @@ def _scopes(block: str, parts: Sequence[Mapping[str, tuple[str, ...]]]) -> list[
 
 
 def _expected(factor: Factor, parts: Mapping[str, tuple[str, ...]], beliefs: Any, kept: str | None) -> Floats:
-    """Expected log weight of a table under the laws of all blocks but the one kept, in the order of its part."""
+    """Expected log weight of a table under all blocks but the one kept, in the order of its part."""
     table, names = factor.log_values, list(factor.names)
     for block, scope in parts.items():
         if block == kept:
             continue
-        law = beliefs[block][scope]
+        p = beliefs[block][scope]
         axes = [names.index(name) for name in scope]
         gone = np.isneginf(table)
-        if gone.any():  # of a block alone, whose best law is 0 there
-            if (law[gone] > 0).any():
+        if gone.any():  # of a block alone, whose best factor is 0 there
+            if (p[gone] > 0).any():
                 return np.asarray(-np.inf)
             table = np.where(gone, 0.0, table)
-        table = np.tensordot(table, law, (axes, range(len(scope))))
+        table = np.tensordot(table, p, (axes, range(len(scope))))
         names = [name for name in names if name not in scope]
     return np.asarray(table)

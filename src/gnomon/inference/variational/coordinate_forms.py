@@ -185,7 +185,7 @@ class GaussianFactor(FactorForm):
         """Mean and variance."""
         center, scale = at[1], at[2] - at[1]
         powers = (np.ones_like, lambda z: z, np.square)
-        _, b, a = _fitted((at - center) / scale, log_density, powers, "quadratic", name)
+        _, b, a = _fitted((at - center) / scale, log_density, powers, "a quadratic", name)
         if not a < 0:
             raise UserValueError(
                 f"the factor of {name} cannot be normalized: its expected log density curves upward", name,
@@ -271,6 +271,6 @@ def _fitted(at: Floats, values: Floats, forms: Sequence[Callable[[Floats], Float
     found = np.linalg.solve(design[:3], values[:3])
     off = abs(design[3] @ found - values[3])
     if off > _CONJUGATE * max(1.0, float(np.abs(values - values[1]).max())):
-        what = f"the log joint is no {form} in {name}: off by {off:.3g} nats"
+        what = f"the log joint must be {form} in {name}, got one that is off by {off:.3g} nats"
         raise UserValueError(what, name, "describe the variable by a Grid")
     return np.asarray(found)

@@ -16,7 +16,7 @@ from gnomon.inference.variational.coordinate_forms import FactorForm, Finite
 from gnomon.inference.variational.coordinate_tables import TableFactors, expected_over
 from gnomon.numeric.given import affordable, answers, checked, floats, function
 
-__all__ = ["MixedFactors", "asked", "described", "factorization"]
+__all__ = ["MixedFactors", "described", "factorization"]
 
 Floats = NDArray[np.float64]
 
@@ -108,12 +108,12 @@ class MixedFactors:
         nodes = {name: one.nodes(state[name][0]) for name, one in self.variables.items() if name != block}
         nodes = {name: (x[w > 0], w[w > 0]) for name, (x, w) in nodes.items()}
         axes = [at if name == block else nodes[name][0] for name in self.blocks]
-        table = asked(self._log_joint, self.blocks, axes)
+        table = _tabulated(self._log_joint, self.blocks, axes)
         weights = [None if name == block else nodes[name][1][None] for name in self.blocks]
         return expected_over(table[None], weights)[0]
 
 
-def asked(log_joint: Callable[..., Any], names: Sequence[str], axes: Sequence[Floats]) -> Floats:
+def _tabulated(log_joint: Callable[..., Any], names: Sequence[str], axes: Sequence[Floats]) -> Floats:
     """The joint at the product of the axes, one axis each."""
     grids = dict(zip(names, np.meshgrid(*axes, indexing="ij", sparse=True), strict=True))
     shape = tuple(map(len, axes))
@@ -172,6 +172,6 @@ def factorization(
     listed = {name: one for name, one in found.items() if isinstance(one, Finite)}
     axes = [one.points() for one in listed.values()]
     affordable(math.prod(map(len, axes)), "variables", "use fewer variables, or coarser grids", limit=_LIMIT)
-    table = asked(log_joint, tuple(listed), axes)
+    table = _tabulated(log_joint, tuple(listed), axes)
     measure = {name: one.widths() for name, one in listed.items()}
     return TableFactors(table[None], tuple(listed), blocks=blocks, measure=measure, noise=noise)
