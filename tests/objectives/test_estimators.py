@@ -87,6 +87,7 @@ def see(objective, model):
     return found
 
 
+@pytest.mark.spec("GEN-070", "GEN-071")
 @pytest.mark.parametrize(("value", "variance"), [(0.0, 3.0324), (2.2, 0.5376), (3.8, 0.0)])
 def test_a_constant_leaves_the_mean_and_changes_the_variance(value, variance):
     model = Coin()
@@ -94,6 +95,7 @@ def test_a_constant_leaves_the_mean_and_changes_the_variance(value, variance):
     assert found == pytest.approx((0.84, variance), abs=1e-12)
 
 
+@pytest.mark.spec("GEN-070", "GEN-071")
 def test_the_running_mean_and_the_optimal_baseline_have_the_published_variances_once_they_know():
     model = Coin()
     for name, variance in (("running", 0.5376), ("optimal", 0.0)):
@@ -103,6 +105,7 @@ def test_the_running_mean_and_the_optimal_baseline_have_the_published_variances_
         assert moments(objective, model) == pytest.approx((0.84, variance), abs=1e-12)
 
 
+@pytest.mark.spec("GEN-072")
 @pytest.mark.parametrize(("name", "variance"), [("learned", 0.5376), ("learned-optimal", 0.0)])
 @pytest.mark.parametrize("drawn", [True, False])
 def test_learned_baselines_find_the_mean_and_the_optimum_and_pass_nothing_to_the_model(name, variance, drawn):
@@ -122,6 +125,7 @@ def test_learned_baselines_find_the_mean_and_the_optimum_and_pass_nothing_to_the
     assert found == pytest.approx(variance, abs=0.15 if drawn else 1e-4)  # slope 0.67 by the level at 2.2
 
 
+@pytest.mark.spec("GEN-073")
 def test_a_normalized_signal_has_steps_of_one_size():
     model, large = Coin((10.0, 50.0)), Coin((100.0, 500.0))
     ways = [begun(one, ScoreFunction("running", normalize_signal=True)) for one in (model, large)]

@@ -214,7 +214,7 @@ class ELBO(VariationalObjective):
     Parameters
     ----------
     n_samples : int in [1, inf), default 1
-        LatentDraws of z per row.
+        Draws of z per row.
     form : {"kl", "entropy", "monte-carlo"}, default "kl"
         What is in closed form: the divergence from the prior, the entropy of q in E log p(x, z) + H(q), or nothing.
         The mean is one; the last has no variance where q is the posterior.
@@ -265,7 +265,7 @@ class IWAE(VariationalObjective):
     Parameters
     ----------
     k : int in [1, inf), default 5
-        LatentDraws of z per row; 1 gives the ELBO.
+        Draws of z per row; 1 gives the ELBO.
     estimator : str or recipe, default "dreg"
         Of the gradient; the signal of ``pathwise`` for the encoder fades as k grows (Rainforth et al. 2018).
 

@@ -12,13 +12,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize_scalar
 
 from gnomon.distributions import bounded, counts, positive, real, vectors
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.spike_and_slab import SpikeAndSlab
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserError, UserTypeError
-from gnomon.inference.montecarlo.gradients import pathwise_gradient, score_gradient
+from gnomon.inference.montecarlo.gradients import optimal_baseline, pathwise_gradient, score_gradient
 from gnomon.numeric.noise import Noise
 
 F64 = torch.float64
@@ -146,7 +147,7 @@ def test_jumps_and_discrete_draws_are_refused_along_the_path_and_right_by_the_sc
     assert holds(score_gradient(square, counts.Poisson(2.0), N, NOISE), {"rate": 5.0})
 
 
-@pytest.mark.spec("GEN-069")
+@pytest.mark.spec("GEN-069", "GEN-070", "GEN-071")
 def test_a_coin_has_the_published_gradient_and_variances():
     """P(1) = 0.3 by its logit, costs 5 and 1: gradient 0.84, variance of a draw 3.0324, and 0.5376 with b = E = 2.2."""
     coin = Bernoulli(np.array([math.log(0.3 / 0.7)]))
@@ -158,6 +159,13 @@ def test_a_coin_has_the_published_gradient_and_variances():
         found = score_gradient(cost, coin, N, NOISE, baseline=baseline)["logits"]
         assert np.abs(found.mean - 0.84) < 5 * found._stderr() + 1e-12
         assert found.variance == pytest.approx(variance, rel=0.03, abs=1e-12)
+    given = {"logits": np.array([3.8])}
+    for baseline, variance in (("mean", 0.5376), (lambda own: 1 + 4 * own.logits.sigmoid().mean(), 0.5376), (given, 0.0)):
+        found = score_gradient(cost, coin, N, NOISE, baseline=baseline)["logits"]
+        assert np.abs(found.mean - 0.84) < 5 * found._stderr() + 1e-12
+        assert found.variance == pytest.approx(variance, rel=0.03, abs=1e-12)
+    found = score_gradient(cost, coin, N, NOISE, baseline="optimal")["logits"]  # 3.8 from draws, to within 0.01
+    assert found.variance < 1e-4 and np.abs(found.mean - 0.84) < 5 * found._stderr()
 
 
 class Listed(Categorical):
@@ -190,6 +198,41 @@ def test_the_score_is_exact_in_mean_by_enumeration_of_all_draws(baseline):
             + p[list(codes)].prod() * score_gradient(cost, distribution, 3, NOISE, baseline=baseline)["logits"].mean
         )
     assert np.allclose(total, exact, rtol=1e-12)
+
+
+@pytest.mark.spec("GEN-070", "GEN-071")
+def test_the_optimal_baseline_of_a_die_is_the_lowest_variance_of_every_logit():
+    """Chances 0.3, 0.3, 0.4 as ten draws; by minimization over b for each logit, and unbiased for any b whatever."""
+    p, costs = np.array([0.3, 0.3, 0.4]), np.array([2.0, -1.0, 5.0])
+    distribution = type("Ten", (Listed,), {"codes": (0,) * 3 + (1,) * 3 + (2,) * 4})(np.log(p))
+    found = optimal_baseline(lambda y, distribution: torch.from_numpy(costs)[y], distribution, 10, NOISE)["logits"]
+    scores = np.eye(3) - p  # by outcome, logit
+    exact = p @ (costs[:, None] * scores)
+
+    def variance(b, logit):
+        return p @ ((costs - b) * scores[:, logit]) ** 2 - exact[logit] ** 2
+
+    for logit in range(3):
+        assert found[logit] == pytest.approx(minimize_scalar(variance, args=(logit,)).x, rel=1e-6)
+        assert variance(found[logit], logit) < min(variance(0, logit), variance(p @ costs, logit))
+    mine = score_gradient(
+        lambda y, distribution: torch.from_numpy(costs)[y], distribution, 10, NOISE, baseline={"logits": found}
+    )["logits"]
+    np.testing.assert_allclose(mine.mean, exact, rtol=1e-12)
+    np.testing.assert_allclose(mine.variance * 0.9, [variance(found[i], i) for i in range(3)], rtol=1e-10)
+    for b in np.random.default_rng(0).normal(0, 10, (5, 3)):
+        unbiased = score_gradient(
+            lambda y, distribution: torch.from_numpy(costs)[y], distribution, 10, NOISE, baseline={"logits": b}
+        )["logits"]
+        np.testing.assert_allclose(unbiased.mean, exact, rtol=1e-12)
+    flat = score_gradient(lambda y, distribution: 0.0 * y + 3, distribution, 10, NOISE, baseline="optimal")["logits"]
+    np.testing.assert_allclose(flat.mean, 0, atol=1e-12)
+
+
+@pytest.mark.spec("GEN-071")
+def test_a_parameter_without_any_score_has_the_mean_cost_as_its_baseline():
+    certain = Categorical(np.array([0.0, -np.inf]))
+    assert optimal_baseline(lambda y, distribution: y + 7.0, certain, 5, NOISE)["logits"].tolist() == [7.0, 7.0]
 
 
 @pytest.mark.spec("GEN-069")
@@ -251,6 +294,10 @@ def test_a_vector_law_of_several_entries():
     [
         (lambda: pathwise_gradient(square, real.Normal(0, 1), 0, NOISE), "n must be at least 1, got 0"),
         (lambda: score_gradient(square, real.Normal(0, 1), 1, NOISE, baseline="leave-one-out"), "at least 2"),
+        (
+            lambda: score_gradient(square, real.Normal(0, 1), 5, NOISE, baseline="best"),
+            "leave-one-out, mean or optimal",
+        ),
         (lambda: score_gradient(lambda y, distribution: 3.0, real.Normal(0, 1), 5, NOISE), "h must return a tensor"),
         (lambda: pathwise_gradient(lambda y, distribution: y.sum(), real.Normal(0, 1), 5, NOISE), "each of 5 draws"),
         (
