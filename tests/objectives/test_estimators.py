@@ -15,14 +15,18 @@ import torch
 from torch import nn
 
 from gnomon.distributions.latents import BinaryLatents
+from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.baselines import ConstantBaseline
 from gnomon.objectives.estimators import ScoreFunction
-from gnomon.objectives.variational import ELBO
+from gnomon.objectives.relaxed import GumbelSoftmax, StraightThrough
+from gnomon.objectives.variational import ELBO, IWAE
+from gnomon.recipes.recipe import check_recipe
 from gnomon.training.group import Group
-from oracles.latents import batch_of
+from oracles.latents import Line, batch_of, loss_of
 
 F64 = torch.float64
+ROWS = np.ones((2, 3))
 CHANCES = np.array([0.7, 0.3])
 
 
@@ -141,3 +145,48 @@ def test_a_normalized_signal_has_steps_of_one_size():
     for way in (ScoreFunction("none", normalize_signal=True), ScoreFunction(normalize_signal=True)):
         objective = begun(constant, way)
         assert all(math.isfinite(slopes(objective, constant, n, update=n)[0]) for n in (1, 2, 50))
+
+
+class Curve(Coin):
+    """The same coin with the return 5 (z - 0.3)^2 between 0 and 1 too: 2.45 and 0.45, slope 2 * 0.21 = 0.42."""
+
+    def log_likelihood(self, x, z):
+        return 5 * (z[:, 0] - 0.3).square()
+
+
+@pytest.mark.spec("BAY-73")
+def test_relaxed_draws_are_biased_less_at_a_low_temperature_where_their_variance_is_higher():
+    """Means of 40,000 draws, within 6 standard errors of sums over a grid of uniform numbers."""
+    model, n, found = Curve(), 40_000, {}
+    grid = (torch.arange(200_000, dtype=F64) + 0.5) / 200_000
+    for temperature in (0.1, 0.5, 2.0):
+        logit = model.logit.detach().expand(len(grid)).clone().requires_grad_()
+        z = ((logit + torch.logit(grid)) / temperature).sigmoid()
+        (each,) = torch.autograd.grad(5 * (z - 0.3).square().sum(), logit)
+        mine = slopes(begun(model, GumbelSoftmax(temperature)), model, n)[0]
+        assert abs(mine - each.mean()) < 6 * each.std() / math.sqrt(n)
+        found[temperature] = abs(each.mean().item() - 0.42), each.var().item()
+    assert found[0.1][0] < 0.06 < found[0.5][0] < found[2.0][0]
+    assert found[0.1][1] > found[0.5][1] > found[2.0][1]
+    # straight through: E[f'(z)] p (1 - p) = (0.3 * 7 - 0.7 * 3) 0.21 = 0, where the gradient is 0.42
+    assert moments(begun(model, "straight-through"), model)[0] == pytest.approx(0, abs=1e-12)
+    assert abs(slopes(begun(model, GumbelSoftmax(0.5, hard=True)), model, n)[0] - 0.42) > 0.02
+    assert GumbelSoftmax.biased and StraightThrough.biased and not ScoreFunction.biased
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: loss_of(ELBO(estimator="gumbel-softmax").build(), Line(), batch_of(np.ones((2, 3)))), "not discrete"),
+        (
+            lambda: loss_of(ELBO(estimator="straight-through").build(), Line(), batch_of(np.ones((2, 3)))),
+            "not discrete",
+        ),
+        (lambda: ELBO(estimator="gumbel-softmax", form="monte-carlo").build(), "form must be 'kl' or 'entropy'"),
+        (lambda: IWAE(estimator="gumbel-softmax").build(), "importance weights need draws of q"),
+        (lambda: check_recipe(GumbelSoftmax(0.0), "estimator"), "temperature"),
+    ],
+)
+def test_what_cannot_be_relaxed_is_refused(make, told):
+    with pytest.raises(UserError, match=told):
+        make()

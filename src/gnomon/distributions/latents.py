@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import torch
 from torch.nn import functional
 
 from gnomon.contracts import Noise
+from gnomon.distributions.relaxed import binary_concrete, gumbel_softmax
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "BinaryCodes", "BinaryLatents", "Codes", "DiagonalGaussian", "GaussianLatents", "Latents", "kl_standard_normal",
+    "BinaryCodes", "BinaryLatents", "CategoricalCodes", "CategoricalLatents", "Codes", "DiagonalGaussian",
+    "DiscreteCodes", "GaussianLatents", "Latents", "kl_standard_normal",
 ]  # fmt: skip
 
 LOG_VARIANCE = (-14.0, 14.0)
@@ -51,7 +53,11 @@ class Codes:
 
     def detached(self) -> Self:
         """The same distribution, whose parameters take no gradient."""
-        return type(self)(*(parameter.detach() for parameter in self.parameters))
+        return self.like(*(parameter.detach() for parameter in self.parameters))
+
+    def like(self, *parameters: torch.Tensor) -> Self:
+        """The same kind with other parameters."""
+        return type(self)(*parameters)
 
     @property
     def mean(self) -> torch.Tensor:
@@ -86,7 +92,7 @@ class Codes:
         n, times = len(self.parameters[0]), len(z) // len(self.parameters[0])
         own = [p.detach().repeat_interleave(times, 0).requires_grad_() for p in self.parameters]
         with torch.enable_grad():
-            found = torch.autograd.grad(type(self)(*own).log_prob(z.detach()).sum(), own)
+            found = torch.autograd.grad(self.like(*own).log_prob(z.detach()).sum(), own)
         return torch.cat(self.parameters, 1)[:, None], torch.cat(found, 1).reshape(n, times, -1)
 
     def _by_row(self, z: torch.Tensor) -> torch.Tensor:
@@ -147,15 +153,33 @@ class DiagonalGaussian(Codes):
         return 0.5 * (self.log_variance + (1 + math.log(2 * math.pi))).sum(1)
 
 
-class BinaryCodes(Codes):
+class DiscreteCodes(Codes):
+    """Base of distributions of discrete latent variables, whose draws can be relaxed to ones that a gradient passes."""
+
+    reparametrized: ClassVar[bool] = False
+
+    def relaxed(self, noise: Noise, temperature: float, *, draws: int = 1, hard: bool = False) -> torch.Tensor:
+        """Draws of the concrete relaxation, shape (n * draws, d).
+
+        Parameters
+        ----------
+        noise : Noise
+        temperature : float in (0, inf)
+            Towards 0 they become discrete.
+        draws : int
+        hard : bool, default False
+            The discrete draw forward, the gradient of the relaxed one backward.
+        """
+        raise NotImplementedError
+
+
+class BinaryCodes(DiscreteCodes):
     """Independent variables of 0 and 1.
 
     Parameters
     ----------
     logits : tensor of shape (n, d)
     """
-
-    reparametrized: ClassVar[bool] = False
 
     def __init__(self, logits: torch.Tensor) -> None:
         super().__init__(logits)
@@ -176,6 +200,11 @@ class BinaryCodes(Codes):
         codes: torch.Tensor = noise.bernoulli_logits(self.logits.detach().repeat(1, draws), draw)
         return codes.reshape(n * draws, d)
 
+    def relaxed(self, noise: Noise, temperature: float, *, draws: int = 1, hard: bool = False) -> torch.Tensor:
+        """`binary_concrete` of each variable; its harder half is the draw of `hard`."""
+        logits = self.logits[:, None].expand(-1, draws, -1).reshape(len(self.logits), -1)
+        return binary_concrete(logits, noise, temperature, hard=hard).reshape(-1, self.logits.shape[1])
+
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         """Log probability of each draw."""
         logits = self.logits[:, None]
@@ -190,14 +219,79 @@ def _entropies(logits: torch.Tensor) -> torch.Tensor:
     return functional.softplus(logits) - logits * logits.sigmoid()
 
 
+class CategoricalCodes(DiscreteCodes):
+    """Independent variables of k categories each, as indicators side by side: z has d * k columns.
+
+    Parameters
+    ----------
+    logits : tensor of shape (n, d * k)
+        Log weights; a constant may be added to those of a variable.
+    k : int in [2, inf)
+    """
+
+    def __init__(self, logits: torch.Tensor, k: int) -> None:
+        super().__init__(logits)
+        self.k = k
+
+    def like(self, *parameters: torch.Tensor) -> Self:
+        """The same kind with other log weights."""
+        (logits,) = parameters
+        return type(self)(logits, self.k)
+
+    @property
+    def log_probs(self) -> torch.Tensor:
+        """Log probabilities, shape (n, d, k)."""
+        n = len(self.parameters[0])
+        return self.parameters[0].reshape(n, -1, self.k).log_softmax(2)
+
+    @property
+    def mean(self) -> torch.Tensor:
+        """Probabilities, shape (n, d * k)."""
+        return self.log_probs.exp().flatten(1)
+
+    def sample(self, noise: Noise, draw: int = 0, *, draws: int = 1) -> torch.Tensor:
+        """Indicators, each of the largest of log weights and Gumbel noise."""
+        with torch.no_grad():
+            return self._gumbel(noise, 1.0, draws, hard=True, draw=draw)
+
+    def relaxed(self, noise: Noise, temperature: float, *, draws: int = 1, hard: bool = False) -> torch.Tensor:
+        """`gumbel_softmax` of each variable; its largest entry is the draw of `sample` at the same noise."""
+        return self._gumbel(noise, temperature, draws, hard=hard, draw=0)
+
+    def _gumbel(self, noise: Noise, temperature: float, draws: int, *, hard: bool, draw: int) -> torch.Tensor:
+        n, d = self.parameters[0].shape
+        logits = self.parameters[0].reshape(n, 1, -1, self.k).expand(-1, draws, -1, -1)
+        return gumbel_softmax(logits, noise, temperature, hard=hard, draw=draw).reshape(n * draws, d)
+
+    def log_prob(self, z: torch.Tensor) -> torch.Tensor:
+        """Log probability of each draw."""
+        return (self._by_row(z) * self.log_probs.flatten(1)[:, None]).sum(-1).reshape(-1)
+
+    def entropy(self) -> torch.Tensor:
+        """Summed over the variables."""
+        return _categorical_entropies(self.log_probs).sum(1)
+
+
+def _categorical_entropies(log_probs: torch.Tensor) -> torch.Tensor:
+    return -(log_probs.exp() * log_probs).sum(-1)
+
+
 @dataclass(frozen=True)
 class Latents(Recipe):
     """Base of the recipes of the slot ``latents``: what kind the latent variables are, and their prior."""
 
-    width: ClassVar[int] = 1
-    """Numbers that an encoder answers for each latent variable."""
     reparametrized: ClassVar[bool] = False
     """Whether a gradient passes a draw."""
+
+    @property
+    def width(self) -> int:
+        """Numbers that an encoder answers for each latent variable."""
+        return 1
+
+    @property
+    def columns(self) -> int:
+        """Columns of z that are one latent variable."""
+        return 1
 
     def codes(self, raw: torch.Tensor) -> Any:
         """q(z | x) of an encoder's answer, shape (n, d * width)."""
@@ -221,8 +315,12 @@ class GaussianLatents(Latents):
     """z ~ N(0, I), and an encoder that answers means and log variances."""
 
     short: ClassVar[str] = "gaussian"
-    width: ClassVar[int] = 2
     reparametrized: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """A mean and a log variance."""
+        return 2
 
     def codes(self, raw: torch.Tensor) -> DiagonalGaussian:
         """Means, then log variances, which are held in [-14, 14]."""
@@ -245,7 +343,10 @@ class GaussianLatents(Latents):
 
 @dataclass(frozen=True)
 class BinaryLatents(Latents):
-    """z of fair coins, and an encoder that answers log odds. No gradient passes a draw: use the score function."""
+    """z of fair coins, and an encoder that answers log odds.
+
+    No gradient passes a draw: take the estimator ``score``, or ``gumbel-softmax`` and its like, which are biased.
+    """
 
     short: ClassVar[str] = "binary"
 
@@ -265,3 +366,46 @@ class BinaryLatents(Latents):
     def divergence(self, codes: BinaryCodes) -> torch.Tensor:
         """log 2 - H."""
         return math.log(2) - _entropies(codes.logits)
+
+
+@dataclass(frozen=True)
+class CategoricalLatents(Latents):
+    """z of fair dice, as indicators side by side, and an encoder that answers log weights.
+
+    No gradient passes a draw: take the estimator ``score``, or ``gumbel-softmax`` and its like, which are biased.
+
+    Parameters
+    ----------
+    n_categories : int in [2, inf), default 10
+        Of each latent variable.
+    """
+
+    short: ClassVar[str] = "categorical"
+    n_categories: Annotated[int, "[2, inf)"] = 10
+
+    @property
+    def width(self) -> int:
+        """A log weight for each category."""
+        return self.n_categories
+
+    @property
+    def columns(self) -> int:
+        """An indicator for each category."""
+        return self.n_categories
+
+    def codes(self, raw: torch.Tensor) -> CategoricalCodes:
+        """Log weights."""
+        return CategoricalCodes(raw, self.n_categories)
+
+    def log_prior(self, z: torch.Tensor) -> torch.Tensor:
+        """-d log k."""
+        return z.new_full((len(z),), -(z.shape[1] // self.n_categories) * math.log(self.n_categories))
+
+    def sample_prior(self, shape: tuple[int, int], noise: Noise, like: torch.Tensor) -> torch.Tensor:
+        """Fair dice, shape (n, d * k)."""
+        n, d = shape
+        return self.codes(like.new_zeros((n, d * self.n_categories)).detach()).sample(noise)
+
+    def divergence(self, codes: CategoricalCodes) -> torch.Tensor:
+        """log k - H."""
+        return math.log(self.n_categories) - _categorical_entropies(codes.log_probs)

@@ -53,6 +53,11 @@ class GradientEstimator(Recipe):
     biased: ClassVar[bool] = False
     """Whether the mean of the estimate is another than the gradient."""
 
+    @property
+    def exact_draws(self) -> bool:
+        """Whether its draws are those of q, so that their weights p / q mean something."""
+        return True
+
     def usable(self, draws: int) -> None:
         """Refuse a number of draws per row that it cannot do with."""
 
@@ -64,7 +69,9 @@ class GradientEstimator(Recipe):
         """z of each row, shape (n * draws, d)."""
         if not codes.reparametrized:
             raise UserTypeError(
-                f"draws of {type(codes).__name__} are discrete and have no gradient", "estimator", "use score"
+                f"draws of {type(codes).__name__} are discrete and have no gradient",
+                "estimator",
+                "use score, or the biased gumbel-softmax",
             )
         z: torch.Tensor = codes.rsample(noise, draws=draws)
         return z

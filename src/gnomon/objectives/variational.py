@@ -250,6 +250,11 @@ class ELBO(VariationalObjective):
                 f"form must be 'monte-carlo' with the estimator {estimator.short!r}, got {self.form!r}",
                 "objective__form", "set it, or choose pathwise",
             )  # fmt: skip
+        if not estimator.exact_draws and self.form == "monte-carlo":
+            raise UserValueError(
+                f"form must be 'kl' or 'entropy' with the estimator {estimator.short!r}, whose draws are not q's",
+                "objective__form", "choose kl",
+            )  # fmt: skip
         shaped = self.beta != 1 or self.warm_up or self.free_bits
         if shaped and self.form != "kl":
             raise UserValueError(
@@ -281,4 +286,10 @@ class IWAE(VariationalObjective):
 
     def build(self) -> Objective:
         """The objective."""
-        return _ImportanceBound(self.recipe("estimator"), self.k)
+        estimator = self.recipe("estimator")
+        if not estimator.exact_draws:
+            raise UserValueError(
+                f"importance weights need draws of q, which {estimator.short!r} does not give",
+                "objective__estimator", "use score, or set its field hard",
+            )  # fmt: skip
+        return _ImportanceBound(estimator, self.k)

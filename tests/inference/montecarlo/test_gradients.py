@@ -160,7 +160,11 @@ def test_a_coin_has_the_published_gradient_and_variances():
         assert np.abs(found.mean - 0.84) < 5 * found._stderr() + 1e-12
         assert found.variance == pytest.approx(variance, rel=0.03, abs=1e-12)
     given = {"logits": np.array([3.8])}
-    for baseline, variance in (("mean", 0.5376), (lambda own: 1 + 4 * own.logits.sigmoid().mean(), 0.5376), (given, 0.0)):
+    for baseline, variance in (
+        ("mean", 0.5376),
+        (lambda own: 1 + 4 * own.logits.sigmoid().mean(), 0.5376),
+        (given, 0.0),
+    ):
         found = score_gradient(cost, coin, N, NOISE, baseline=baseline)["logits"]
         assert np.abs(found.mean - 0.84) < 5 * found._stderr() + 1e-12
         assert found.variance == pytest.approx(variance, rel=0.03, abs=1e-12)

@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.decomposition import PCA
 
 import gnomon
+from gnomon.cli.main import run as command
 from gnomon.data import load, split
 from gnomon.errors import UserValueError
 from gnomon.nn.encoders import DenseDecoder, DenseEncoder
@@ -229,6 +230,25 @@ def test_convolutions_binary_codes_and_importance_weights():
     assert coins.history_["negative_bound"][-1] < coins.history_["negative_bound"][0]
     wide = VAE(image_shape=(4, 16), encoder="conv", decoder="dense", n_latent=2, **common).fit(X)
     assert math.isfinite(wide.score(X))
+
+
+@pytest.mark.spec("BAY-73")
+def test_categories_learn_through_relaxed_draws_and_are_judged_by_discrete_ones(tmp_path, capsys):
+    """Four kinds of rows, 2 log 2 nats; columns of their own would need 4 log 2."""
+    rows = np.array([[a, a, b, b] for a in (0.0, 1.0) for b in (0.0, 1.0)] * 20)
+    file, run = tmp_path / "rows.csv", str(tmp_path / "run")
+    np.savetxt(file, rows, fmt="%d", delimiter=",", header="a,b,c,d", comments="")
+    words = ["fit", "vae", str(file), "--likelihood", "bernoulli", "--n-latent", "2", "--epochs", "60", "--out", run]
+    words += ["--learning-rate", "0.003", "--random-state", "0", "--batch-size", "20", "--objective.estimator"]
+    assert command([*words, "gumbel-softmax"]) == 2  # of Gaussian latents
+    assert "draws of DiagonalGaussian are not discrete" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert command([*words, "gumbel-softmax", "--latents", "categorical", "--latents.n-categories", "3"]) == 0
+    found = gnomon.load(run)
+    codes = found.transform(rows)
+    assert codes.shape == (80, 6) and np.allclose(codes.reshape(80, 2, 3).sum(2), 1, atol=1e-5)
+    assert found.get_feature_names_out().shape == (6,) and found.active_latents(rows)["count"].value == 2
+    assert -2.0 < found.score(rows) < -2 * math.log(2) + 0.05
+    assert (found.inverse_transform(codes).round() == rows).mean() > 0.9
 
 
 @pytest.mark.spec("BAY-64", "GEN-084", "GEN-086")

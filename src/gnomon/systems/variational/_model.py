@@ -38,7 +38,7 @@ class VAEModel(Module):
     encoder : nn.Module
         From (n, n_features * head.seen) to (n, n_latent * latents.width).
     decoder : nn.Module
-        From (n, n_latent) to (n, n_features * head.width).
+        From (n, n_latent * latents.columns) to (n, n_features * head.width).
     latents : Latents
     head : Head
     scales : bool
@@ -97,7 +97,7 @@ class VAEModel(Module):
         return self.latents.sample_prior((n, self.n_latent), noise, self.shift)
 
     def latent_mean(self, x: torch.Tensor) -> torch.Tensor:
-        """E_q[z | x], shape (n, n_latent)."""
+        """E_q[z | x], shape (n, n_latent * latents.columns)."""
         mean: torch.Tensor = self.encode(x).mean
         return mean
 

@@ -56,6 +56,7 @@ class LatentViews:
     """Views of a system with ``transform`` to `n_latent` codes and ``inverse_transform`` back."""
 
     n_latent: int
+    n_codes: int
     _line: Any
     image_shape: tuple[int, ...] | None
     transform: Any
@@ -77,7 +78,7 @@ class LatentViews:
         axes : (int, int), default (0, 1)
             Latent variables that vary; the others are 0.
         """
-        codes = latent_codes(n, self.n_latent, span=span, axes=axes)
+        codes = latent_codes(n, self.n_codes, span=span, axes=axes)
         rows = self.inverse_transform(codes)
         return rows.reshape(n, n, -1)
 
@@ -105,7 +106,7 @@ class LatentViews:
         means = codes.mean.double().cpu().numpy()
         if len(means) < 2:
             raise UserValueError("X must have at least 2 rows, got 1", "X", "a variance needs two")
-        variance = means.var(0)
+        variance = means.var(0).reshape(self.n_latent, -1).sum(1)  # of all columns of a latent variable
         active = variance > threshold
         count = Score(
             float(active.sum()), name="active_latents", unit=f"of {self.n_latent}", n=len(means),
@@ -146,7 +147,7 @@ class LatentViews:
         matplotlib.figure.Figure
         """
         codes = np.asarray(self.transform(X))
-        latent_codes(1, self.n_latent, axes=axes)  # refuses axes that are not there
+        latent_codes(1, self.n_codes, axes=axes)  # refuses axes that are not there
         figure, plot = _figure()
         labels = np.zeros(len(codes)) if y is None else np.asarray(y)
         for label in np.unique(labels):

@@ -133,7 +133,7 @@ class VAE(
             rows, columns, channels = image_shape_of(shape, n_features)
             seen = (rows, columns, channels * head.seen)
         encoder = build_network(self.recipe("encoder"), n_features * head.seen, codes, seen, precision)
-        decoder = build_network(self.recipe("decoder"), self.n_latent, numbers, shape, precision)
+        decoder = build_network(self.recipe("decoder"), self.n_codes, numbers, shape, precision)
         return VAEModel(n_features, self.n_latent, encoder, decoder, latents, head, likelihood.scales, precision)
 
     def initialize(self, model: VAEModel, examples: Examples, noise: contracts.Noise) -> None:
@@ -162,8 +162,13 @@ class VAE(
     # --- codes --------------------------------------------------------------------------------------------------
 
     @property
+    def n_codes(self) -> int:  # type: ignore[override]
+        """Columns of the codes: of a categorical latent variable one for each category."""
+        return self.n_latent * int(self.recipe("latents").columns)
+
+    @property
     def _n_features_out(self) -> int:
-        return self.n_latent
+        return self.n_codes
 
     def _tensor(self, X: Any) -> torch.Tensor:
         """The rows where the model computes."""
@@ -175,7 +180,7 @@ class VAE(
             return self.model_.encode(self._tensor(X))
 
     def latent_means(self, rows: Array) -> Array:
-        """Means of q(z | x), shape (n, n_latent)."""
+        """Means of q(z | x), shape (n, n_codes)."""
         codes: Array = self.model_.ask("latent_mean", rows)
         return codes
 
@@ -185,7 +190,7 @@ class VAE(
         raise UserValueError(what, "method", "use mean")
 
     def inverse_transform(self, Z: Any) -> Array:
-        """E[x | z] of codes, shape (n, n_features)."""
+        """E[x | z] of codes (n, n_codes), shape (n, n_features)."""
         return self.model_.ask("decode", self._codes(Z))
 
     def reconstruct(self, X: Any) -> Array:
