@@ -14,7 +14,7 @@ __all__ = [
     "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge",
     "HasCenteredGradient", "HasCoupledBlocks",
     "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
-    "HasMarginalEnergy", "HasMarginalGradient", "HasMoments", "HasPath", "HasState", "HasUnits",
+    "HasMarginalEnergy", "HasMarginalGradient", "HasMeanParameters", "HasMoments", "HasPath", "HasState", "HasUnits",
     "HasVariationalExpectation", "NextToken", "Noise", "Objective", "Path", "Procedure", "Samples", "ScoresPairs",
     "State", "supports",
 ]  # fmt: skip
@@ -320,6 +320,23 @@ class HasExpectation(Protocol):
 
     def log_prior(self) -> float:
         """Log density of the parameters under their prior, up to a constant; 0 without one."""
+
+
+@runtime_checkable
+class HasMeanParameters(HasExpectation, Protocol):
+    """A model whose expectation may be partial: of one batch, or mixed with what the model itself expects."""
+
+    def expect_mode(self, x: Array, weight: Array) -> dict[str, Array]:
+        """As `expect`, each row at its most probable latent value; ``log_likelihood`` is that of row and value."""
+
+    def own(self, rows: float) -> dict[str, Array]:
+        """The statistics that the model expects of rows of this weight: `maximize` of them changes nothing."""
+
+    def expected_joint(self, statistics: State) -> float:
+        """E log p(x, h) of the rows and posteriors that statistics were taken of, in nats."""
+
+    def moved(self, statistics: State, before: State) -> dict[str, Array]:
+        """Statistics taken about the parameters of an earlier ``state()``, batch first, about those of now."""
 
 
 @runtime_checkable

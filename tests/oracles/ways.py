@@ -30,6 +30,7 @@ from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
 from gnomon.testing import Case, Mapped
+from gnomon.training.em_forms import Incremental, Online
 
 NAMES = [one.name for one in gnomon.catalog()]
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -76,6 +77,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "bernoulli-mixture, starts": ("bernoulli-mixture", {"n_init": 3, "max_iter": 5}),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
+    "bernoulli-mixture, incremental": ("bernoulli-mixture", {"em": Incremental(batch_size=7), "max_iter": 5}),
+    "gaussian-mixture, tied, incremental": (
+        "gaussian-mixture",
+        {"covariance": "tied", "em": Incremental(batch_size=9), "n_init": 2, "max_iter": 5},
+    ),
+    "gaussian-mixture, online": ("gaussian-mixture", {"covariance": "spherical", "em": Online(batch_size=20), "max_iter": 8}),
+    "gaussian-mixture, hard": ("gaussian-mixture", {"covariance": "spherical", "em": "hard", "max_iter": 5}),
+    "gaussian-mixture, generalized": ("gaussian-mixture", {"em": "generalized", "max_iter": 5}),
     "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
     "vae, everything on": (
         "vae",

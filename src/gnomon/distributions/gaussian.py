@@ -6,6 +6,7 @@ rows that a fit with fractional memberships needs. Rows are taken in blocks, so 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,6 +113,21 @@ class FullNormals(Normals):
         covariances = np.matmul(np.matmul(lower, inner), np.swapaxes(lower, 1, 2))
         self.covariances[alive] = floored(covariances, floor)
 
+    def own(self, rows: Floats) -> dict[str, Floats]:
+        """The rows of each are standard normal in its coordinates."""
+        k, d = self.means.shape
+        return {"rows": rows, "first": np.zeros((k, d)), "second": rows[:, None, None] * np.eye(d)}
+
+    def _squares(self, sums: Mapping[str, Array]) -> float:
+        return float(np.trace(sums["second"], axis1=1, axis2=2).sum())
+
+    def moved(self, sums: Mapping[str, Array], before: FullNormals) -> dict[str, Floats]:
+        """y' = A y + b with A = U^T L of before and b = U^T (mean before - mean)."""
+        U = self.upper.reshape(self.means.shape[1], *self.means.shape).transpose(1, 2, 0)  # U^T of each component
+        A = np.matmul(U, before.lower)
+        b = np.matmul(U, (before.means - self.means)[:, :, None])[:, :, 0]
+        return _affine(sums, A, b, np.asarray(sums["rows"]))
+
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         out = np.empty_like(white)
         for c in np.unique(which):
@@ -172,6 +188,25 @@ class TiedNormals(Normals):
         within = sums["second"] - np.matmul((center * rows[:, None]).T, center)
         self.means[alive] = pivot + center
         self.covariances = floored(within[None] / sums["rows"].sum(), floor)[0]
+
+    def own(self, rows: Floats) -> dict[str, Floats]:
+        """Rows about their means with the one covariance."""
+        away = self.means - self.pivot
+        first = rows[:, None] * away
+        return {"rows": rows, "first": first, "second": np.matmul(away.T, first) + rows.sum() * self.covariances}
+
+    def _squares(self, sums: Mapping[str, Array]) -> float:
+        away, rows = self.means - self.pivot, np.asarray(sums["rows"])
+        cross = np.matmul(away.T, sums["first"])
+        about = sums["second"] - cross - cross.T + np.matmul(away.T, rows[:, None] * away)
+        return float((np.matmul(self.upper, self.upper.T) * about).sum())
+
+    def moved(self, sums: Mapping[str, Array], before: TiedNormals) -> dict[str, Floats]:
+        """About another pivot."""
+        step, rows, first = before.pivot - self.pivot, np.asarray(sums["rows"]), np.asarray(sums["first"])
+        pooled = {"first": first.sum(-2), "second": sums["second"]}
+        second = _affine(pooled, np.eye(len(step)), step, rows.sum(-1))["second"]
+        return {"first": first + rows[..., None] * step, "second": second}
 
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         return np.matmul(white, self.lower.T)
@@ -278,6 +313,20 @@ class DiagNormals(Normals):
         alive, variances = self._moments(sums)
         self.covariances[alive] = np.maximum(variances, floor)
 
+    def own(self, rows: Floats) -> dict[str, Floats]:
+        """Rows about their means with these variances."""
+        second = self._pooled(rows[:, None] * self._variances())
+        return {"rows": rows, "first": np.zeros_like(self.means), "second": second}
+
+    def _squares(self, sums: Mapping[str, Array]) -> float:
+        return float((np.asarray(sums["second"]) * self.scale).sum())
+
+    def moved(self, sums: Mapping[str, Array], before: DiagNormals) -> dict[str, Floats]:
+        """About other means."""
+        step, first = before.means - self.means, np.asarray(sums["first"])
+        added = np.asarray(sums["rows"])[..., None] * step
+        return {"first": first + added, "second": sums["second"] + self._pooled(step * (2 * first + added))}
+
     def _color(self, white: Floats, which: NDArray[np.int64]) -> Floats:
         return white * np.sqrt(self._variances())[which]
 
@@ -309,11 +358,20 @@ class SphericalNormals(DiagNormals):
         return 1
 
     def _pooled(self, by_column: Floats) -> Floats:
-        return np.asarray(by_column.sum(1, keepdims=True))
+        return np.asarray(by_column.sum(-1, keepdims=True))
 
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         alive, pooled = self._moments(sums)
         self.covariances[alive] = np.maximum(pooled[:, 0] / self.means.shape[1], floor.mean())
+
+
+def _affine(sums: Mapping[str, Array], A: Floats, b: Floats, rows: Floats) -> dict[str, Floats]:
+    """First and second moments of A y + b from those of y."""
+    turned = np.matmul(A, np.asarray(sums["first"])[..., None])[..., 0]
+    shifted = turned[..., :, None] * b[..., None, :]
+    second = np.matmul(np.matmul(A, sums["second"]), np.swapaxes(A, -1, -2))
+    square = rows[..., None, None] * (b[..., :, None] * b[..., None, :])
+    return {"first": turned + rows[..., None] * b, "second": second + shifted + np.swapaxes(shifted, -1, -2) + square}
 
 
 FORMS: dict[str, type[Normals]] = {

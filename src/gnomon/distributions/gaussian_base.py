@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
@@ -190,6 +190,22 @@ class Normals:
         """
         self._solve(sums, np.broadcast_to(np.asarray(floor, dtype=np.float64), self.means.shape[1:]))
         self._prepare()
+
+    def own(self, rows: Floats) -> dict[str, Floats]:
+        """The sums that these distributions expect of so many rows each, shape (k,): `maximize` changes nothing."""
+        raise NotImplementedError
+
+    def expected_log_prob(self, sums: Mapping[str, Array]) -> float:
+        """Sum of the log densities, each row's by its parts, of the rows that `sums` were taken of."""
+        return float(np.matmul(sums["rows"], self.constant) - 0.5 * self._squares(sums))
+
+    def _squares(self, sums: Mapping[str, Array]) -> float:
+        """Sum of the squared Mahalanobis distances."""
+        raise NotImplementedError
+
+    def moved(self, sums: Mapping[str, Array], before: Any) -> dict[str, Floats]:
+        """``first`` and ``second``, with axes ahead or not, that were taken with `before`, as if with these ones."""
+        raise NotImplementedError
 
     def sample(self, which: Array, noise: Noise) -> Floats:
         """One row from distribution ``which[i]`` each, shape (n, d)."""

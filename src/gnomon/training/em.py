@@ -14,7 +14,7 @@ from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["EM", "ClosedForm", "Restarts"]
+__all__ = ["EM", "ClosedForm", "Restarts", "per_row", "total"]
 
 DEBUG = sys.flags.dev_mode
 """Whether a fall of what cannot fall is an error: in Python's development mode, ``python -X dev``."""
@@ -47,7 +47,7 @@ class ClosedForm:
     def step(self, state: _State) -> tuple[_State, Info]:
         """The whole fit."""
         model = state.problem.model
-        moments = state.problem.group.sum(_total(model.moments, state.problem.batches))
+        moments = state.problem.group.sum(total(model.moments, state.problem.batches))
         record = model.solve(moments)
         state.iteration += 1
         return state, Info(done=True, record=record)
@@ -80,6 +80,8 @@ class EM(ClosedForm):
     """
 
     iterates: ClassVar[bool] = True
+    quantity: ClassVar[str] = "log_likelihood"
+    """What an expectation step says of the rows beside its sums."""
 
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
@@ -95,16 +97,28 @@ class EM(ClosedForm):
     def expected(self, state: _State) -> dict[str, Array]:
         """Sums of one pass over all rows."""
         statistics: dict[str, Array] = state.problem.group.sum(
-            _total(state.problem.model.expect, state.problem.batches)
+            total(self.expectation(state.problem.model), state.problem.batches)
         )
         return statistics
 
+    def expectation(self, model: Any) -> Any:
+        """The sums of a batch given its rows and weights."""
+        return model.expect
+
+    def maximize(self, model: Any, statistics: dict[str, Array]) -> None:
+        """Better parameters for the sums of all rows."""
+        model.maximize(statistics)
+
     def step(self, state: _State) -> tuple[_State, Info]:
         """One iteration."""
-        model = state.problem.model
         statistics = self.expected(state)
-        likelihood, climbed = _per_row(model, statistics)
-        model.maximize(statistics)
+        reached = per_row(state.problem.model, statistics)
+        self.maximize(state.problem.model, statistics)
+        return self.told(state, *reached)
+
+    def told(self, state: _State, likelihood: float, climbed: float) -> tuple[_State, Info]:
+        """What an iteration has reached: `climbed` never falls."""
+        model = state.problem.model
         if DEBUG and state.last is not None and climbed < state.last - ROUNDING * max(1.0, abs(state.last)):
             raise AssertionError(
                 f"{type(model).__name__}: the objective fell from {state.last} to {climbed} in iteration "
@@ -112,18 +126,20 @@ class EM(ClosedForm):
             )
         state.settled = self.tol > 0 and state.last is not None and climbed - state.last <= self.tol
         state.last, state.iteration = climbed, state.iteration + 1
-        record = {"iteration": state.iteration, "log_likelihood": likelihood, "objective": climbed}
+        record = {"iteration": state.iteration, self.quantity: likelihood, "objective": climbed}
         return state, Info(done=state.settled or state.iteration >= self.max_iter, record=record, monitored=climbed)
 
 
 @dataclass
-class _Several(_State):
+class _Several:
+    problem: Problem
+    inner: Any
     start: int = 0
     highest: float = -math.inf
     best: dict[str, Array] = field(default_factory=dict)
 
 
-class Restarts(EM):
+class Restarts:
     """Expectation maximization from each of the model's ``starts`` (states) in turn; the best end is kept.
 
     An iteration knows the likelihood that it began with, so the model that a start ends with takes one more pass.
@@ -131,18 +147,21 @@ class Restarts(EM):
 
     Parameters
     ----------
-    max_iter : int
-        Iterations per start at most.
-    tol : float
-        As in `EM`, for every start.
+    procedure : EM
+        What every start is given.
     """
 
-    def start(self, problem: Problem) -> _State:
+    iterates: ClassVar[bool] = True
+
+    def __init__(self, procedure: EM) -> None:
+        self.procedure = procedure
+
+    def start(self, problem: Problem) -> _Several:
         """The model at the first of its starts."""
         problem.model.load(problem.model.starts[0])
-        return _Several(problem)
+        return _Several(problem, self.procedure.start(problem))
 
-    def goes_on(self, state: _State) -> bool:
+    def goes_on(self, state: _Several) -> bool:
         """Refused: every start would have gone on, and they are gone.
 
         Raises
@@ -151,46 +170,44 @@ class Restarts(EM):
         """
         raise UserValueError("a fit from several starts cannot go on after its end", "max_iter", "fit again")
 
-    def total_steps(self, state: _State) -> int:
+    def total_steps(self, state: _Several) -> int:
         """Iterations of all starts at most."""
-        return self.max_iter * len(state.problem.model.starts)
+        return self.procedure.max_iter * len(state.problem.model.starts)
 
-    def step(self, state: _State) -> tuple[_State, Info]:
+    def step(self, state: _Several) -> tuple[_Several, Info]:
         """One iteration; after the last of a start, on to the next."""
-        assert isinstance(state, _Several)
-        state, info = super().step(state)
-        assert isinstance(state, _Several)
         model = state.problem.model
-        end = _per_row(model, self.expected(state))[1] if info.done else info.monitored
+        state.inner, info = self.procedure.step(state.inner)
+        end = per_row(model, self.procedure.expected(state.inner))[1] if info.done else info.monitored
         record = (info.record or {}) | {"objective": max(end, state.highest), "start": state.start}
         if not info.done:
             return state, Info(record=record, monitored=info.monitored)
         if end > state.highest:
             state.highest = end
             state.best = {name: np.array(value) for name, value in model.state().items()}
-        state.start, state.iteration, state.last = state.start + 1, 0, None
+        state.start += 1
         done = state.start == len(model.starts)
         model.load(state.best if done else model.starts[state.start])
+        state.inner = self.procedure.start(state.problem)
         return state, Info(done=done, record=record, monitored=info.monitored)
 
-    def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The model, and the best end so far under names that begin with ``best.``."""
-        assert isinstance(state, _Several)
-        arrays, facts = super().save(state)
+    def save(self, state: _Several) -> tuple[dict[str, Array], dict[str, Any]]:
+        """What the start under way saves, and the best end so far under names that begin with ``best.``."""
+        arrays, facts = self.procedure.save(state.inner)
         best = {f"best.{name}": value for name, value in state.best.items()}
         highest = state.highest if state.best else None
         return arrays | best, facts | {"start": state.start, "highest": highest}
 
-    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _Several:
         """Exactly the state that was saved."""
-        begun = super().load(problem, arrays, facts)
+        inner = self.procedure.load(problem, arrays, facts)
         names = problem.model.state()
         best = {name: np.array(arrays[f"best.{name}"]) for name in names} if facts["highest"] is not None else {}
         highest = -math.inf if facts["highest"] is None else facts["highest"]
-        return _Several(problem, begun.iteration, begun.last, False, facts["start"], highest, best)
+        return _Several(problem, inner, facts["start"], highest, best)
 
 
-def _per_row(model: Any, statistics: Mapping[str, Array]) -> tuple[float, float]:
+def per_row(model: Any, statistics: Mapping[str, Array]) -> tuple[float, float]:
     """The log-likelihood per row in these sums, and this plus the log prior of the model per row."""
     weight = float(statistics["weight"])
     likelihood = float(statistics["log_likelihood"]) / weight
@@ -211,11 +228,11 @@ def same_shapes(model: Any, arrays: Mapping[str, Array]) -> None:
             raise ValueError(f"{name} of shape {np.shape(own)} {found}")
 
 
-def _total(part: Any, batches: Any) -> dict[str, Array]:
+def total(part: Any, batches: Any) -> dict[str, Array]:
     """The sums of all batches of one pass, in place; labels, where there are some, are the part's third argument."""
-    total: dict[str, Array] = {}
+    sums: dict[str, Array] = {}
     for batch in batches.epoch(0):
         labels = [batch.data["y"]] if "y" in batch.data else []
         for name, value in part(batch.data["X"], batch.weight, *labels).items():
-            total[name] = total[name] + value if name in total else value
-    return total
+            sums[name] = sums[name] + value if name in sums else value
+    return sums

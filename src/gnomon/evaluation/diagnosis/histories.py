@@ -16,7 +16,7 @@ __all__ = ["CHECKS", "History", "ended", "finite", "rest", "rise", "validation"]
 COUNTERS = ("step", "stage", "epoch", "iteration", "start")
 UNDIRECTED = ("energy_gap", "k", "gradient_norm")
 """What moves neither way as a fit learns; of a fit in stages the loss of a later one stands behind them."""
-RISING = ("objective", "log_likelihood")
+RISING = ("objective", "log_likelihood", "log_joint", "bound")
 """What expectation maximization raises; the first where there are both."""
 LEAST = 10
 STILL_MOVING = 0.01

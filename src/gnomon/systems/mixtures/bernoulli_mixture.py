@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.errors import UserValueError
 from gnomon.numeric.sparse import wide
 from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
-from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
 
 __all__ = ["BernoulliMixture", "BernoulliMixtureModel"]
@@ -85,13 +84,12 @@ class BernoulliMixtureModel(MixtureModel):
         weight = np.asarray(weight, dtype=np.float64)
         joint = self.log_joint(x)
         total = logsumexp(joint, axis=1)
-        shares = np.exp(joint - total[:, None]) * weight[:, None]
-        return {
-            "rows": shares.sum(0),
-            "ones": shares.T @ wide(x),
-            "log_likelihood": np.matmul(weight, total),
-            "weight": weight.sum(),
-        }
+        part = np.exp(joint - total[:, None]) * weight[:, None]
+        return self.collect(x, part) | {"log_likelihood": np.matmul(weight, total), "weight": weight.sum()}
+
+    def collect(self, x: Array, part: Array) -> dict[str, Array]:
+        """Rows per component, and ones per component and column."""
+        return {"rows": part.sum(0), "ones": part.T @ wide(x)}
 
     def maximize(self, statistics: dict[str, Array]) -> None:
         """Shares and means from the counts; a component that no row belongs to keeps its means."""
@@ -100,6 +98,18 @@ class BernoulliMixtureModel(MixtureModel):
         counts = rows[:, None] + 2 * a
         means = np.divide(statistics["ones"] + a, counts, out=self.means.copy(), where=counts > 0)
         self.means = np.clip(means, SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+
+    def own(self, rows: float) -> dict[str, Array]:
+        """The counts that give these shares and means."""
+        counts = rows * self.weights
+        return {"rows": counts, "ones": self.means * (counts[:, None] + 2 * self.smoothing) - self.smoothing}
+
+    def expected_joint(self, statistics: Mapping[str, Array]) -> float:
+        """Sum over rows of E log p(x, component)."""
+        rows, ones = statistics["rows"], statistics["ones"]
+        off = np.log1p(-self.means)
+        bits = (ones * (np.log(self.means) - off)).sum() + np.matmul(rows, off.sum(1))
+        return float(xlogy(rows, self.weights).sum() + bits)
 
     def log_prior(self) -> float:
         """Log of the Beta priors, up to their constant."""
@@ -169,9 +179,6 @@ class BernoulliMixture(Mixture):
             "from 0 and 1, of which a notice tells."
         ),
     ] = 0.1
-    n_init: Annotated[
-        int, "[1, inf)", Doc("Starts; the one that ends with the highest likelihood (and prior) is kept.")
-    ] = 1
 
     def make(self, n_features: int, dtype: str) -> BernoulliMixtureModel:
         k = self.n_components
@@ -196,9 +203,6 @@ class BernoulliMixture(Mixture):
             f"probability is set to {SMALLEST_MEAN:g}, where maximum likelihood has 0; set smoothing above 0",
             UserWarning, stacklevel=4,
         )  # fmt: skip
-
-    def procedure(self, examples: Any) -> Procedure:
-        return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_components, self.n_features_in_))

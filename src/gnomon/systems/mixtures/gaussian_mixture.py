@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Group, Noise, Procedure
+from gnomon.contracts import Array, Group, Noise
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gaussian import FORMS
@@ -20,7 +21,6 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.systems.mixtures._base import Mixture, MixtureModel, shares
 from gnomon.systems.mixtures.covariances import Covariance
 from gnomon.systems.mixtures.seeding import clusters, far_apart, representative
-from gnomon.training.em import EM, Restarts
 from gnomon.training.group import current as current_group
 from gnomon.training.procedure import Problem
 
@@ -102,6 +102,24 @@ class GaussianMixtureModel(MixtureModel):
         """Shares, means and covariances from the sums; a component that no row belongs to keeps mean and covariance."""
         self.weights = statistics["rows"] / statistics["rows"].sum()
         self.normals.maximize(statistics, self.floor)
+
+    def collect(self, x: Array, part: Array) -> dict[str, Array]:
+        """Moments of each component."""
+        return self.normals.collect(x, part)
+
+    def own(self, rows: float) -> dict[str, Array]:
+        """The moments that give these shares, means and covariances."""
+        return self.normals.own(rows * self.weights)
+
+    def expected_joint(self, statistics: Mapping[str, Array]) -> float:
+        """Sum over rows of E log p(x, component)."""
+        shares_of = float(xlogy(statistics["rows"], self.weights).sum())
+        return shares_of + self.normals.expected_log_prob(statistics)
+
+    def moved(self, statistics: Mapping[str, Array], before: Mapping[str, Array]) -> dict[str, Array]:
+        """Moments about earlier means, in the coordinates of earlier covariances, about those of now."""
+        then = type(self.normals)(before["means"], before["covariances"])
+        return {**statistics, **self.normals.moved(statistics, then)}
 
     def log_prior(self) -> float:
         """There is no prior; the floor bounds the covariances."""
@@ -194,7 +212,6 @@ class GaussianMixture(Mixture):
         str | Recipe,
         Doc("Form of the covariances: a matrix each, one matrix for all, variances each, one variance each."),
     ] = "full"
-    n_init: Annotated[int, "[1, inf)", Doc("Starts; the one that ends with the highest likelihood is kept.")] = 1
 
     def _too_few(self, distinct: int) -> str:
         return f"{self.n_components} components, {distinct} distinct rows; covariance floor used; use fewer components"
@@ -239,9 +256,6 @@ class GaussianMixture(Mixture):
         for start in model.starts:
             start["means"] += first + center
         model.load(model.starts[0])
-
-    def procedure(self, examples: Any) -> Procedure:
-        return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
     def finish(self, model: GaussianMixtureModel) -> None:
         held = int(model.normals.at_floor(model.floor).sum()) if model.floor.any() else 0
