@@ -82,7 +82,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "gaussian-mixture",
         {"covariance": "tied", "em": Incremental(batch_size=9), "n_init": 2, "max_iter": 5},
     ),
-    "gaussian-mixture, online": ("gaussian-mixture", {"covariance": "spherical", "em": Online(batch_size=20), "max_iter": 8}),
+    "gaussian-mixture, online": (
+        "gaussian-mixture",
+        {"covariance": "spherical", "em": Online(batch_size=20), "max_iter": 8},
+    ),
     "gaussian-mixture, hard": ("gaussian-mixture", {"covariance": "spherical", "em": "hard", "max_iter": 5}),
     "gaussian-mixture, generalized": ("gaussian-mixture", {"em": "generalized", "max_iter": 5}),
     "gaussian-classifier, tied": ("gaussian-classifier", {"covariance": "tied", "priors": (0.2, 0.3, 0.5)}),
