@@ -114,9 +114,9 @@ class EM(ClosedForm):
         statistics = self.expected(state)
         reached = per_row(state.problem.model, statistics)
         self.maximize(state.problem.model, statistics)
-        return self.told(state, *reached)
+        return self.recorded(state, *reached)
 
-    def told(self, state: _State, likelihood: float, climbed: float) -> tuple[_State, Info]:
+    def recorded(self, state: _State, likelihood: float, climbed: float) -> tuple[_State, Info]:
         """What an iteration has reached: `climbed` never falls."""
         model = state.problem.model
         if DEBUG and state.last is not None and climbed < state.last - ROUNDING * max(1.0, abs(state.last)):

@@ -224,13 +224,13 @@ class _Incremental(EM):
                 _renew(state, i)
             reached = per_row(model, _over_batches(state))
             _move(state)
-            return self.told(state, *reached)
+            return self.recorded(state, *reached)
         for i in range(steps):
             _renew(state, i)
             _move(state)
         sums = _over_batches(state)
         bound = model.expected_joint(sums) + float(sums["entropy"])
-        return self.told(state, *per_row(model, {**sums, "log_likelihood": bound}))
+        return self.recorded(state, *per_row(model, {**sums, "log_likelihood": bound}))
 
     def save(self, state: Any) -> tuple[dict[str, Array], dict[str, Any]]:
         """The model, and the sums of every batch under names that begin with ``kept.``."""
