@@ -48,9 +48,9 @@ def classes(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.ClassDef
 
 @cache
 def reached() -> frozenset[str]:
-    """The recipes among the choices of the slots of all systems, and of the slots of these recipes in turn."""
+    """The recipes among the choices of the slots of all systems and verbs, and of the slots of these in turn."""
     found: set[str] = set()
-    left = [dict(load(entry.where).slots) for entry in ENTRIES]
+    left = [dict(load(entry.where).slots) for entry in ENTRIES] + [dict(load("gnomon.tasks.posterior:SLOTS"))]
     while left:
         for base in left.pop().values():
             for place in choices(where(base)).values():
