@@ -194,8 +194,8 @@ def fit_posterior(
     r"""Fit a distribution q to an unnormalized density or a model by raising the evidence lower bound.
 
     :math:`\mathcal L(q) = E_q[\log p(x, z)] - E_q[\log q(z)] = \log p(x) - KL(q \| p(z | x))`: the q of the highest
-    bound is the one nearest to the posterior in the reverse divergence, too narrow rather than too wide, and on one mode of
-    several. Ctrl-C ends the fit with the next iteration and hands over what is there.
+    bound is the one nearest to the posterior in the reverse divergence, too narrow rather than too wide, and on one
+    mode of several. Ctrl-C ends the fit with the next iteration and hands over what is there.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 r"""Automatic differentiation variational inference: the bound as a mean over draws through which gradients pass.
 
 With :math:`z = m + L e`, e standard normal, the bound is :math:`\mathcal L = E_e[\log p(m + L e)] + H(q)`; what is
-asked of the target is its value and its gradient at rows of real numbers. Over fixed e it is a function like any other, which
-L-BFGS maximizes in a few tens of iterations and which never falls; over fresh e, and over mini-batches of the data, its
-gradient is an unbiased estimate that Adam follows.
+asked of the target is its value and its gradient at rows of real numbers. Over fixed e it is a function like any
+other, which L-BFGS maximizes in a few tens of iterations and which never falls; over fresh e, and over mini-batches of
+the data, its gradient is an unbiased estimate that Adam follows.
 """
 
 from __future__ import annotations
