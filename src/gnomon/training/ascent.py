@@ -100,18 +100,18 @@ class Ascents:
 
     def step(self, climb: Climb) -> tuple[Climb, Info]:
         """One iteration; the last one of a start goes on to the next."""
-        told = climb.ascent.step(climb.iteration)
+        made = climb.ascent.step(climb.iteration)
         climb.iteration += 1
-        record = {"start": climb.start, "iteration": climb.iteration, "elbo": told.bound}
-        record |= {"error": told.error} if told.error else {}
+        record = {"start": climb.start, "iteration": climb.iteration, "elbo": made.bound}
+        record |= {"error": made.error} if made.error else {}
         stopped = self.stop is not None and bool(self.stop())
         done = stopped
-        if told.done or stopped or climb.iteration >= self.max_iter:
-            climb.keep(self.height(climb.ascent, climb.start), told.done)
+        if made.done or stopped or climb.iteration >= self.max_iter:
+            climb.keep(self.height(climb.ascent, climb.start), made.done)
             done = stopped or climb.start + 1 >= self.starts
             if not done:
                 climb.go_on()
-        return climb, Info(done=done, record=record, monitored=told.bound)
+        return climb, Info(done=done, record=record, monitored=made.bound)
 
     def save(self, climb: Climb) -> tuple[dict[str, Array], dict[str, Any]]:
         """The ascent under way, the best so far, and how high the ended ones are."""
