@@ -37,6 +37,9 @@ _WHERE = {
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),
     "efficiency": ("Asymptotics", "asymptotic_covariance", "relative_efficiency"),
+    "evidence_bound": (
+        "BoundCheck", "ElboTerms", "SolvedModel", "check_bound", "elbo", "elbo_terms", "free_energy",
+    ),
     "gradient_noise": ("ChainEstimator", "GradientMoments", "gradient_bias_variance"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),

@@ -10,9 +10,10 @@ from scipy import stats
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.inference.mcmc.density import Density
 from gnomon.inference.parameters import DataDensity, JointDensity, Parameter, Parameters
-from gnomon.inference.variational.advi import ADVI, standard_nodes
+from gnomon.inference.variational.advi import ADVI
 from gnomon.inference.variational.families import FullCovariance, MeanField, Structured
 from gnomon.inference.variational.method import VariationalProblem
+from gnomon.inference.variational.nodes import standard_nodes
 from gnomon.inference.variational.projection import project
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.posterior import fit_posterior

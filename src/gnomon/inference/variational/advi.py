@@ -22,9 +22,10 @@ from gnomon.errors import Diverged, UserValueError
 from gnomon.inference.variational.families import Free, NormalForm, numpy_of
 from gnomon.inference.variational.limited_memory import LimitedMemory
 from gnomon.inference.variational.method import Ascent, Iteration, VariationalMethod, VariationalProblem
+from gnomon.inference.variational.nodes import half_of, standard_nodes
 from gnomon.inference.variational.normal_posterior import NormalPosterior
 
-__all__ = ["ADVI", "standard_nodes"]
+__all__ = ["ADVI"]
 
 Floats = NDArray[np.float64]
 
@@ -32,50 +33,8 @@ FIXED, FRESH = 128, 16
 """Draws of an iteration by default."""
 PER_NORMAL = 4
 """Fixed draws for each standard normal number at least: fewer leave directions of q that no draw looks into."""
-STEPS = {1: (0.05, 9.0), 2: (0.25, 7.0)}
-"""Width and reach of the trapezoid rule by dimension, in standard deviations."""
 FAR = 300.0
 """Log of a standard deviation at which a bound is taken to have no maximum."""
-
-
-def standard_nodes(k: int, draws: int, noise: Noise) -> tuple[Floats, Floats]:
-    """Points and weights that stand for k standard normal numbers.
-
-    In one and two dimensions the trapezoid rule, whose error falls faster than any power of its width for smooth
-    functions. Beyond, antithetic pairs of draws, turned and scaled so that their mean is 0 and their covariance the
-    identity: means of polynomials of degree 3 and less are then exact.
-
-    Parameters
-    ----------
-    k : int >= 1
-    draws : int >= 2 k
-        Beyond two dimensions; rounded up to an even number.
-    noise : Noise
-
-    Returns
-    -------
-    points : array of shape (S, k)
-    weights : array of shape (S,)
-        They sum to 1.
-
-    Examples
-    --------
-    >>> from gnomon.numeric.noise import Noise
-    >>> e, w = standard_nodes(1, 0, Noise(0, "nodes"))
-    >>> round(float((w * e[:, 0] ** 4).sum()), 12)
-    3.0
-    """
-    if k in STEPS:
-        width, reach = STEPS[k]
-        line = np.arange(-reach, reach + width / 2, width)
-        points = np.stack(np.meshgrid(*[line] * k, indexing="ij"), -1).reshape(-1, k)
-        weights = np.exp(-0.5 * (points**2).sum(1))
-        seen = weights > 1e-20
-        return points[seen], weights[seen] / weights[seen].sum()
-    half = np.asarray(noise.normal(((draws + 1) // 2, k), like=np.empty(0)), np.float64)
-    values, vectors = np.linalg.eigh(half.T @ half / len(half))
-    half = half @ (vectors / np.sqrt(values)) @ vectors.T
-    return np.concatenate([half, -half]), np.full(2 * len(half), 0.5 / len(half))
 
 
 @dataclass(frozen=True)
@@ -220,13 +179,12 @@ class _ByFixedDraws(_Ascent):
 
     def bound(self) -> tuple[float, float] | None:
         """By quadrature, and how far half of its points are from that; None where the nodes are draws."""
-        if self.normals not in STEPS:
-            return None
         points, weights = self.nodes
+        half = half_of(points, weights)
+        if half is None:
+            return None
         value = self.over(points, weights)[0]
-        coarse = (np.rint(points / STEPS[self.normals][0]) % 2 == 0).all(1)
-        rough = self.over(points[coarse], weights[coarse] / weights[coarse].sum())[0]
-        return value, abs(value - rough)
+        return value, abs(value - self.over(points, half)[0])
 
     def state(self) -> dict[str, Array]:
         return super().state() | self.memory.state()
