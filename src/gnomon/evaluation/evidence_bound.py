@@ -325,7 +325,7 @@ def _exact(q: Any) -> _Points | None:
         log_q = to_numpy(q.log_prob(z[:, None] if q.logits.ndim > 1 else z))
         return _Points(z, log_q, np.exp(log_q), True)
     if isinstance(q, Categorical) and q.logits.ndim == 1:
-        z = np.arange(len(q.logits))
+        z = np.arange(len(q.logits), dtype=np.float64)
         log_q = to_numpy(q.log_prob(z))
         return _Points(z, log_q, np.exp(log_q), True)
     k = _dimensions(q)
