@@ -12,7 +12,7 @@ from scipy import stats
 
 import gnomon
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.parameters import JointDensity, Parameter
+from gnomon.inference.parameters import JointDensity, Support
 from gnomon.training.ascent import Ascents, Climb
 from gnomon.training.driver import run_procedure
 from gnomon.training.group import Group
@@ -27,7 +27,7 @@ def log_joint(at):
     return (-0.5 * ((Y - mean) / scale) ** 2 - scale.log()).sum(1) - at["mean"] ** 2 / 200 - at["scale"]
 
 
-NAMES = {"mean": (), "scale": Parameter(low=0.0)}
+NAMES = {"mean": (), "scale": Support(low=0.0)}
 
 
 @pytest.fixture(scope="module")

@@ -24,13 +24,13 @@ from gnomon.inference.mcmc.density import Density
 from gnomon.numeric.ops import sigmoid, softplus
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["DataDensity", "JointDensity", "Parameter", "Parameters"]
+__all__ = ["DataDensity", "JointDensity", "Support", "Parameters"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Support:
     """What a parameter may be.
 
     Parameters
@@ -38,7 +38,7 @@ class Parameter:
     shape : int or tuple of int, default ()
         Of its array; () is one number.
     low, high : float
-        Open ends of every entry; -inf and inf leave a side free. ``Parameter(low=0)`` is positive.
+        Open ends of every entry; -inf and inf leave a side free. ``Support(low=0)`` is positive.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class Parameter:
 
     Examples
     --------
-    >>> Parameter(low=0.0, high=1.0).inside(np.array([0.0])).tolist()
+    >>> Support(low=0.0, high=1.0).inside(np.array([0.0])).tolist()
     [0.5]
     """
 
@@ -111,20 +111,20 @@ class Parameters:
 
     Parameters
     ----------
-    given : mapping of name to Parameter
-        An integer or a tuple stands for ``Parameter(shape)``.
+    given : mapping of name to Support
+        An integer or a tuple stands for ``Support(shape)``.
 
     Examples
     --------
-    >>> both = Parameters({"mean": 2, "scale": Parameter(low=0.0)})
+    >>> both = Parameters({"mean": 2, "scale": Support(low=0.0)})
     >>> both.size, both.coordinates
     (3, ['mean[0]', 'mean[1]', 'scale'])
     """
 
-    def __init__(self, given: Mapping[str, Parameter | int | tuple[int, ...]]) -> None:
+    def __init__(self, given: Mapping[str, Support | int | tuple[int, ...]]) -> None:
         if not isinstance(given, Mapping) or not given:
-            raise UserTypeError.must("parameters", "be a mapping of name to Parameter", given)
-        self.given = {name: one if isinstance(one, Parameter) else Parameter(one) for name, one in given.items()}
+            raise UserTypeError.must("parameters", "be a mapping of name to Support", given)
+        self.given = {name: one if isinstance(one, Support) else Support(one) for name, one in given.items()}
         ends = np.cumsum([0, *(one.size for one in self.given.values())]).tolist()
         self.slices = {name: slice(*pair) for name, pair in zip(self.given, pairwise(ends), strict=True)}
         self.size = int(ends[-1])
@@ -184,12 +184,12 @@ class JointDensity(Density):
     ----------
     log_joint : callable
         Mapping of name to tensor (rows, shape) -> (rows,): log of prior times likelihood, in nats, up to a constant.
-    parameters : mapping of name to Parameter
-        A shape stands for real numbers: ``{"w": 3, "scale": Parameter(low=0)}``.
+    parameters : mapping of name to Support
+        A shape stands for real numbers: ``{"w": 3, "scale": Support(low=0)}``.
 
     Examples
     --------
-    >>> rate = JointDensity(lambda at: -at["rate"], {"rate": Parameter(low=0.0)})  # of an exponential distribution
+    >>> rate = JointDensity(lambda at: -at["rate"], {"rate": Support(low=0.0)})  # of an exponential distribution
     >>> rate.log_prob(np.array([[0.0]])).tolist()
     [-1.0]
     >>> rate.named(np.array([[0.0]]))["rate"].tolist()
@@ -223,7 +223,7 @@ class DataDensity(JointDensity):
         The same mapping and some rows of the data, b of them -> (rows, b): log p of each row of data.
     data : array or tensor, or tuple of them
         Rows on axis 0; floating ones are handed on as float64 tensors.
-    parameters : mapping of name to Parameter
+    parameters : mapping of name to Support
     """
 
     def __init__(

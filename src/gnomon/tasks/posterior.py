@@ -19,7 +19,13 @@ from gnomon.inference.importance.pareto import tail_shape
 from gnomon.inference.mcmc.records import Draws
 from gnomon.inference.parameters import JointDensity
 from gnomon.inference.variational.families import VariationalFamily
-from gnomon.inference.variational.method import Approximation, Ascent, Marginal, VariationalMethod, VariationalProblem
+from gnomon.inference.variational.method import (
+    Approximation,
+    Marginal,
+    VariationalAscent,
+    VariationalMethod,
+    VariationalProblem,
+)
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import check_recipe, replace
@@ -30,7 +36,7 @@ from gnomon.training.group import Group
 from gnomon.training.interrupts import interruptible
 from gnomon.training.procedure import Problem
 
-__all__ = ["SLOTS", "Posterior", "fit_posterior"]
+__all__ = ["SLOTS", "PosteriorFit", "fit_posterior"]
 
 SLOTS = {"family": VariationalFamily, "method": VariationalMethod}
 """What `fit_posterior` takes by name, as systems take theirs."""
@@ -47,7 +53,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Posterior:
+class PosteriorFit:
     """A fitted distribution over parameters, with what it is worth.
 
     Attributes
@@ -190,7 +196,7 @@ def fit_posterior(
     random_state: Any = None,
     progress: bool | None = None,
     **options: Any,
-) -> Posterior:
+) -> PosteriorFit:
     r"""Fit a distribution q to an unnormalized density or a model by raising the evidence lower bound.
 
     :math:`\mathcal L(q) = E_q[\log p(x, z)] - E_q[\log q(z)] = \log p(x) - KL(q \| p(z | x))`: the q of the highest
@@ -206,8 +212,8 @@ def fit_posterior(
         Of normal distributions on the whole line: independent coordinates, any covariance, blocks or low rank.
     method : str or VariationalMethod
         ``"advi"``: by gradients through draws, for any differentiable density.
-    parameters : mapping of name to shape or Parameter, optional
-        ``{"w": 3, "scale": Parameter(low=0)}``: names for the numbers, and ends, whose log derivatives are added.
+    parameters : mapping of name to shape or Support, optional
+        ``{"w": 3, "scale": Support(low=0)}``: names for the numbers, and ends, whose log derivatives are added.
     start : int, array or mapping, optional
         The dimension, for starts uniform in (-2, 2); real numbers to begin at; or parameters by name.
     data : array, optional
@@ -225,7 +231,7 @@ def fit_posterior(
 
     Returns
     -------
-    Posterior
+    PosteriorFit
         ``q_``, ``elbo_``, ``pareto_k_``, ``mean``, ``sample(n)``, ``log_prob(z)``, ``marginals``, ``table()`` and
         ``picture(path)``.
 
@@ -254,8 +260,8 @@ def fit_posterior(
     ...     y, mean, scale = torch.tensor([1.0, 2.0, 3.0]), at["mean"][:, None], at["scale"][:, None]
     ...     return (-0.5 * ((y - mean) / scale) ** 2 - scale.log()).sum(1) - at["scale"]
     >>> import torch
-    >>> from gnomon.inference.parameters import Parameter
-    >>> found = fit_posterior(log_joint, parameters={"mean": (), "scale": Parameter(low=0)}, random_state=0)
+    >>> from gnomon.inference.parameters import Support
+    >>> found = fit_posterior(log_joint, parameters={"mean": (), "scale": Support(low=0)}, random_state=0)
     >>> found.converged_, round(float(found.mean["mean"]), 2)
     (True, 2.0)
     """
@@ -308,10 +314,10 @@ def _starts(restarts: int | None, problem: VariationalProblem) -> int:
     return restarts
 
 
-def _height(noise: Noise) -> Callable[[Ascent, int], float]:
+def _height(noise: Noise) -> Callable[[VariationalAscent, int], float]:
     """The bound that starts are compared by: all of them at the same normal numbers."""
 
-    def height(ascent: Ascent, start: int) -> float:
+    def height(ascent: VariationalAscent, start: int) -> float:
         known = ascent.bound()
         if known is not None:
             return known[0]
@@ -321,7 +327,7 @@ def _height(noise: Noise) -> Callable[[Ascent, int], float]:
     return height
 
 
-def _finished(climb: Climb, records: Sequence[Mapping[str, float]], noise: Noise, interrupted: bool) -> Posterior:
+def _finished(climb: Climb, records: Sequence[Mapping[str, float]], noise: Noise, interrupted: bool) -> PosteriorFit:
     """What the best start has found; warns where it did not end by its own rule."""
     ascent, best = climb.chosen(), max(climb.best, 0)
     history = np.array([record["elbo"] for record in records if record["start"] == best])
@@ -332,13 +338,13 @@ def _finished(climb: Climb, records: Sequence[Mapping[str, float]], noise: Noise
         what = f"the bound was still rising after {len(history)} iterations"
         warnings.warn(f"{what}: raise method__max_iter, or begin elsewhere", stacklevel=3)
     weights = ascent.log_weights(DRAWS, noise.child("weights"))
-    return Posterior(
+    return PosteriorFit(
         ascent.posterior(), _score(ascent, weights), history, settled,
         float("nan") if weights is None else _tail(weights), tuple(climb.heights), noise.seed,
     )  # fmt: skip
 
 
-def _score(ascent: Ascent, weights: Floats | None) -> Score:
+def _score(ascent: VariationalAscent, weights: Floats | None) -> Score:
     known = ascent.bound()
     if known is not None:
         return Score(known[0], error=known[1], kind="lower bound", name="log_evidence")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon.contracts import Array
-from gnomon.inference.variational.method import Ascent
+from gnomon.inference.variational.method import VariationalAscent
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["Ascents", "Climb"]
@@ -25,7 +25,7 @@ class Climb:
         The ascent of a start, counted from 0.
     """
 
-    begin: Callable[[int], Ascent]
+    begin: Callable[[int], VariationalAscent]
     start: int = 0
     iteration: int = 0
     best: int = -1
@@ -59,7 +59,7 @@ class Climb:
         self.start, self.iteration = self.start + 1, 0
         self.ascent = self.begin(self.start)
 
-    def chosen(self) -> Ascent:
+    def chosen(self) -> VariationalAscent:
         """The ascent of the best bound; the one under way where none has ended."""
         if self.best < 0:
             return self.ascent
@@ -85,7 +85,11 @@ class Ascents:
     iterates: ClassVar[bool] = True
 
     def __init__(
-        self, starts: int, max_iter: int, height: Callable[[Ascent, int], float], stop: Callable[[], Any] | None = None
+        self,
+        starts: int,
+        max_iter: int,
+        height: Callable[[VariationalAscent, int], float],
+        stop: Callable[[], Any] | None = None,
     ) -> None:
         self.starts, self.max_iter, self.height, self.stop = starts, max_iter, height, stop
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from gnomon.errors import Diverged, UserTypeError, UserValueError
 from gnomon.inference.mcmc.density import Density
-from gnomon.inference.parameters import DataDensity, JointDensity, Parameter, Parameters
+from gnomon.inference.parameters import DataDensity, JointDensity, Parameters, Support
 from gnomon.inference.variational.advi import ADVI
 from gnomon.inference.variational.families import FullCovariance, MeanField, Structured
 from gnomon.inference.variational.method import VariationalProblem
@@ -144,9 +144,9 @@ def test_two_modes_have_local_optima_of_which_restarts_keep_the_best():
 @pytest.mark.parametrize(
     ("end", "log_density", "exact"),
     [
-        (Parameter(low=0.0), lambda x: 4 * x.log() - 2 * x, stats.gamma(5, scale=0.5)),
-        (Parameter(low=0.0, high=1.0), lambda x: 6 * x.log() + 3 * (1 - x).log(), stats.beta(7, 4)),
-        (Parameter(high=2.0), lambda x: (2 - x).log() - (2 - x), stats.gamma(2)),  # of 2 - x
+        (Support(low=0.0), lambda x: 4 * x.log() - 2 * x, stats.gamma(5, scale=0.5)),
+        (Support(low=0.0, high=1.0), lambda x: 6 * x.log() + 3 * (1 - x).log(), stats.beta(7, 4)),
+        (Support(high=2.0), lambda x: (2 - x).log() - (2 - x), stats.gamma(2)),  # of 2 - x
     ],
 )
 def test_ends_come_with_their_jacobian(end, log_density, exact):
@@ -307,4 +307,4 @@ def test_refusals():
     with pytest.raises(UserValueError, match="do not sum over the rows"):
         DataDensity(lambda at: 0 * at["w"], lambda at, x: at["w"], np.ones(3), {"w": ()}).log_prob(np.zeros((2, 1)))
     with pytest.raises(UserValueError, match=r"scale must be in \(0, inf\), got -1"):
-        Parameters({"scale": Parameter(low=0.0)}).row({"scale": -1.0})
+        Parameters({"scale": Support(low=0.0)}).row({"scale": -1.0})

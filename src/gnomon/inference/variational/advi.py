@@ -21,7 +21,7 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import Diverged, UserValueError
 from gnomon.inference.variational.families import Free, NormalForm, numpy_of
 from gnomon.inference.variational.limited_memory import LimitedMemory
-from gnomon.inference.variational.method import Ascent, Iteration, VariationalMethod, VariationalProblem
+from gnomon.inference.variational.method import Iteration, VariationalAscent, VariationalMethod, VariationalProblem
 from gnomon.inference.variational.nodes import half_of, standard_nodes
 from gnomon.inference.variational.normal_posterior import NormalPosterior
 
@@ -75,7 +75,7 @@ class ADVI(VariationalMethod):
     window: Annotated[int, "[10, inf)"] = 100
     scale: Annotated[float, "(0, inf)"] = 0.1
 
-    def ascent(self, problem: VariationalProblem, noise: Noise) -> Ascent:
+    def ascent(self, problem: VariationalProblem, noise: Noise) -> VariationalAscent:
         """By L-BFGS over fixed draws, or by Adam over fresh ones.
 
         Raises
@@ -90,7 +90,7 @@ class ADVI(VariationalMethod):
         return (_ByFreshDraws if stochastic or self.optimizer == "adam" else _ByFixedDraws)(self, problem, noise)
 
 
-class _Ascent(Ascent):
+class _Ascent(VariationalAscent):
     """What both share: q by its free parameters, and the bound over some draws with its gradient."""
 
     def __init__(self, recipe: ADVI, problem: VariationalProblem, noise: Noise) -> None:

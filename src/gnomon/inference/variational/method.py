@@ -1,8 +1,8 @@
 """What a variational fit is: a problem, a method that raises its bound step by step, and the distribution it ends at.
 
-The choices of the slot ``method`` are the recipes below `VariationalMethod`, found in this room. A method makes an
-`Ascent` of a `VariationalProblem`: ``step(t)`` raises the bound once and says how high it is, ``state`` and ``load`` go
-on bitwise, ``posterior()`` is the `Approximation` reached so far.
+The choices of the slot ``method`` are the recipes below `VariationalMethod`, found in this room. A method makes a
+`VariationalAscent` of a `VariationalProblem`: ``step(t)`` raises the bound once and says how high it is, ``state`` and
+``load`` go on bitwise, ``posterior()`` is the `Approximation` reached so far.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gnomon.inference.parameters import DataDensity, JointDensity, Parameters
 from gnomon.inference.variational.families import VariationalFamily
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Approximation", "Ascent", "Iteration", "Marginal", "VariationalMethod", "VariationalProblem"]
+__all__ = ["Approximation", "VariationalAscent", "Iteration", "Marginal", "VariationalMethod", "VariationalProblem"]
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Approximation(Protocol):
         """Of every number, by names such as ``w[0]``."""
 
 
-class Ascent(ABC):
+class VariationalAscent(ABC):
     """An ascent under way: the model of its fit, as drivers call it."""
 
     @abstractmethod
@@ -202,7 +202,7 @@ class VariationalMethod(Recipe):
     max_iter: Annotated[int, "[1, inf)"] = 2000
     tol: Annotated[float, "[0, inf)"] = 1e-9
 
-    def ascent(self, problem: VariationalProblem, noise: Noise) -> Ascent:
+    def ascent(self, problem: VariationalProblem, noise: Noise) -> VariationalAscent:
         """An ascent at its beginning.
 
         Parameters

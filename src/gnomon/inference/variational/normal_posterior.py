@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from gnomon.contracts import Noise
-from gnomon.inference.parameters import Parameter, Parameters
+from gnomon.inference.parameters import Parameters, Support
 from gnomon.inference.variational.families import NormalForm, numpy_of
 
 __all__ = ["NormalMarginal", "NormalPosterior"]
@@ -30,19 +30,19 @@ class NormalMarginal:
 
     Parameters
     ----------
-    parameter : Parameter
+    parameter : Support
         Its ends.
     center, scale : float
         Mean and standard deviation on the whole line.
 
     Examples
     --------
-    >>> lognormal = NormalMarginal(Parameter(low=0.0), 0.0, 1.0)
+    >>> lognormal = NormalMarginal(Support(low=0.0), 0.0, 1.0)
     >>> round(lognormal.mean, 6), round(float(lognormal.icdf(0.5)), 6)
     (1.648721, 1.0)
     """
 
-    parameter: Parameter
+    parameter: Support
     center: float
     scale: float
 
