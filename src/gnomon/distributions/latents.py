@@ -26,6 +26,10 @@ LOG_VARIANCE = (-14.0, 14.0)
 """Log variances of an encoder are held in here: below, float32 cannot tell the draws apart."""
 
 
+MOST_STATES = 4096
+"""As many states of discrete latent variables are enumerated at most."""
+
+
 def kl_standard_normal(mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tensor:
     r"""KL(N(mean, variance) || N(0, 1)) of every element in nats: (mean^2 + variance - 1 - log variance) / 2.
 
@@ -172,6 +176,20 @@ class DiscreteCodes(Codes):
         """
         raise NotImplementedError
 
+    def states(self) -> torch.Tensor | None:
+        """Every z that there is, shape (states, d), or None where there are more than 4,096 of them."""
+        raise NotImplementedError
+
+
+def _product(values: torch.Tensor, variables: int) -> torch.Tensor | None:
+    """All combinations of the rows (k, c) for so many variables, (k ** variables, variables * c)."""
+    k = len(values)
+    if variables * math.log(k) > math.log(MOST_STATES) + 1e-9:
+        return None
+    numbers = torch.arange(k**variables, device=values.device)
+    digits = torch.stack([numbers // k ** (variables - 1 - j) % k for j in range(variables)], 1)
+    return values[digits].flatten(1)
+
 
 class BinaryCodes(DiscreteCodes):
     """Independent variables of 0 and 1.
@@ -201,9 +219,13 @@ class BinaryCodes(DiscreteCodes):
         return codes.reshape(n * draws, d)
 
     def relaxed(self, noise: Noise, temperature: float, *, draws: int = 1, hard: bool = False) -> torch.Tensor:
-        """`binary_concrete` of each variable; its harder half is the draw of `hard`."""
+        """`binary_concrete` of each variable."""
         logits = self.logits[:, None].expand(-1, draws, -1).reshape(len(self.logits), -1)
         return binary_concrete(logits, noise, temperature, hard=hard).reshape(-1, self.logits.shape[1])
+
+    def states(self) -> torch.Tensor | None:
+        """2 ** d rows."""
+        return _product(self.logits.new_tensor([[0.0], [1.0]]), self.logits.shape[1])
 
     def log_prob(self, z: torch.Tensor) -> torch.Tensor:
         """Log probability of each draw."""
@@ -257,6 +279,11 @@ class CategoricalCodes(DiscreteCodes):
     def relaxed(self, noise: Noise, temperature: float, *, draws: int = 1, hard: bool = False) -> torch.Tensor:
         """`gumbel_softmax` of each variable; its largest entry is the draw of `sample` at the same noise."""
         return self._gumbel(noise, temperature, draws, hard=hard, draw=0)
+
+    def states(self) -> torch.Tensor | None:
+        """k ** d rows."""
+        logits = self.parameters[0]
+        return _product(torch.eye(self.k, dtype=logits.dtype, device=logits.device), logits.shape[1] // self.k)
 
     def _gumbel(self, noise: Noise, temperature: float, draws: int, *, hard: bool, draw: int) -> torch.Tensor:
         n, d = self.parameters[0].shape

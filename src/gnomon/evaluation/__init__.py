@@ -40,6 +40,7 @@ _WHERE = {
     "evidence_bound": (
         "BoundCheck", "ElboTerms", "SolvedModel", "check_bound", "elbo", "elbo_terms", "free_energy",
     ),
+    "gradient_estimates": ("GradientVariance", "gradient_variance"),
     "gradient_noise": ("ChainEstimator", "GradientMoments", "gradient_bias_variance"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),

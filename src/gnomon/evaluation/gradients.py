@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise
 
-__all__ = ["GradientReport", "ParameterCheck", "gradcheck", "gradient_check"]
+__all__ = ["GradientReport", "ParameterCheck", "gradcheck", "gradient_check", "problem_of"]
 
 ROUNDING = 20 * float(np.finfo(np.float64).eps)
 """Error of a loss of size 1: what differences of it cannot see below."""
@@ -311,34 +311,10 @@ class _Alone:
 
 def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | None, seed: int) -> list[_Part]:
     """For each phase of the objective: its loss, parameters and analytic gradients."""
-    from sklearn.base import clone
-
-    double = {"dtype": "float64"} if "dtype" in system.get_params(deep=False) else {}
-    own = clone(system).set_params(**double)
-    own.check_parameters()
-    plain = X.astype(np.float64) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else X
-    table = own.ingest(plain, y, sample_weight)
     noise = Noise(seed, "gradient-check")
-    own.arguments_ = own.arguments(table)
-    model = own.make(**own.arguments_)
-    own.initialize(model, table, noise.child("initial"))
-    fitted = hasattr(system, "model_")
-    if fitted:
-        model.load(system.model_.state())
-    if not hasattr(model, "named_parameters"):
-        raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
-    model.double()
-    problem = own.problem(model, table, noise, _Alone())
-    if problem.objective is None:
-        raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
-    _move(model, (0.0 if fitted else 0.1) if jitter is None else jitter, noise)
-    from gnomon.nn.context import bind
-
-    bind(model)
-    bind(problem.objective, "objective/")
-    problem.objective.begin(model, problem.batches, noise.child("begin"), problem.group)
-    problem.objective.double()
-    batch = problem.batches.step(0, 0)
+    scale = (0.0 if hasattr(system, "model_") else 0.1) if jitter is None else jitter
+    problem = problem_of(system, X, y, sample_weight, noise, change=lambda model: _move(model, scale, noise))
+    model, batch = problem.model, problem.batches.step(0, 0)
     parts = []
     phases = problem.objective.phases(model)
     for name, phase in phases.items():
@@ -347,6 +323,53 @@ def _of_system(system: Any, X: Any, y: Any, sample_weight: Any, jitter: float | 
         prefix = f"{name}: " if len(phases) > 1 else ""
         parts.append(_of_phase(problem, batch, name, mine, noise, prefix))
     return parts
+
+
+def problem_of(
+    system: Any, X: Any, y: Any, sample_weight: Any, noise: Noise, *, change: Callable[[Any], None] | None = None
+) -> Any:
+    """What a fit of a copy of the system would begin with, in float64: of a fitted one with the weights that it has.
+
+    Parameters
+    ----------
+    system : System
+    X, y, sample_weight
+    noise : Noise
+    change : callable, optional
+        Is given the model before its objective begins.
+
+    Raises
+    ------
+    UserTypeError
+        A system that learns without gradients.
+    """
+    from sklearn.base import clone
+
+    double = {"dtype": "float64"} if "dtype" in system.get_params(deep=False) else {}
+    own = clone(system).set_params(**double)
+    own.check_parameters()
+    plain = X.astype(np.float64) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else X
+    table = own.ingest(plain, y, sample_weight)
+    own.arguments_ = own.arguments(table)
+    model = own.make(**own.arguments_)
+    own.initialize(model, table, noise.child("initial"))
+    if hasattr(system, "model_"):
+        model.load(system.model_.state())
+    if not hasattr(model, "named_parameters"):
+        raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
+    model.double()
+    problem = own.problem(model, table, noise, _Alone())
+    if problem.objective is None:
+        raise UserTypeError(f"{system.name} learns without gradients", "model", "check a system that has an objective")
+    if change:
+        change(model)
+    from gnomon.nn.context import bind
+
+    bind(model)
+    bind(problem.objective, "objective/")
+    problem.objective.begin(model, problem.batches, noise.child("begin"), problem.group)
+    problem.objective.double()
+    return problem
 
 
 def _of_phase(problem: Any, batch: Any, phase: str, named: dict[str, Any], noise: Noise, prefix: str) -> _Part:

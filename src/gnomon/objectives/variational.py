@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Group, Noise
+from gnomon.distributions.latents import MOST_STATES
 from gnomon.errors import UserValueError
 from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
@@ -60,6 +61,11 @@ class _Bound(Objective):
 
     share: float
     """What the returns of a draw are multiplied by in the gradient by q."""
+
+    @property
+    def together(self) -> int:
+        """Draws whose signals the bound does not simply average."""
+        return 1
 
     def __init__(self, estimator: GradientEstimator, draws: int) -> None:
         super().__init__()
@@ -111,6 +117,25 @@ class _Bound(Objective):
         beside = {name: _minus(-loss, weight) for name, loss in found.losses.items()}
         return Loss({**terms, **self.recorded(closed, weight), **beside})
 
+    def exact(self, model: Any, batch: Any, *, noise: Noise) -> Loss | None:
+        """The loss without draws, by all states of discrete latent variables; None where they are too many.
+
+        Its gradient is what an unbiased estimator has in mean. Of an importance-weighted bound it goes over all tuples
+        of as many states as there are draws.
+        """
+        x, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
+        codes = model.encode(x)
+        states = codes.states() if hasattr(codes, "states") else None
+        if states is None or len(states) ** self.together > MOST_STATES:
+            return None
+        z = states.repeat(len(x), 1)
+        signal, closed = self.parts(model, x, z, codes, codes)
+        log_q = codes.log_prob(z).reshape(len(x), -1)
+        tuples = torch.cartesian_prod(*[torch.arange(len(states))] * self.together).reshape(-1, self.together)
+        values = self.combine(signal[:, tuples].flatten(0, 1)).reshape(len(x), -1)
+        bound = (log_q[:, tuples].sum(2).exp() * values).sum(1)
+        return Loss({"negative_bound": _minus(bound + self.closed(closed, noise), weight)})
+
     def _of_draws(self, batch: Any, weight: torch.Tensor, noise: Noise, group: Group) -> AbstractContextManager[Any]:
         """What layers are told where a row comes once for each of its draws."""
         if self.draws == 1 or current() is None:
@@ -153,7 +178,7 @@ class _EvidenceBound(_Bound):
         form = self.recipe.form
         if form == "monte-carlo":
             return super().parts(model, x, z, codes, seen)
-        rows = _repeated(x, self.draws)
+        rows = _repeated(x, len(z) // len(x))
         if form == "entropy":
             return model.log_joint(rows, z).reshape(len(x), -1), codes.entropy()
         return model.log_likelihood(rows, z).reshape(len(x), -1), model.divergence(codes)
@@ -178,6 +203,10 @@ class _EvidenceBound(_Bound):
 
 class _ImportanceBound(_Bound):
     share = 1.0
+
+    @property
+    def together(self) -> int:
+        return self.draws
 
     def combine(self, signal: torch.Tensor) -> torch.Tensor:
         return torch.logsumexp(signal, 1) - math.log(self.draws)
