@@ -85,9 +85,9 @@ class GradientVariance:
         spread = f"variance {self.trace:.4g} of a single estimate ({self.n} estimates{label})"
         if self.exact is None:
             return f"{spread}; bias unknown: no exact gradient"
-        told = "biased" if self.seems_biased else "no bias seen"
+        verdict = "biased" if self.seems_biased else "no bias seen"
         error = math.sqrt(sum(float((one**2).sum()) for one in self.stderr.values()))
-        return f"{spread}; bias {self.bias_norm:.4g} +- {error:.2g} of a gradient of {_norm(self.exact):.4g}: {told}"
+        return f"{spread}; bias {self.bias_norm:.4g} +- {error:.2g} of a gradient of {_norm(self.exact):.4g}: {verdict}"
 
 
 def _norm(vectors: Vectors) -> float:
