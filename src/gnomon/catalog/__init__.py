@@ -27,7 +27,7 @@ GROUP = "gnomon.systems"
 
 FAMILIES = (
     "linear", "neural", "kernel", "trees", "ensemble", "factors", "mixtures", "energy", "variational", "adversarial",
-    "vision", "text", "sequence", "recommend",
+    "autoregressive", "vision", "text", "sequence", "recommend",
 )  # fmt: skip
 """The files of the table, in its order; each has the entries of one family of systems."""
 

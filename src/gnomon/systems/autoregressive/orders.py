@@ -48,22 +48,22 @@ class Shuffled(Order):
 
 @dataclass(frozen=True)
 class Chosen(Order):
-    """The columns one after the other, as they are named.
+    """The columns that are named one after the other, then the others as they are given.
 
     Parameters
     ----------
-    columns : tuple of int
-        Each number 0 to d - 1 once; the first depends on no other.
+    columns : tuple of int in [0, d)
+        Each at most once; the first depends on no other.
 
     Examples
     --------
     >>> from gnomon.numeric.noise import Noise
-    >>> Chosen((2, 0, 1)).build(3, Noise(0, "order")).tolist()
-    [2, 0, 1]
+    >>> Chosen((2, 0)).build(4, Noise(0, "order")).tolist()
+    [2, 0, 1, 3]
     """
 
     short: ClassVar[str] = "columns"
-    columns: tuple[int, ...] = ()
+    columns: tuple[int, ...] = (0,)
 
     def build(self, columns: int, noise: Noise) -> NDArray[Any]:
         """The columns.
@@ -71,9 +71,10 @@ class Chosen(Order):
         Raises
         ------
         UserValueError
-            One that is missing, or named twice.
+            One that there is not, or that is named twice.
         """
-        if sorted(self.columns) != list(range(columns)):
-            what = f"order must name each column 0 to {columns - 1} once, got {self.columns}"
-            raise UserValueError(what, "order", f"give a permutation of range({columns})")
-        return np.array(self.columns, np.int64)
+        if len(set(self.columns)) < len(self.columns) or not set(self.columns) <= set(range(columns)):
+            what = f"order must name columns 0 to {columns - 1}, each once, got {self.columns}"
+            raise UserValueError(what, "order", f"give different numbers of range({columns})")
+        rest = sorted(set(range(columns)) - set(self.columns))
+        return np.array([*self.columns, *rest], np.int64)

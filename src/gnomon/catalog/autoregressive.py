@@ -1,0 +1,18 @@
+"""Densities by the chain rule, each column given those before it."""
+
+from __future__ import annotations
+
+from gnomon.catalog.line import Entry
+
+__all__ = ["ENTRIES"]
+
+ENTRIES = (
+    Entry(
+        "nade", "Neural autoregressive distribution estimator", "神经自回归分布估计器", "model",
+        ("density", "generate"), "gnomon.systems.autoregressive.nade:NADE",
+        "Larochelle and Murray 2011",
+        ("GEN-116",),
+        {"n_hidden": 8, "epochs": 20, "learning_rate": 0.02, "batch_size": 16},
+        takes="table of 0 and 1",
+    ),
+)  # fmt: skip
