@@ -31,7 +31,7 @@ def _sigmoid_of(x):  # type: ignore[no-untyped-def]
 def _gates(scale, field, r, gate):  # type: ignore[no-untyped-def]
     """sigmoid(scale * field) of row r; apart from the loops whose sums may be taken in another order."""
     for k in range(field.shape[1]):
-        gate[r, k] = _sigmoid(scale * field[r, k])
+        gate[r, k] = _sigmoid(scale * field[r, k])  # type: ignore[no-untyped-call]
 
 
 @summing

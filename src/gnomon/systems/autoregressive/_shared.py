@@ -47,7 +47,7 @@ def shared_numbers(
     given = x.new_empty(0) if scale is None else scale
     rows = x.to(W.dtype)
     compiled = x.device.type == "cpu" and not x.requires_grad
-    found: torch.Tensor = (_Compiled if compiled else _Looped).apply(order, rows, W, c, V, b, given)
+    found: torch.Tensor = (_Compiled if compiled else _Looped).apply(order, rows, W, c, V, b, given)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -72,7 +72,7 @@ class _Compiled(torch.autograd.Function):
         return raw
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         order, x, W, c, V, b, scale = ctx.saved_tensors
         dW, dc, dV, db, dscale = slopes = [torch.zeros_like(one) for one in (W, c, V, b, scale)]
@@ -95,7 +95,7 @@ class _Looped(torch.autograd.Function):
         return raw
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         order, x, W, c, V, _, scale = ctx.saved_tensors
         s = len(W) // len(V)
