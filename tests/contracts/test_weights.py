@@ -24,6 +24,7 @@ WEIGHTED = {
     "bernoulli-mixture": ("bernoulli-mixture", {"max_iter": 12, "tol": 0.0}),
     "gaussian-mixture, full": ("gaussian-mixture", {"max_iter": 12, "tol": 0.0}),
     "gaussian-mixture, spherical": ("gaussian-mixture", {"covariance": "spherical", "max_iter": 12, "tol": 0.0}),
+    "bayesian-gaussian-mixture": ("bayesian-gaussian-mixture", {"max_iter": 12, "tol": 0.0}),
     "gaussian-classifier": ("gaussian-classifier", {}),
     "rbm, exact": ("rbm", {"objective": "exact", "batch_size": None, "epochs": 5}),
     "rbm, PCD-2": ("rbm", {"objective": PCD(k=2, n_chains=7), "batch_size": None, "epochs": 5}),

@@ -76,6 +76,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
     "bernoulli-mixture, starts": ("bernoulli-mixture", {"n_init": 3, "max_iter": 5}),
+    "bayesian-gaussian-mixture, diag, starts": (
+        "bayesian-gaussian-mixture",
+        {"covariance": "diag", "weight_prior": "dirichlet", "n_init": 3, "max_iter": 5},
+    ),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "bernoulli-mixture, incremental": ("bernoulli-mixture", {"em": Incremental(batch_size=7), "max_iter": 5}),
     "gaussian-mixture, tied, incremental": (

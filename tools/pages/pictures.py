@@ -29,6 +29,7 @@ DOTS = 110
 """In an inch."""
 ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "ppca": {"n_components": 1}, "gaussian-mixture": {"n_components": 3}, "kmeans": {"n_clusters": 3},
+    "bayesian-gaussian-mixture": {"n_components": 6},
     "bernoulli-mixture": {"n_components": 16}, "rbm": {"n_hidden": 36, "max_updates": 9000},
     "gaussian-rbm": {"n_hidden": 8}, "hidden-boltzmann-machine": {"max_updates": 1500},
     "spike-and-slab-rbm": {"n_hidden": 8},

@@ -23,6 +23,13 @@ ENTRIES = (
         {"n_components": 2, "max_iter": 30},
     ),
     Entry(
+        "bayesian-gaussian-mixture", "Bayesian Gaussian mixture (variational)", "贝叶斯高斯混合模型（变分）", "model",
+        ("density", "cluster"), "gnomon.systems.mixtures.bayesian_gaussian_mixture:BayesianGaussianMixture",
+        "Attias 2000; Blei and Jordan 2006",
+        ("BAY-45", "INF-83"),
+        {"n_components": 3, "max_iter": 30},
+    ),
+    Entry(
         "gaussian-classifier", "Gaussian classifier (linear and quadratic discriminants, naive Bayes)",
         "高斯判别分析（线性与二次判别、朴素贝叶斯）", "model",
         ("classify",), "gnomon.systems.mixtures.gaussian_classifier:GaussianClassifier", "Fisher 1936; Rao 1948",

@@ -117,6 +117,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "ppca": "PCA 主成分 主成分分析 概率PCA principal components",
     "bernoulli-mixture": "LCA 潜类别分析 二值数据 混合伯努利模型 期望最大化",
     "gaussian-mixture": "GMM 混合高斯 高斯混合 EM算法 混合高斯模型 期望最大化",
+    "bayesian-gaussian-mixture": "VBGMM DPGMM 变分贝叶斯 变分推断 狄利克雷过程 Dirichlet process mean field",
     "gaussian-classifier": "LDA QDA 线性判别分析 二次判别分析 高斯判别分析 高斯朴素贝叶斯 naive bayes 半监督学习",
     "kmeans": "K均值 K-均值 K平均 k-means kmeans++ K均值聚类 K均值聚类算法 K均值算法",
     "gated-rbm": "three-way RBM factored image transformations mapping units analogy 门控 三阶 图像变换 玻尔兹曼机",

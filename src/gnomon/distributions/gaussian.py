@@ -17,7 +17,7 @@ from gnomon.distributions import gaussian_kernels as kernels
 from gnomon.distributions.definite import cholesky, floored, precision_factor, smallest
 from gnomon.distributions.gaussian_base import Buffers, Floats, Normals, constant, reused
 
-__all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals"]
+__all__ = ["FORMS", "DiagNormals", "FullNormals", "Normals", "SphericalNormals", "TiedNormals", "steps"]
 
 DENSE = 0.4
 """Fraction of the memberships above which all components' scatters are taken in one product."""
@@ -103,6 +103,13 @@ class FullNormals(Normals):
         sums["second"] += np.matmul(np.swapaxes(upper, 1, 2), cross - offset)
         sums["first"] += crossed
         return sums
+
+    def scatters(self, sums: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
+        """Scatters (k, d, d)."""
+        rows, step = steps(sums)
+        inner = sums["second"] - rows[:, None, None] * step[:, :, None] * step[:, None, :]
+        found = np.matmul(np.matmul(self.lower, inner), np.swapaxes(self.lower, 1, 2))
+        return rows, self.means + np.matmul(self.lower, step[:, :, None])[:, :, 0], found
 
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         alive = self._alive(sums)
@@ -241,6 +248,11 @@ class DiagNormals(Normals):
         """Which components have a column at the floor."""
         return np.asarray((self.covariances <= np.asarray(floor) * (1 + 1e-6)).any(1))
 
+    def scatters(self, sums: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
+        """Scatters (k, d), of the columns."""
+        rows, step = steps(sums)
+        return rows, self.means + step, np.maximum(sums["second"] - rows[:, None] * step * step, 0.0)
+
     def _variances(self) -> Floats:
         return self.covariances
 
@@ -372,6 +384,12 @@ def _affine(sums: Mapping[str, Array], A: Floats, b: Floats, rows: Floats) -> di
     second = np.matmul(np.matmul(A, sums["second"]), np.swapaxes(A, -1, -2))
     square = rows[..., None, None] * (b[..., :, None] * b[..., None, :])
     return {"first": turned + rows[..., None] * b, "second": second + shifted + np.swapaxes(shifted, -1, -2) + square}
+
+
+def steps(sums: dict[str, Any]) -> tuple[Floats, Floats]:
+    """Rows of each distribution, and how far their mean is from its own, 0 where there are none."""
+    rows = sums["rows"]
+    return rows, sums["first"] / np.where(rows > 0, rows, 1.0)[:, None]
 
 
 FORMS: dict[str, type[Normals]] = {

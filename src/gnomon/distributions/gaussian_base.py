@@ -113,6 +113,22 @@ class Normals:
         """The sums in the form that `maximize` takes."""
         return sums
 
+    def scatters(self, sums: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
+        """What conjugate priors learn from: the rows of each distribution, their mean, and their scatter about it.
+
+        Parameters
+        ----------
+        sums : dict
+            Of `expect` or `collect`, taken with the very parameters that stand now.
+
+        Returns
+        -------
+        rows, means, scatters
+            (k,), (k, d), and sums of squares and products in the shape of the covariances, of forms that do not pool;
+            a distribution without rows has its own mean and a scatter of 0.
+        """
+        raise NotImplementedError
+
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         """Means and covariances from the sums of all rows."""
         raise NotImplementedError
