@@ -111,6 +111,14 @@ class FullNormals(Normals):
         found = np.matmul(np.matmul(self.lower, inner), np.swapaxes(self.lower, 1, 2))
         return rows, self.means + np.matmul(self.lower, step[:, :, None])[:, :, 0], found
 
+    def sums_of(self, rows: Floats, means: Floats, scatters: Floats) -> dict[str, Any]:
+        """In the coordinates of each component."""
+        step = np.linalg.solve(self.lower, (means - self.means)[:, :, None])[:, :, 0]
+        half = np.linalg.solve(self.lower, scatters)
+        inner = np.linalg.solve(self.lower, np.swapaxes(half, 1, 2))
+        second = inner + rows[:, None, None] * step[:, :, None] * step[:, None, :]
+        return {"rows": rows, "first": rows[:, None] * step, "second": second}
+
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         alive = self._alive(sums)
         rows, lower = sums["rows"][alive], self.lower[alive]
@@ -252,6 +260,11 @@ class DiagNormals(Normals):
         """Scatters (k, d), of the columns."""
         rows, step = steps(sums)
         return rows, self.means + step, np.maximum(sums["second"] - rows[:, None] * step * step, 0.0)
+
+    def sums_of(self, rows: Floats, means: Floats, scatters: Floats) -> dict[str, Any]:
+        """Of the columns."""
+        step = means - self.means
+        return {"rows": rows, "first": rows[:, None] * step, "second": scatters + rows[:, None] * step * step}
 
     def _variances(self) -> Floats:
         return self.covariances

@@ -129,6 +129,10 @@ class Normals:
         """
         raise NotImplementedError
 
+    def sums_of(self, rows: Floats, means: Floats, scatters: Floats) -> dict[str, Any]:
+        """The sums of which `scatters` would say this."""
+        raise NotImplementedError
+
     def _solve(self, sums: dict[str, Any], floor: Floats) -> None:
         """Means and covariances from the sums of all rows."""
         raise NotImplementedError

@@ -16,6 +16,7 @@ from gnomon.distributions.normal_wishart import NormalWishart
 from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.systems.mixtures.bayesian_gaussian_mixture import BayesianGaussianMixture, BayesianGaussianMixtureModel
+from gnomon.training.em_forms import Online
 
 PRIORS = ("dirichlet", "dirichlet-process")
 
@@ -183,9 +184,7 @@ def test_every_iteration_is_scikit_learns_and_so_is_the_bound_up_to_its_constant
         theirs = peer._compute_lower_bound(log_part, log_norm) + constant  # after both steps
         assert before - 1e-8 <= ours <= theirs + 1e-8
         before = theirs
-        constants = model._mean_log_weights() + 0.5 * (model._mean_log_determinants() - d / model.strength)
-        log_rho = model.normals.log_prob(X) + constants
-        same = float((np.exp(log_part) * (log_rho - log_part)).sum()) + model.log_prior()
+        same = float((np.exp(log_part) * (model.log_rho(X) - log_part)).sum()) + model.log_prior()
         assert same == pytest.approx(theirs, abs=1e-6)
     np.testing.assert_allclose(model.means, peer.means_, atol=1e-8)
     np.testing.assert_allclose(model.normals.covariances, peer.covariances_, atol=1e-7)
@@ -215,6 +214,33 @@ def test_components_in_the_order_of_their_rows_have_the_best_bound(prior):
     assert sorted_bound == pytest.approx(max(bounds), abs=1e-10)
     assert np.ptp(bounds) < 1e-9 if prior == "dirichlet" else np.ptp(bounds) > 0.1
     np.testing.assert_allclose(np.sort(model.normals.log_prob(X), 1), np.sort(part, 1), atol=1e-10)
+
+
+@pytest.mark.spec("INF-83")
+@pytest.mark.parametrize("form", ["full", "diag"])
+def test_the_sums_that_the_factors_have_learned_from_give_them_back(form):
+    X = rows(20, 2, 2, seed=6)
+    model, _ = model_of(X, 3, form)
+    climb(model, X, 4)
+    before = {name: np.array(value) for name, value in model.state().items()}
+    sums = model.expect(X, np.ones(len(X)))
+    assert model.expected_joint(sums) == pytest.approx(
+        float((np.exp(model.log_rho(X) - logsumexp(model.log_rho(X), 1, keepdims=True)) * model.log_rho(X)).sum()),
+        abs=1e-8,
+    )
+    model.maximize(model.own(float(len(X))))
+    for name, value in model.state().items():
+        np.testing.assert_allclose(value, before[name], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.spec("INF-83")
+@pytest.mark.parametrize("em", ["generalized", "hard", "incremental"])
+def test_forms_of_em_never_lower_their_bound(em):
+    X = rows(100, 2, 3, seed=7)
+    fitted = BayesianGaussianMixture(n_components=5, em=em, max_iter=40, tol=0, random_state=0).fit(X)
+    assert (np.diff(fitted.history_["objective"]) >= -1e-10).all()
+    online = BayesianGaussianMixture(n_components=5, em=Online(batch_size=64), random_state=0).fit(X)
+    assert online.lower_bound_ > fitted.history_["objective"][0]
 
 
 @pytest.mark.spec("INF-83")

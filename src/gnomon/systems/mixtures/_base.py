@@ -96,13 +96,17 @@ class MixtureModel:
 
     # --- partial expectations -----------------------------------------------------------------------------------------
 
+    def log_rho(self, x: Array) -> Array:
+        """What an expectation weighs components by, (n, K): `log_joint`, or its mean where parameters are uncertain."""
+        return self.log_joint(x)
+
     def collect(self, x: Array, part: Array) -> dict[str, Array]:
         """Sums for `maximize` over rows of which component c has the given part, shape (n, K)."""
         raise NotImplementedError
 
     def expect_mode(self, x: Array, weight: Array) -> dict[str, Array]:
         """See `gnomon.contracts.HasMeanParameters`."""
-        joint = self.log_joint(x)
+        joint = self.log_rho(x)
         part = np.where(largest(joint) > 0, np.asarray(weight, np.float64)[:, None], 0.0)
         likelihood = np.matmul(np.asarray(weight, np.float64), joint.max(1, initial=-np.inf))
         return self.collect(x, part) | {"log_likelihood": likelihood, "weight": part.sum()}

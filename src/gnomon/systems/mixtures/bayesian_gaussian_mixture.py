@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln, multigammaln
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.contracts import Array, Noise, Procedure
+from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
 from gnomon.errors import UserValueError
@@ -19,7 +19,6 @@ from gnomon.recipes.fields import Doc
 from gnomon.systems.mixtures._base import Mixture
 from gnomon.systems.mixtures.gaussian_mixture import STARTING_ROWS, GaussianMixtureModel, usable
 from gnomon.systems.mixtures.seeding import clusters, far_apart, representative
-from gnomon.training.em import EM, Restarts
 
 __all__ = ["BayesianGaussianMixture", "BayesianGaussianMixtureModel"]
 
@@ -80,9 +79,24 @@ class BayesianGaussianMixtureModel(GaussianMixtureModel):
         ``log rho_k = E[log weight_k + log N(x; mean_k, precision_k)]`` is a log density at the mean precision and a
         constant for each component.
         """
-        d = self.means.shape[1]
-        offset = 0.5 * (self._mean_log_determinants() - d / self.strength)
-        return self.normals.expect(x, self._mean_log_weights() + offset, weight)
+        return self.normals.expect(x, self._offsets(), weight)
+
+    def log_rho(self, x: Array) -> Array:
+        """E[log p(x, component)], (n, K)."""
+        return self.normals.log_prob(x) + self._offsets()
+
+    def expected_joint(self, statistics: Mapping[str, Array]) -> float:
+        """Sum over rows of E log p(x, component), parameters uncertain."""
+        return float(statistics["rows"] @ self._offsets()) + self.normals.expected_log_prob(statistics)
+
+    def own(self, rows: float) -> dict[str, Array]:
+        """The sums, of so many rows, that the factors have learned from."""
+        prior, held = self.prior, self.strength - self.prior["strength"]
+        center = prior["mean"] + (self.strength / np.where(held > 0, held, 1.0))[:, None] * (self.means - prior["mean"])
+        learned = self.normals.covariances * self._by_component(self.df) - prior["scatter"]
+        scatter = learned - self._shrunk(held, center - prior["mean"])
+        found = self.normals.sums_of(held, np.where(held[:, None] > 0, center, self.means), scatter)
+        return {name: value * (rows / held.sum()) for name, value in found.items()}
 
     def maximize(self, statistics: dict[str, Array]) -> None:
         """The best factors of weights, means and precisions: the conjugate posterior of fractional rows."""
@@ -101,12 +115,18 @@ class BayesianGaussianMixtureModel(GaussianMixtureModel):
         """The posterior of rows whose means are so far from the prior mean, and scatter so much about their own."""
         prior = self.prior
         self._weigh(rows)
-        shrink = prior["strength"] * rows / self.strength
-        square = off[:, :, None] * off[:, None, :] if self.form == "full" else off * off
-        axes = (slice(None), *(None,) * (square.ndim - 1))
-        covariances = (prior["scatter"] + scatter + shrink[axes] * square) / self.df[axes]
+        covariances = (prior["scatter"] + scatter + self._shrunk(rows, off)) / self._by_component(self.df)
         means = prior["mean"] + (rows / self.strength)[:, None] * off
         self.normals = type(self.normals)(means, covariances)
+
+    def _shrunk(self, rows: Floats, off: Floats) -> Floats:
+        """Scatter of so many rows so far from the prior mean, for that distance."""
+        square = off[:, :, None] * off[:, None, :] if self.form == "full" else off * off
+        return np.asarray(self._by_component(self.prior["strength"] * rows / self.strength) * square)
+
+    def _by_component(self, values: Floats) -> Floats:
+        """(K,) in as many axes as the covariances."""
+        return values.reshape(-1, *(1,) * (self.normals.covariances.ndim - 1))
 
     def _weigh(self, rows: Floats) -> None:
         """What so many rows of each component say of weights, strengths and degrees of freedom."""
@@ -135,6 +155,11 @@ class BayesianGaussianMixtureModel(GaussianMixtureModel):
         return self.normals.form
 
     # --- expectations under the factors -------------------------------------------------------------------------------
+
+    def _offsets(self) -> Floats:
+        """What a mean log density is above the log density at the means, with the weight of its component, (K,)."""
+        d = self.means.shape[1]
+        return np.asarray(self._mean_log_weights() + 0.5 * (self._mean_log_determinants() - d / self.strength))
 
     def _mean_log_determinants(self) -> Floats:
         """E[log |precision|] less the log determinant of the mean precision, (k,)."""
@@ -270,7 +295,6 @@ class BayesianGaussianMixture(Mixture):
         "(0, inf)",
         Doc("Rows that the prior of a precision is worth, above n_features - 1 if full; None is n_features."),
     ] = None
-    n_init: Annotated[int, "[1, inf)", Doc("Starts; the one that ends with the highest bound is kept.")] = 1
 
     def _too_few(self, distinct: int) -> str:
         return f"{self.n_components} components, {distinct} distinct rows: some components stay empty; use fewer"
@@ -290,7 +314,7 @@ class BayesianGaussianMixture(Mixture):
         X -= center
         self._set_prior(model, X, weight, first + center)
         unit = np.sqrt(usable(np.matmul(weight, X * X) / weight.sum(), first))
-        model.starts = [self._begun(model, X, weight, unit, noise.child("seeds").at(i)) for i in range(self.n_init)]
+        model.starts = [self._start_of(model, X, weight, unit, noise.child("seeds").at(i)) for i in range(self.n_init)]
         model.load(model.starts[0])
 
     def _set_prior(self, model: BayesianGaussianMixtureModel, x: Floats, weight: Floats, mean: Floats) -> None:
@@ -311,7 +335,7 @@ class BayesianGaussianMixture(Mixture):
             "scatter": scatter + (np.diag(ridge) if full else ridge),
         }
 
-    def _begun(
+    def _start_of(
         self, model: BayesianGaussianMixtureModel, x: Floats, weight: Floats, unit: Floats, noise: Noise
     ) -> dict[str, Array]:
         """The factors of weights, means and precisions beside clusters of centered rows, the largest first.
@@ -327,9 +351,6 @@ class BayesianGaussianMixture(Mixture):
 
     def finish(self, model: BayesianGaussianMixtureModel) -> None:
         model.sort()
-
-    def procedure(self, examples: Any) -> Procedure:
-        return EM(self.max_iter, self.tol) if self.n_init == 1 else Restarts(self.max_iter, self.tol)
 
     @property
     def covariances_(self) -> Array:
