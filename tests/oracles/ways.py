@@ -78,7 +78,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "bernoulli-mixture, starts": ("bernoulli-mixture", {"n_init": 3, "max_iter": 5}),
     "bayesian-gaussian-mixture, diag, starts": (
         "bayesian-gaussian-mixture",
-        {"covariance": "diag", "weight_prior": "dirichlet", "n_init": 3, "max_iter": 5},
+        {"covariance": "diag", "mixing_prior": "dirichlet", "n_init": 3, "max_iter": 5},
     ),
     "gaussian-mixture, diag, starts": ("gaussian-mixture", {"covariance": "diag", "n_init": 3, "max_iter": 5}),
     "bernoulli-mixture, incremental": ("bernoulli-mixture", {"em": Incremental(batch_size=7), "max_iter": 5}),

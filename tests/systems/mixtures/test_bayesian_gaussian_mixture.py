@@ -270,7 +270,7 @@ def test_components_that_are_not_needed_are_left_empty():
     assert (np.diff(objective) >= -1e-12).all()
     np.testing.assert_allclose(mixture.strength_.sum(), 8 + 300)
     np.testing.assert_allclose(mixture.df_.sum(), 8 * 2 + 300)
-    starts = BayesianGaussianMixture(n_components=8, n_init=3, random_state=0, weight_prior="dirichlet").fit(X)
+    starts = BayesianGaussianMixture(n_components=8, n_init=3, random_state=0, mixing_prior="dirichlet").fit(X)
     assert starts.history_["start"][-1] == 2
 
 

@@ -280,7 +280,7 @@ class BayesianGaussianMixture(Mixture):
     covariance: Annotated[
         Literal["full", "diag"], Doc("Form of the covariances: a matrix each, or variances each.")
     ] = "full"
-    weight_prior: Annotated[
+    mixing_prior: Annotated[
         Literal["dirichlet-process", "dirichlet"],
         Doc("Prior of the weights: broken off a stick, which prefers few components, or even-handed."),
     ] = "dirichlet-process"
@@ -300,7 +300,7 @@ class BayesianGaussianMixture(Mixture):
         return f"{self.n_components} components, {distinct} distinct rows: some components stay empty; use fewer"
 
     def make(self, n_features: int, dtype: str) -> BayesianGaussianMixtureModel:
-        sticks = self.weight_prior == "dirichlet-process"
+        sticks = self.mixing_prior == "dirichlet-process"
         return BayesianGaussianMixtureModel(self.n_components, n_features, self.covariance, sticks=sticks)
 
     def initialize(self, model: BayesianGaussianMixtureModel, examples: Examples, noise: Noise) -> None:
