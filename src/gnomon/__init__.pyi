@@ -69,6 +69,7 @@ from gnomon.systems.linear.bayesian_regression import BayesianRegression as Baye
 from gnomon.systems.linear.linear_regression import LinearRegression as LinearRegression
 from gnomon.systems.linear.logistic_regression import LogisticRegression as LogisticRegression
 from gnomon.systems.linear.softmax_regression import SoftmaxRegression as SoftmaxRegression
+from gnomon.systems.mixtures.bayesian_gaussian_mixture import BayesianGaussianMixture as BayesianGaussianMixture
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as BernoulliMixture
 from gnomon.systems.mixtures.gaussian_classifier import GaussianClassifier as GaussianClassifier
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
