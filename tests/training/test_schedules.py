@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import named, shorts
 from gnomon.training import schedules
 from gnomon.training.driver import run_procedure
@@ -23,6 +24,7 @@ from gnomon.training.schedules import (
     Linear,
     Plateau,
     Polynomial,
+    RobbinsMonro,
     Schedule,
     Step,
 )  # fmt: skip
@@ -31,6 +33,7 @@ from oracles.tasks import Squares, problem
 FORMS: dict[str, tuple[Schedule, Any]] = {
     "constant": (Constant(), lambda t: 1.0),
     "inverse-time": (InverseTime(rate=0.25), lambda t: 4 / (4 + t)),
+    "robbins-monro": (RobbinsMonro(tau=3.0, kappa=0.6), lambda t: math.exp(-0.6 * math.log(t + 4))),
     "exponential": (Exponential(gamma=0.9), lambda t: math.exp(t * math.log(0.9))),
     "step": (Step(every=3, gamma=0.5), lambda t: 2.0 ** -(t // 3)),
     "linear": (Linear(floor=0.01, length=10), lambda t: 0.01 if t > 10 else 1 - 0.099 * t),
@@ -175,3 +178,38 @@ def test_a_plateau_without_validation_rows_watches_the_training_loss() -> None:
         procedure = Gradient(SGD(), 1e-12, Budget(epochs=6), schedule=Plateau(patience=2))
         outcome = run_procedure(procedure, problem(Squares()))
     assert outcome.history["learning_rate"] == [1e-12, 1e-12, 1e-12, 5e-13, 5e-13, 2.5e-13]
+
+
+@pytest.mark.spec("BAY-90")
+def test_robbins_and_monros_steps() -> None:
+    schedule = RobbinsMonro(tau=0.0, kappa=1.0)
+    x, mean = np.random.default_rng(0).normal(size=500), 0.0
+    for t, value in enumerate(x, 1):
+        mean += schedule(t) * (value - mean)
+        assert mean == pytest.approx(x[:t].mean(), rel=1e-9)
+    t = np.arange(1, 1_000_001, dtype=float)
+    for kappa in (0.51, 0.7, 1.0):  # each doubling adds to the sum as much as the one before or more, to squares less
+        steps = (t + 1) ** -kappa
+        assert RobbinsMonro(kappa=kappa)(5) == pytest.approx(steps[4])
+        doubled = [slice(125_000, 250_000), slice(250_000, 500_000), slice(500_000, 1_000_000)]
+        first, second, third = (steps[part].sum() for part in doubled)
+        assert third >= second - 1e-5 >= first - 2e-5 and third > 0.69
+        first, second, third = ((steps[part] ** 2).sum() for part in doubled)
+        assert third < second < first
+    assert [schedule.factor(k, 9) for k in range(3)] == [1.0, 0.5, 1 / 3]
+    for kappa, words in ((0.5, "noise does not average out"), (0.3, "noise"), (1.1, "end before the optimum")):
+        with pytest.warns(UserWarning, match=f"kappa should be in .0.5, 1.*{words}"):
+            RobbinsMonro(kappa=kappa)
+    with pytest.raises(UserValueError, match="t must be at least 1"):
+        schedule(0)
+
+
+@pytest.mark.spec("BAY-90")
+def test_noisy_ascent_under_these_steps_reaches_the_stationary_point() -> None:
+    rng, ends = np.random.default_rng(1), {}
+    for kappa in (0.7, 1.0):
+        schedule, x = RobbinsMonro(tau=5.0, kappa=kappa), 4.0
+        for t in range(1, 20_001):
+            x -= schedule(t) * (x - 1.0 + rng.normal())
+        ends[kappa] = x
+    assert all(abs(x - 1.0) < 0.12 for x in ends.values())  # 4 standard deviations of about 0.03: 1 in 16,000

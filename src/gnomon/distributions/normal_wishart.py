@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gnomon.distributions.family import Floats, axes, normal
+from gnomon.distributions.family import Floats, axes, kl_divergence, normal
 from gnomon.distributions.positive import Gamma
 from gnomon.distributions.real import Normal, StudentT
 from gnomon.distributions.vectors import MultivariateStudentT, Wishart, positive_definite, vectors
@@ -86,6 +86,12 @@ class NormalGamma:
         mean_log = float(special.digamma(self.concentration)) - math.log(self.rate)
         given = 0.5 * (1 + math.log(2 * math.pi) - math.log(self.strength) - mean_log)
         return float(self.precision_distribution().entropy()) + given
+
+    def _kl(self, other: NormalGamma) -> float:
+        precision = self.precision_distribution()
+        square = (self.loc - other.loc) ** 2 * float(precision.mean)
+        given = _kl_of_means(self.strength, other.strength, 1, square)
+        return float(kl_divergence(precision, other.precision_distribution())) + given
 
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> tuple[Floats, Floats]:
         """Means and precisions, each of `shape`; two calls of noise."""
@@ -165,6 +171,12 @@ class NormalWishart:
         given = 0.5 * (d * (1 + math.log(2 * math.pi / self.strength)) - self._wishart.mean_log_determinant)
         return self._wishart.entropy() + given
 
+    def _kl(self, other: NormalWishart) -> float:
+        offset = self.loc - other.loc
+        square = float(offset @ self._wishart.mean @ offset)
+        given = _kl_of_means(self.strength, other.strength, len(self.loc), square)
+        return float(kl_divergence(self._wishart, other._wishart)) + given
+
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> tuple[Floats, Floats]:
         """Means ``shape + (d,)`` and precisions ``shape + (d, d)``; three calls of noise."""
         precision = self._wishart.sample(noise, draw, shape)
@@ -172,3 +184,8 @@ class NormalWishart:
         root = np.linalg.cholesky(self.strength * precision)
         offset = np.linalg.solve(np.swapaxes(root, -1, -2), z[..., None])[..., 0]  # covariance (k L)^-1
         return self.loc + offset, precision
+
+
+def _kl_of_means(k: float, other: float, d: int, square: float) -> float:
+    """Of normal means given one precision, averaged over it; `square` is the mean squared offset in its units."""
+    return 0.5 * (d * (other / k - 1 - math.log(other / k)) + other * square)

@@ -301,6 +301,14 @@ class Wishart:
         d = len(self.scale)
         return float(self.log_normalizer - (self.df - d - 1) / 2 * self.mean_log_determinant + self.df * d / 2)
 
+    def _kl(self, other: Wishart) -> float:
+        d = len(self.scale)
+        if len(other.scale) != d:
+            raise UserValueError(f"p and q must have one size, got {d} and {len(other.scale)}", "p, q")
+        trace = float(np.trace(np.linalg.solve(other.scale, self.scale)))
+        of_logs = (self.df - other.df) / 2 * self.mean_log_determinant
+        return of_logs - self.df / 2 * (d - trace) - self.log_normalizer + other.log_normalizer
+
     def sample(self, noise: Any, draw: int = 0, shape: tuple[int, ...] = ()) -> Floats:
         """Matrices by Bartlett's (1933) decomposition, shape ``shape + (d, d)``; two calls of noise."""
         d = len(self.scale)

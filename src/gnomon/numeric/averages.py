@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,7 +12,41 @@ from gnomon.contracts import Array, State
 from gnomon.errors import UserValueError
 from gnomon.recipes.parameters import check_parameters
 
-__all__ = ["ExponentialAverage"]
+__all__ = ["ExponentialAverage", "check_robbins_monro", "robbins_monro"]
+
+
+def robbins_monro(t: int, tau: float = 0.0, kappa: float = 1.0) -> float:
+    """Step (t + tau)^-kappa of a stochastic approximation at time t, counted from 1.
+
+    For kappa in (0.5, 1] the sum of the steps is infinite and that of their squares is not, so that unbiased gradients
+    lead to a stationary point (Robbins and Monro 1951). With kappa = 1 and tau = 0 the running mean comes out.
+
+    Parameters
+    ----------
+    t : int >= 1
+    tau : float >= 0
+        Delay: the first steps are shorter.
+    kappa : float > 0
+        How fast steps fall.
+
+    Examples
+    --------
+    >>> mean = 0.0
+    >>> for t, x in enumerate([3.0, 5.0, 10.0], 1):
+    ...     mean += robbins_monro(t) * (x - mean)
+    >>> mean
+    6.0
+    """
+    if t < 1:
+        raise UserValueError.must("t", "be at least 1", t)
+    return float((t + tau) ** -kappa)
+
+
+def check_robbins_monro(kappa: float) -> None:
+    """Warn of steps that fall so slowly that noise stays, or so fast that the end is not reached."""
+    if not 0.5 < kappa <= 1:
+        what = "noise does not average out" if kappa <= 0.5 else "the steps end before the optimum"
+        warnings.warn(f"kappa should be in (0.5, 1], got {kappa:g}: {what}", UserWarning, stacklevel=3)
 
 
 class ExponentialAverage:

@@ -11,9 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from gnomon.numeric.averages import check_robbins_monro, robbins_monro
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["Constant", "Cosine", "Exponential", "InverseTime", "Linear", "Plateau", "Polynomial", "Schedule", "Step"]
+__all__ = [
+    "Constant", "Cosine", "Exponential", "InverseTime", "Linear", "Plateau", "Polynomial", "RobbinsMonro", "Schedule",
+    "Step",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,41 @@ class InverseTime(Schedule):
     def at(self, t: int, total: int) -> float:
         """1 / (1 + rate * t)."""
         return 1.0 / (1.0 + self.rate * t)
+
+
+@dataclass(frozen=True)
+class RobbinsMonro(Schedule):
+    """Factor (t + 1 + tau)^-kappa, whose sum diverges and that of whose squares does not (Robbins and Monro 1951).
+
+    Called with a time counted from 1, as texts count, it answers (t + tau)^-kappa.
+
+    Parameters
+    ----------
+    tau : float in [0, inf), default 1
+        Delay: larger ones make the first steps shorter.
+    kappa : float in (0, inf), default 0.7
+        How fast the steps fall; a warning outside (0.5, 1].
+
+    Examples
+    --------
+    >>> [RobbinsMonro(tau=0.0, kappa=1.0)(t) for t in (1, 2, 4)]
+    [1.0, 0.5, 0.25]
+    """
+
+    short: ClassVar[str] = "robbins-monro"
+    tau: Annotated[float, "[0, inf)"] = 1.0
+    kappa: Annotated[float, "(0, inf)"] = 0.7
+
+    def __post_init__(self) -> None:
+        check_robbins_monro(self.kappa)
+
+    def __call__(self, t: int) -> float:
+        """The step at time t >= 1."""
+        return robbins_monro(t, self.tau, self.kappa)
+
+    def at(self, t: int, total: int) -> float:
+        """(t + 1 + tau)^-kappa."""
+        return self(t + 1)
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,7 @@ def regression(n=40):
     return x, y, DataDensity(log_prior, log_likelihood, (x, y), {"w": 2})
 
 
+@pytest.mark.spec("BAY-53")
 def test_batches_are_unbiased_for_the_full_bound_and_its_gradient():
     _, _, target = regression()
     z = np.array([[0.3, -0.2], [1.0, 2.0]])
@@ -252,6 +253,7 @@ def test_batches_are_unbiased_for_the_full_bound_and_its_gradient():
     assert likelihood == pytest.approx((prior + 2 * some).numpy())  # the prior counts once
 
 
+@pytest.mark.spec("BAY-53")
 def test_a_fit_by_batches_finds_the_posterior():
     x, y, target = regression()
     covariance = np.linalg.inv(np.eye(2) + x.T @ x / 0.25)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gnomon.distributions.family import Floats
-from gnomon.errors import UserValueError, nearest
+from gnomon.distributions.family import Floats, kl_divergence
+from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.numeric.given import answers, checked, floats
 
 __all__ = ["Pair", "Spread", "conjugate", "is_conjugate", "same_up_to_a_constant"]
@@ -71,6 +71,38 @@ class Pair(ABC):
     @abstractmethod
     def spread(self) -> Spread:
         """Variance of the next row: what is not known of its mean, and what it has in itself."""
+
+    @property
+    def natural(self) -> Floats:
+        """Natural parameters on one axis: `update` adds to them, and their averages are pairs again.
+
+        Raises
+        ------
+        UserTypeError
+            A pair that is no exponential family.
+        """
+        raise UserTypeError(f"{type(self).__name__} is no exponential family", "prior", "choose another pair")
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters; all else, such as a known variance, is this one's.
+
+        Raises
+        ------
+        UserTypeError
+            As `natural`.
+        """
+        raise UserTypeError(f"{type(self).__name__} is no exponential family", "prior", "choose another pair")
+
+    def mean_log_likelihood(self, x: ArrayLike) -> Floats:
+        """E[log p(x | parameter)] of each row in nats, shape (n,): below `log_predictive` by Jensen's inequality."""
+        return self._mean_log_likelihood(self._rows(x))
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        raise UserTypeError(f"the likelihood of {type(self).__name__} has no mean logarithm", "prior")
+
+    def divergence(self, other: Pair) -> float:
+        """KL of this distribution of the parameter from another's, in nats."""
+        return float(kl_divergence(self.distribution(), other.distribution()))
 
     def _rows(self, x: ArrayLike) -> Floats:
         """Rows that the likelihood can give."""

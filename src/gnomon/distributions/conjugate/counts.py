@@ -64,6 +64,20 @@ class BernoulliBeta(Pair):
         return 0.0
 
     @property
+    def natural(self) -> Floats:
+        """a and b."""
+        return np.array([self.ones, self.zeros])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        a, b = np.asarray(natural, np.float64).tolist()
+        return replace(self, ones=a, zeros=b)
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        one, zero, both = special.digamma([self.ones, self.zeros, self.ones + self.zeros])
+        return np.where(x == 1, one, zero) - both
+
+    @property
     def log_normalizer(self) -> float:
         """log B(a, b)."""
         return float(special.betaln(self.ones, self.zeros))
@@ -144,6 +158,20 @@ class CategoricalDirichlet(Pair):
         return 0.0
 
     @property
+    def natural(self) -> Floats:
+        """The concentration."""
+        return np.array(self.concentration)
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        return replace(self, concentration=tuple(np.asarray(natural, np.float64).tolist()))
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        a = self.natural
+        found: Floats = special.digamma(a)[x.astype(np.int64)] - special.digamma(a.sum())
+        return found
+
+    @property
     def log_normalizer(self) -> float:
         """log B(a) = sum log Gamma(a_k) - log Gamma(sum a_k)."""
         a = np.asarray(self.concentration)
@@ -222,6 +250,21 @@ class PoissonGamma(Pair):
 
     def _log_base(self, x: Floats, weight: Floats) -> float:
         return float(-(weight * special.gammaln(x + 1)).sum())
+
+    @property
+    def natural(self) -> Floats:
+        """a and b."""
+        return np.array([self.concentration, self.rate])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        a, b = np.asarray(natural, np.float64).tolist()
+        return replace(self, concentration=a, rate=b)
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        mean_log = special.digamma(self.concentration) - math.log(self.rate)
+        found: Floats = x * mean_log - self.concentration / self.rate - special.gammaln(x + 1)
+        return found
 
     @property
     def log_normalizer(self) -> float:

@@ -44,6 +44,12 @@ def _scatter(x: Floats, weight: Floats, point: Floats) -> Floats:
     return np.matmul(centered.T, weight[:, None] * centered)
 
 
+def _squares(x: Floats, matrix: Floats) -> Floats:
+    """x^T A x of each row."""
+    found: Floats = ((x @ matrix) * x).sum(1)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class MultivariateNormalMean(_Vectors):
     """Mean of normal vectors of known covariance, with a normal distribution.
@@ -97,6 +103,23 @@ class MultivariateNormalMean(_Vectors):
         return -(apart + squares) / 2
 
     @property
+    def natural(self) -> Floats:
+        """Precision times mean, and precision, of the mean's distribution."""
+        precision = np.linalg.inv(self.covariance)
+        return np.concatenate([precision @ self.mean, precision.ravel()])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        d, given = len(self.mean), np.asarray(natural, np.float64)
+        covariance = np.linalg.inv(given[d:].reshape(d, d))
+        return replace(self, mean=covariance @ given[:d], covariance=(covariance + covariance.T) / 2)
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        noise: Floats = np.linalg.inv(self.noise_covariance)
+        apart = len(self.mean) * math.log(2 * math.pi) - float(np.linalg.slogdet(noise)[1])
+        return -0.5 * (apart + _squares(x - self.mean, noise) + float((noise * self.covariance).sum()))
+
+    @property
     def log_normalizer(self) -> float:
         """log sqrt(|2 pi C|) + m^T C^-1 m / 2."""
         squares = self.mean @ np.linalg.solve(self.covariance, self.mean)
@@ -131,6 +154,12 @@ class _WishartPair(_Vectors):
     def _log_base(self, x: Floats, weight: Floats) -> float:
         return float(-weight.sum() * len(self.mean) / 2 * math.log(2 * math.pi))
 
+    def _of_wishart(self, x: Floats) -> Floats:
+        """Mean log density of rows about the mean, the precision matrix of the Wishart distribution."""
+        wishart = Wishart(self.df, np.linalg.inv(self.inverse_scale))
+        apart = wishart.mean_log_determinant - len(self.mean) * math.log(2 * math.pi)
+        return 0.5 * (apart - _squares(x - self.mean, wishart.mean))
+
     def _mean_covariance(self) -> Floats:
         """V^-1 / (n - d - 1)."""
         freedom = self.df - len(self.mean) - 1
@@ -160,6 +189,19 @@ class MultivariateNormalPrecision(_WishartPair):
     def _moved(self, x: Floats, weight: Floats) -> Self:
         matrix = self.inverse_scale + _scatter(x, weight, self.mean)
         return replace(self, df=float(self.df + weight.sum()), inverse_scale=matrix)
+
+    @property
+    def natural(self) -> Floats:
+        """n and V^-1."""
+        return np.concatenate([[self.df], self.inverse_scale.ravel()])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        d, given = len(self.mean), np.asarray(natural, np.float64)
+        return replace(self, df=float(given[0]), inverse_scale=given[1:].reshape(d, d))
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        return self._of_wishart(x)
 
     @property
     def log_normalizer(self) -> float:
@@ -221,6 +263,22 @@ class MultivariateNormalMeanPrecision(_WishartPair):
         matrix = self.inverse_scale + _scatter(x, weight, center) + apart
         mean = (self.strength * self.mean + n * center) / k
         return replace(self, mean=mean, strength=k, df=float(self.df + n), inverse_scale=matrix)
+
+    @property
+    def natural(self) -> Floats:
+        """k, k m, n, and V^-1 + k m m^T."""
+        k, m = self.strength, self.mean
+        return np.concatenate([[k], k * m, [self.df], (self.inverse_scale + k * np.outer(m, m)).ravel()])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        d, given = len(self.mean), np.asarray(natural, np.float64)
+        k, mean, df = float(given[0]), given[1 : d + 1] / given[0], float(given[d + 1])
+        matrix = given[d + 2 :].reshape(d, d) - k * np.outer(mean, mean)
+        return replace(self, mean=mean, strength=k, df=df, inverse_scale=(matrix + matrix.T) / 2)
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        return self._of_wishart(x) - 0.5 * len(self.mean) / self.strength
 
     @property
     def log_normalizer(self) -> float:

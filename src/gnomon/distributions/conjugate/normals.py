@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
 from gnomon.distributions.conjugate.base import Pair, Spread, in_range, positive, real
 from gnomon.distributions.family import Floats
 from gnomon.distributions.normal_wishart import NormalGamma
@@ -63,6 +67,21 @@ class NormalMean(Pair):
         return -(apart + squares / v + n * (center - self.mean) ** 2 / (n * self.variance + v)) / 2
 
     @property
+    def natural(self) -> Floats:
+        """Mean times precision, and precision, of the mean's distribution."""
+        return np.array([self.mean, 1.0]) / self.variance
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        weighted, precision = np.asarray(natural, np.float64)
+        return replace(self, mean=float(weighted / precision), variance=float(1 / precision))
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        v = self.noise_variance
+        found: Floats = -0.5 * (math.log(2 * math.pi * v) + ((x - self.mean) ** 2 + self.variance) / v)
+        return found
+
+    @property
     def log_normalizer(self) -> float:
         """log sqrt(2 pi v) + m^2 / (2 v)."""
         return 0.5 * math.log(2 * math.pi * self.variance) + self.mean**2 / (2 * self.variance)
@@ -111,6 +130,19 @@ class NormalPrecision(Pair):
 
     def _log_base(self, x: Floats, weight: Floats) -> float:
         return float(-weight.sum() / 2 * math.log(2 * math.pi))
+
+    @property
+    def natural(self) -> Floats:
+        """a and b."""
+        return np.array([self.concentration, self.rate])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        a, b = np.asarray(natural, np.float64)
+        return replace(self, concentration=float(a), rate=float(b))
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        return _of_precision(self.concentration, self.rate, (x - self.mean) ** 2)
 
     @property
     def log_normalizer(self) -> float:
@@ -182,6 +214,21 @@ class NormalMeanPrecision(Pair):
         return float(-weight.sum() / 2 * math.log(2 * math.pi))
 
     @property
+    def natural(self) -> Floats:
+        """k, k m, a, and b + k m^2 / 2."""
+        k, m = self.strength, self.mean
+        return np.array([k, k * m, self.concentration, self.rate + k * m * m / 2])
+
+    def with_natural(self, natural: ArrayLike) -> Self:
+        """The pair of these natural parameters."""
+        k, weighted, a, whole = np.asarray(natural, np.float64).tolist()
+        rate = whole - weighted * weighted / (2 * k)
+        return replace(self, mean=weighted / k, strength=k, concentration=a, rate=rate)
+
+    def _mean_log_likelihood(self, x: Floats) -> Floats:
+        return _of_precision(self.concentration, self.rate, (x - self.mean) ** 2) - 0.5 / self.strength
+
+    @property
     def log_normalizer(self) -> float:
         """log Gamma(a) - a log b - log(k) / 2, and a constant."""
         return math.lgamma(self.concentration) - self.concentration * math.log(self.rate) - math.log(self.strength) / 2
@@ -203,3 +250,10 @@ class NormalMeanPrecision(Pair):
 
 def _mean_variance(concentration: float, rate: float) -> float:
     return rate / (concentration - 1) if concentration > 1 else math.inf
+
+
+def _of_precision(a: float, b: float, squares: Floats) -> Floats:
+    """Mean log density of numbers at these squared distances from their mean, the precision Gamma(a, b)."""
+    mean_log = float(special.digamma(a)) - math.log(b)
+    found: Floats = 0.5 * (mean_log - math.log(2 * math.pi)) - 0.5 * a / b * squares
+    return found

@@ -24,6 +24,7 @@ from gnomon.inference.variational.limited_memory import LimitedMemory
 from gnomon.inference.variational.method import Iteration, VariationalAscent, VariationalMethod, VariationalProblem
 from gnomon.inference.variational.nodes import half_of, standard_nodes
 from gnomon.inference.variational.normal_posterior import NormalPosterior
+from gnomon.inference.variational.windows import Windows, batch_rows
 
 __all__ = ["ADVI"]
 
@@ -204,9 +205,7 @@ class _ByFreshDraws(_Ascent):
         size = len(self.flat)
         self.moments = np.zeros((2, size))
         self.average = np.zeros(size)
-        self.bounds: list[float] = []
-        self.last = np.array([-math.inf, 0.0])
-        self.halved = 0
+        self.windows = Windows(recipe.window)
 
     def step(self, t: int) -> Iteration:
         draws = self.recipe.draws or FRESH
@@ -218,48 +217,30 @@ class _ByFreshDraws(_Ascent):
         self.set(self.flat + self._adam(t, slope))
         self.refuse_improper()
         self.average += self.flat / self.recipe.window
-        self.bounds.append(bound)
-        done = len(self.bounds) == self.recipe.window and self._look_back()
+        ended = self.windows.add(bound)
+        done = ended and self.windows.flat >= self.HALVINGS
+        if done:
+            self.set(self.average)
+        if ended:
+            self.average = np.zeros_like(self.average)
         return Iteration(bound, float(log_p.std(ddof=1)) / math.sqrt(draws), done)
 
     def _rows(self, t: int) -> NDArray[np.int64] | None:
-        """The batch: every epoch its own order, in whole batches."""
         size = self.problem.batch_size
-        if size is None:
-            return None
-        n = self.problem.batched.n
-        each = max(n // size, 1)
-        order = self.noise.child("order").at(t // each).order(n)
-        return order[(t % each) * size : (t % each + 1) * size]
+        return None if size is None else batch_rows(self.problem.batched.n, size, t, self.noise.child("order"))
 
     def _adam(self, t: int, slope: Floats) -> Floats:
         self.moments[0] += 0.1 * (slope - self.moments[0])
         self.moments[1] += 0.001 * (slope**2 - self.moments[1])
         first, second = self.moments[0] / (1 - 0.9 ** (t + 1)), self.moments[1] / (1 - 0.999 ** (t + 1))
-        step: Floats = self.recipe.learning_rate * 0.5**self.halved * first / (np.sqrt(second) + 1e-8)
+        step: Floats = self.recipe.learning_rate * 0.5**self.windows.flat * first / (np.sqrt(second) + 1e-8)
         return step
 
-    def _look_back(self) -> bool:
-        """At the end of a window: halve the rate where the bound has stopped rising; whether that was the last time."""
-        mean, square = float(np.mean(self.bounds)), float(np.var(self.bounds, ddof=1)) / len(self.bounds)
-        if mean - self.last[0] <= math.sqrt(square + self.last[1]):
-            self.halved += 1
-        done = self.halved >= self.HALVINGS
-        if done:
-            self.set(self.average)
-        self.last, self.bounds, self.average = np.array([mean, square]), [], np.zeros_like(self.average)
-        return done
-
     def state(self) -> dict[str, Array]:
-        last = self.last if np.isfinite(self.last).all() else np.empty(0)
-        return super().state() | {
-            "adam/moments": self.moments, "adam/average": self.average, "adam/bounds": np.array(self.bounds),
-            "adam/last": last, "adam/halved": np.array(self.halved),
-        }  # fmt: skip
+        own = {"adam/moments": self.moments, "adam/average": self.average}
+        return super().state() | own | self.windows.state()
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         super().load(arrays)
         self.moments, self.average = np.array(arrays["adam/moments"]), np.array(arrays["adam/average"])
-        self.bounds, self.halved = np.array(arrays["adam/bounds"]).tolist(), int(arrays["adam/halved"])
-        last = np.array(arrays["adam/last"])
-        self.last = last if last.size else np.array([-math.inf, 0.0])
+        self.windows.load(arrays)
