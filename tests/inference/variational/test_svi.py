@@ -23,7 +23,7 @@ from gnomon.inference.variational.conjugate_models import ConjugateMixture
 from gnomon.inference.variational.families import MeanField
 from gnomon.inference.variational.method import VariationalProblem
 from gnomon.inference.variational.svi import SVI, StreamingPosterior
-from gnomon.inference.variational.windows import Windows, batch_rows
+from gnomon.inference.variational.windows import BoundWindows, batch_rows
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.posterior import fit_posterior
 
@@ -203,7 +203,7 @@ def test_batches_of_an_epoch_hold_every_row_once():
     rows = [batch_rows(12, 4, t, Noise(0, "order")) for t in range(6)]
     assert sorted(np.concatenate(rows[:3])) == sorted(np.concatenate(rows[3:])) == list(range(12))
     assert not np.array_equal(np.concatenate(rows[:3]), np.concatenate(rows[3:]))
-    windows = Windows(4)
+    windows = BoundWindows(4)
     assert [windows.add(x) for x in (0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.0, 5.1, 5.0, 5.1, 5.0, 5.1)][3::4] == [True] * 3
     assert windows.flat == 1  # the second window has risen, the third has not
 
@@ -213,9 +213,9 @@ def test_refusals():
         fit_posterior(NormalMean(), method="svi")
     with pytest.raises(UserTypeError, match="need a conjugate pair"):
         fit_posterior(lambda z: z, method="svi", data=[1.0])
-    with pytest.raises(UserTypeError, match="no exponential family"):
+    with pytest.raises(UserTypeError, match="prior must be an exponential family"):
         StreamingPosterior(UniformPareto(), 3)
-    with pytest.raises(UserValueError, match="keep the family of the prior"):
+    with pytest.raises(UserValueError, match="family must be 'mean-field' with method='svi'"):
         fit_posterior(NormalMean(), "full", "svi", data=[1.0])
     with pytest.raises(UserValueError, match="components must be 2"):
         ConjugateMixture(CategoricalDirichlet((1.0, 1.0)), (NormalMean(),))

@@ -81,7 +81,7 @@ class Pair(ABC):
         UserTypeError
             A pair that is no exponential family.
         """
-        raise UserTypeError(f"{type(self).__name__} is no exponential family", "prior", "choose another pair")
+        raise _no_family(self)
 
     def with_natural(self, natural: ArrayLike) -> Self:
         """The pair of these natural parameters; all else, such as a known variance, is this one's.
@@ -91,14 +91,14 @@ class Pair(ABC):
         UserTypeError
             As `natural`.
         """
-        raise UserTypeError(f"{type(self).__name__} is no exponential family", "prior", "choose another pair")
+        raise _no_family(self)
 
     def mean_log_likelihood(self, x: ArrayLike) -> Floats:
         """E[log p(x | parameter)] of each row in nats, shape (n,): below `log_predictive` by Jensen's inequality."""
         return self._mean_log_likelihood(self._rows(x))
 
     def _mean_log_likelihood(self, x: Floats) -> Floats:
-        raise UserTypeError(f"the likelihood of {type(self).__name__} has no mean logarithm", "prior")
+        raise _no_family(self)
 
     def divergence(self, other: Pair) -> float:
         """KL of this distribution of the parameter from another's, in nats."""
@@ -142,6 +142,10 @@ class Pair(ABC):
         """Log probability (density) in nats of each row as the next one, shape (n,)."""
         log_p: Floats = np.asarray(self.predictive().log_prob(self._rows(x)), np.float64)
         return log_p
+
+
+def _no_family(pair: Pair) -> UserTypeError:
+    return UserTypeError.must("prior", "be an exponential family", pair, remedy="choose another pair")
 
 
 def conjugate(likelihood: str, prior: str) -> type[Pair]:

@@ -115,7 +115,7 @@ class MultivariateNormalMean(_Vectors):
         return replace(self, mean=covariance @ given[:d], covariance=(covariance + covariance.T) / 2)
 
     def _mean_log_likelihood(self, x: Floats) -> Floats:
-        noise: Floats = np.linalg.inv(self.noise_covariance)
+        noise = np.asarray(np.linalg.inv(self.noise_covariance), np.float64)
         apart = len(self.mean) * math.log(2 * math.pi) - float(np.linalg.slogdet(noise)[1])
         return -0.5 * (apart + _squares(x - self.mean, noise) + float((noise * self.covariance).sum()))
 

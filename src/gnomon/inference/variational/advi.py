@@ -24,7 +24,7 @@ from gnomon.inference.variational.limited_memory import LimitedMemory
 from gnomon.inference.variational.method import Iteration, VariationalAscent, VariationalMethod, VariationalProblem
 from gnomon.inference.variational.nodes import half_of, standard_nodes
 from gnomon.inference.variational.normal_posterior import NormalPosterior
-from gnomon.inference.variational.windows import Windows, batch_rows
+from gnomon.inference.variational.windows import BoundWindows, batch_rows
 
 __all__ = ["ADVI"]
 
@@ -205,7 +205,7 @@ class _ByFreshDraws(_Ascent):
         size = len(self.flat)
         self.moments = np.zeros((2, size))
         self.average = np.zeros(size)
-        self.windows = Windows(recipe.window)
+        self.windows = BoundWindows(recipe.window)
 
     def step(self, t: int) -> Iteration:
         draws = self.recipe.draws or FRESH

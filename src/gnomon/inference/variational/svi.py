@@ -26,7 +26,7 @@ from gnomon.inference.variational.method import (
     VariationalMethod,
     VariationalProblem,
 )
-from gnomon.inference.variational.windows import Windows, batch_rows
+from gnomon.inference.variational.windows import BoundWindows, batch_rows
 from gnomon.numeric.averages import check_robbins_monro, robbins_monro
 
 __all__ = ["SVI", "StreamingPosterior"]
@@ -150,8 +150,8 @@ class SVI(VariationalMethod):
         if problem.data is None:
             raise UserTypeError("data is required: the rows that the prior is updated by", "data")
         if problem.family != MeanField():
-            what = "natural gradients keep the family of the prior, with independent factors"
-            raise UserValueError(what, "family", "leave it out, or use method='advi'")
+            remedy = "natural gradients keep that of the prior: leave it out, or use method='advi'"
+            raise UserValueError.must("family", "be 'mean-field' with method='svi'", problem.family, remedy=remedy)
         return _Stream(self, problem, noise)
 
 
@@ -168,7 +168,7 @@ class _Stream(VariationalAscent):
         self.size = None if size is None or size >= len(self.rows) else size
         start = prior.begin(self.rows, noise.child("start"))
         self.stream = StreamingPosterior(prior, len(self.rows), tau=recipe.tau, kappa=recipe.kappa, start=start)
-        self.windows = Windows(recipe.window)
+        self.windows = BoundWindows(recipe.window)
         self.before = -math.inf
 
     def step(self, t: int) -> Iteration:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 
-__all__ = ["Windows", "batch_rows"]
+__all__ = ["BoundWindows", "batch_rows"]
 
 
 def batch_rows(n: int, size: int, t: int, noise: Noise) -> NDArray[np.int64]:
@@ -30,7 +30,7 @@ def batch_rows(n: int, size: int, t: int, noise: Noise) -> NDArray[np.int64]:
     return order[(t % each) * size : (t % each + 1) * size]
 
 
-class Windows:
+class BoundWindows:
     """Means of a noisy bound over windows of iterations, and how often one was not above the window before.
 
     Parameters
@@ -41,7 +41,7 @@ class Windows:
     Attributes
     ----------
     flat : int
-        Windows whose mean was not above that before by more than the standard error of the difference.
+        BoundWindows whose mean was not above that before by more than the standard error of the difference.
     """
 
     def __init__(self, size: int) -> None:
