@@ -257,6 +257,13 @@ class TestEverySystem:
                 assert where(known) == recipe.where and set(known.slots) == set(recipe.slots)
                 assert {p.name: p.default for p in recipe.parameters} == known().get_params(deep=False)
 
+    def test_verbs_speak_to_people(self, one):
+        """What takes rows in a model's own form is called by other verbs: a hook."""
+        cls = load_class(one)
+        for verb in card(one).verbs:
+            face = inspect.signature(getattr(cls(**one.tiny), verb)).parameters
+            assert not {"rows", "missing", "examples"} & set(face), verb
+
     def test_verbs_are_methods(self, one):
         cls = load_class(one)
         assert {"fit", "evaluate", "score", "save"} <= set(card(one).verbs)

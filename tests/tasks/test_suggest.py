@@ -219,6 +219,10 @@ def test_mistakes_are_named():
     ):
         with pytest.raises(error, match=said):
             gnomon.suggest_baseline(X, **wrong)
+    for wrong, said in (("acuracy", "did you mean accuracy"), ("rmse", r"unknown metric 'rmse' \(the task classify\)")):
+        with pytest.raises(UserValueError, match=said):
+            gnomon.suggest_baseline("iris", metric=wrong)
+    assert gnomon.suggest_baseline("iris", metric="F1").metric == "macro_f1"
     with pytest.raises(UserTypeError, match="data must be a name"):
         gnomon.suggest_baseline(3)
     with pytest.raises(UserTypeError, match="y must be left out"):

@@ -26,10 +26,14 @@ HOOKS = (
     # how it is fitted
     "recipe", "min_batch_size", "make_objective", "descent", "procedure", "problem", "finish", "make_layer",
     # in chunks
-    "examples_of_chunk", "chunk", "sums_of", "pooled", "solve",
+    "examples_of_chunk", "chunk", "sums_of", "pooled", "solve", "first_seed",
+    # rows that are sequences
+    "frames_of", "learned",
     # its answers
     "class_log_proba", "class_proba", "class_codes", "predict_rows", "target_distribution", "draw_targets",
-    "latent_means", "latent_modes",
+    "latent_means", "latent_modes", "own_rows",
+    # rows with missing cells
+    "cells_given", "cells_drawn", "observed_estimate", "completed", "latent_view",
     # what a class says of itself
     "get_params", "set_params", "restore",
 )  # fmt: skip

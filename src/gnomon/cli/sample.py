@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gnomon.cli import completion, output
-from gnomon.cli.fitted import lacks
+from gnomon.cli.fitted import ask, lacks
 from gnomon.cli.sample_chains import along_chains
+from gnomon.cli.sample_options import PARAMETERS, arguments_of, drawing_options
 from gnomon.cli.write import PICTURES, SOUNDS, TABLES, TEXTS, check_out, write_picture, write_rows
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
@@ -34,6 +36,11 @@ EVERY = 1000
 @click.option(
     "--every", type=click.IntRange(1), metavar="K", help="Steps of a chain between two rows.  [default: 1000]"
 )
+@drawing_options
+@click.option(
+    "--given", metavar="DATA", shell_complete=completion.data,
+    help="A target for each row of DATA, of a model of the target given the row.",
+)  # fmt: skip
 @click.option("--seed", type=int, metavar="SEED", help="The same seed draws the same; fresh entropy by default.")
 @click.option(
     "--out", metavar="FILE",
@@ -51,8 +58,8 @@ EVERY = 1000
 @click.option("--rate", type=click.IntRange(1), metavar="HZ", help="Of a .wav: values of a row per second.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, n: int, chains: int | None, every: int | None, seed: int | None, out: str | None, rate: int | None,
-    as_json: bool, **writing: Any,
+    run: str, n: int, chains: int | None, every: int | None, given: str | None, seed: int | None, out: str | None,
+    rate: int | None, as_json: bool, **more: Any,
 ) -> None:  # fmt: skip
     """Draw N rows (or sentences, or images) from the model in the folder RUN, none of them chosen.
 
@@ -71,24 +78,33 @@ def command(
     system = load(run)
     if not hasattr(system, "sample"):
         raise lacks(system, "sample", "draw samples", run)
-    if "X" in inspect.signature(system.sample).parameters:
-        what = f"{system.name} is a model of y given x and cannot draw rows x"
-        raise UserTypeError(what, run, "gnomon predict RUN DATA --std; a density of rows is gaussian-mixture, say")
+    drawing = {name: more.pop(name) for name in PARAMETERS}
+    if given is not None and click.get_current_context().get_parameter_source("n") is not ParameterSource.DEFAULT:
+        raise UserValueError("-n does not go with --given: there is a target for each row", "-n", "leave it out")
+    if ("X" in inspect.signature(system.sample).parameters) != (given is not None):
+        raise _without(system, given)
     data = RunFolder.open(run).config.get("data", {})
     features = data.get("features")
-    given = {name: value for name, value in writing.items() if value is not None}
-    if given and "language" not in system.tasks:
+    writing = {name: value for name, value in more.items() if value is not None}
+    if writing and "language" not in system.tasks:
         raise lacks(system, "generate", "go on from a text", run, tasks=("language",))
+    told = arguments_of(system, drawing)
     if chains is not None:
+        if told:
+            raise UserValueError(f"--{_option(told)} does not go with --chains", "--chains", "leave one of them out")
         names = features or [f"x{j}" for j in range(getattr(system, "n_features_in_", 0))]
         along_chains(
             system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
         )
         return
-    if given:
-        found = system.generate(given.pop("prompt", ""), n, random_state=seed, **given)
+    if writing:
+        found = system.generate(writing.pop("prompt", ""), n, random_state=seed, **writing)
+    elif given is not None:
+        found = system.sample(ask(run, given, system).X, random_state=seed, **told)
+        found = found.reshape(len(found), -1)
+        n, features = len(found), targets(found)
     else:
-        found = system.sample(n, random_state=seed)
+        found = system.sample(n, random_state=seed, **told)
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
         _draw(out, rows, features, system)
@@ -133,6 +149,24 @@ def _play(out: str, rows: Any, rate: int) -> None:
         output.note(f"notice: amplitudes are divided by {loudest:.4g}, the largest, since a .wav file ends at 1")
     silence = np.zeros((len(rows), rate // 4))
     save_wav(out, np.concatenate([rows / max(loudest, 1.0), silence], axis=1).ravel(), rate)
+
+
+def _without(system: Any, given: str | None) -> UserTypeError:
+    """The refusal of rows that a model of targets cannot draw, or of rows that a model of rows is not told."""
+    if given is None:
+        what = f"{system.name} is a model of y given x and cannot draw rows x"
+        return UserTypeError(what, "--given", "give the rows: --given DATA; a density of rows is gaussian-mixture, say")
+    return UserTypeError(f"{system.name} is a model of rows, not of a target given them", "--given", "leave it out")
+
+
+def _option(told: dict[str, Any]) -> str:
+    """The option that the first argument came from."""
+    return next(option for option, names in PARAMETERS.items() if next(iter(told)) in names)
+
+
+def targets(found: Any) -> list[str]:
+    """Names of the columns of drawn targets."""
+    return ["sample"] if found.shape[1] == 1 else [f"sample_{j}" for j in range(1, found.shape[1] + 1)]
 
 
 def labeled(X: Any, y: Any, features: list[str] | None, target: Any) -> tuple[Any, list[str]]:

@@ -39,11 +39,10 @@ def along_chains(
     UserError
         A model without chains, a picture of rows that are no images.
     """
-    from gnomon.tasks.along_chains import has_chains, sample_along_chains
+    from gnomon.tasks.along_chains import no_chains, sample_along_chains
 
-    if not has_chains(system):
-        what = f"the samples of {system.name} are independent draws, not states of a chain"
-        raise UserValueError(what, "--chains", "leave --chains out")
+    if why := no_chains(system):
+        raise UserValueError(why, "--chains", "leave --chains out")
     check_out(out, (*TABLES, *PICTURES))
     drawn = out is not None and Path(out).suffix.lower() in PICTURES
     shape = _shape(recipe, system) if drawn else None

@@ -153,7 +153,7 @@ def _cells(column: Any) -> list[Any]:
     cells: list[Any] = output.readable(column).tolist()
     if column.dtype.kind == "b":
         return ["true" if cell else "false" for cell in cells]
-    return ["" if cell is None else cell for cell in cells]
+    return ["" if cell is None or cell != cell else cell for cell in cells]
 
 
 def as_parquet(columns: Mapping[str, Any]) -> bytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gnomon.data.prepared import Prepared
     from gnomon.data.relations import Ratings, Triples
 
-__all__ = ["VIEWS", "Dataset", "fingerprint", "no_images"]
+__all__ = ["VIEWS", "Dataset", "fingerprint", "levels_of", "no_images"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +206,20 @@ WORDS = {
     "triples": "a set of triples",
 }
 """What a set is called that has a part."""
+
+
+def levels_of(images: NDArray[Any]) -> int | None:
+    """Grey levels of images in an array: 256 of bytes, 2 of bytes of which none is above 1; None of other numbers.
+
+    Examples
+    --------
+    >>> image = np.array([[[0, 200]]], np.uint8)
+    >>> levels_of(image), levels_of(image // 200), levels_of(image / 255)
+    (256, 2, None)
+    """
+    if images.dtype != np.uint8:
+        return None
+    return 256 if images.max(initial=0) > 1 else 2
 
 
 def _binary(data: Dataset) -> NDArray[Any]:

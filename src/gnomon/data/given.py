@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data.columns import place_of
-from gnomon.data.dataset import Dataset
+from gnomon.data.dataset import Dataset, levels_of
 from gnomon.data.frames import frame_of
 from gnomon.data.relations import Ratings, Triples
 from gnomon.errors import UserTypeError, UserValueError
@@ -78,7 +78,7 @@ def _of_array(X: NDArray[Any]) -> Dataset:
     table = X.reshape(len(X), -1)
     table = table if table.dtype.kind == "f" else table.astype(np.float64)
     names = tuple(f"column_{i}" for i in range(1, table.shape[1] + 1))
-    levels = 256 if images and X.dtype == np.uint8 else None
+    levels = levels_of(X) if images else None
     return Dataset(NAME, X=table, columns=names, images=images, levels=levels)
 
 

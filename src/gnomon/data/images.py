@@ -161,7 +161,7 @@ def array_of_images(array: NDArray[Any], shape: tuple[int, ...], levels: int, so
 
 def brought_to(data: Dataset, levels: int) -> Dataset:
     """Images with the number of grey levels that a fit has seen, each pixel the nearest level."""
-    if data.images is None or data.levels is None or data.levels == levels:
+    if data.levels is None or data.levels == levels:
         return data
     X = np.rint(np.asarray(data.X, np.float64) * ((levels - 1) / (data.levels - 1)))
     return replace(data, X=X.astype(np.float32), levels=levels)

@@ -62,9 +62,12 @@ class Choices(Protocol):
     def id(self) -> Sequence[str]: ...
 
 
-def learn(recipe: Choices, data: Any, *, keep_missing: bool, scaled: bool, indicators: bool, within: str) -> Prepared:
+def learn(
+    recipe: Choices, data: Any, *, keep_missing: bool, scaled: bool, indicators: bool, within: str,
+    ordered: bool = False,
+) -> Prepared:  # fmt: skip
     """What a recipe learns from training rows; see `gnomon.data.Preparation.fit`."""
-    return _Learner(recipe, data, keep_missing, indicators, within).learn(scaled)
+    return _Learner(recipe, data, keep_missing, indicators, within, ordered).learn(scaled)
 
 
 def _columns(data: Any) -> tuple[dict[str, Any], str]:
@@ -80,8 +83,10 @@ def _columns(data: Any) -> tuple[dict[str, Any], str]:
 class _Learner:
     """The training rows, with what is asked of their columns."""
 
-    def __init__(self, recipe: Choices, data: Any, keep_missing: bool, indicators: bool, within: str) -> None:
-        self.recipe, self.data = recipe, data
+    def __init__(
+        self, recipe: Choices, data: Any, keep_missing: bool, indicators: bool, within: str, ordered: bool
+    ) -> None:
+        self.recipe, self.data, self.ordered = recipe, data, ordered
         self.keep_missing, self.indicators, self.within = keep_missing, indicators, within
         self.columns, self.name = _columns(data)
         self.strict = recipe.encode == "none"
@@ -141,7 +146,7 @@ class _Learner:
         if column in recipe.categorical:
             return self._category(column, texts_of(pl.Series(column, cells)), named=True)
         chosen = (self.data.source.get("columns") or ()) if isinstance(self.data, Dataset) else ()
-        named = column in (*recipe.numeric, *chosen) or column == self.only
+        named = self.ordered or column in (*recipe.numeric, *chosen) or column == self.only
         if not isinstance(cells, pl.Series):
             return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, named=named)
         kind = LENIENT if column in recipe.numeric else kind_of_series(cells, typed=True)
@@ -165,6 +170,9 @@ class _Learner:
         if self.strict:
             return NumberStep(column, kind)
         if not len(seen):
+            if self.ordered:
+                what = "the column is empty in the training rows, and those after it would take its place"
+                raise UserValueError(what, f"{self.name}, column {column!r}", "fill it, or drop the rows' end")
             return self._leave(column, "empty in the training rows")
         low, high = float(seen.min()), float(seen.max())
         inside = low >= 0 and high <= 1 and (self.within != "binary" or bool(np.isin(seen, (0, 1)).all()))

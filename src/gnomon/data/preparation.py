@@ -100,7 +100,7 @@ class Preparation:
 
     def fit(
         self, data: Any, y: Any = None, *, keep_missing: bool = False, scaled: bool = False, indicators: bool = True,
-        within: str = "real",
+        within: str = "real", ordered: bool = False,
     ) -> Prepared:  # fmt: skip
         """Learn from the training rows.
 
@@ -118,6 +118,9 @@ class Preparation:
             Whether a column says where a number was missing.
         within : {"real", "unit", "binary"}, default "real"
             What the system takes: any numbers, those in [0, 1], or 0 and 1.
+        ordered : bool, default False
+            Whether a column's place says what it is, as in images and sequences: no column of numbers is left out
+            unless that is asked for.
 
         Examples
         --------
@@ -132,7 +135,9 @@ class Preparation:
         from gnomon.data.learning import learn
 
         scaled = self.scale == "yes" or (self.scale == "auto" and scaled)
-        found = learn(self, data, keep_missing=keep_missing, scaled=scaled, indicators=indicators, within=within)
+        found = learn(
+            self, data, keep_missing=keep_missing, scaled=scaled, indicators=indicators, within=within, ordered=ordered
+        )
         return found if y is None or not scaled else found.with_target(y)
 
     def to_json(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gnomon.data import arrays, sources
 from gnomon.data.boundary import guarded
 from gnomon.data.columns import Chunk, features, labels, place_of, places_of, with_label
-from gnomon.data.dataset import Dataset
+from gnomon.data.dataset import Dataset, levels_of
 from gnomon.data.delimited import Delimited
 from gnomon.data.excel import Excel
 from gnomon.data.form import Form, form_of
@@ -395,7 +395,7 @@ def _read_arrays(file: Path, source: dict[str, Any]) -> Dataset:
     X, y = found[name], found.get("y")
     images, levels = None, None
     if X.ndim == 3:
-        images, levels = (X.shape[1], X.shape[2]), 256 if X.dtype == np.uint8 else None
+        images, levels = (X.shape[1], X.shape[2]), levels_of(X)
         X = X.reshape(len(X), -1)
     X = arrays.numbers(X, file.name)
     names = tuple(f"column_{i}" for i in range(1, X.shape[1] + 1))

@@ -71,6 +71,8 @@ class System(TakesRows, Seeded, BaseEstimator):
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
     labeled: ClassVar[bool] = False
     """Whether it learns from rows with labels."""
+    ordered_columns: ClassVar[bool] = False
+    """Whether a column's place among the others says what it is, as in images and sequences."""
     scale_dependent: ClassVar[bool] = False
     """Whether the answer depends on the columns' units, so that a table is scaled unless the user says no."""
     scales_target: ClassVar[bool] = False

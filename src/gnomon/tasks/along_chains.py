@@ -14,7 +14,7 @@ from gnomon.inference.mcmc.lags import LagCorrelation, lag_correlation
 from gnomon.recipes.parameters import how_many
 from gnomon.tasks.chains import sample_chain
 
-__all__ = ["ChainRows", "has_chains", "sample_along_chains"]
+__all__ = ["ChainRows", "no_chains", "sample_along_chains"]
 
 BETWEEN = 20
 """States that are kept from one row to the next, at most: the lags at which the correlation is measured."""
@@ -59,10 +59,17 @@ class ChainRows:
         return f"{start}, below 0.1 after {counted(first, 'step')}"
 
 
-def has_chains(system: Any) -> bool:
-    """Whether a fitted system draws its rows by Gibbs sampling."""
+def no_chains(system: Any) -> str:
+    """Why there are no Gibbs chains of a fitted system whose states are rows; empty where there are."""
     model: Any = getattr(system, "model_", None)
-    return supports(model, HasBlocks) and ROWS in model.blocks and hasattr(system, "from_visible")
+    if not (supports(model, HasBlocks) and ROWS in model.blocks and hasattr(system, "from_visible")):
+        return f"the samples of {system.name} are independent draws, not states of a chain"
+    if not getattr(model, "has_conditionals", True):
+        return f"the samples of {system.name} are drawn by moves along the slope of its energy, not by Gibbs sweeps"
+    given = [name for name, units in getattr(model, "units", {}).items() if not getattr(units, "drawn", True)]
+    if given:
+        return f"the samples of {system.name} are drawn for a given length, which its chains are not told"
+    return ""
 
 
 def sample_along_chains(
@@ -112,9 +119,8 @@ def sample_along_chains(
     >>> found.rows.shape, found.steps.tolist(), found.correlation.lag[:3].tolist()
     ((3, 4, 4), [5, 10, 15, 20], [0, 1, 2])
     """
-    if not has_chains(system):
-        what = f"the samples of {system.name} are independent draws, not states of a chain"
-        raise UserTypeError(what, "chains", "leave chains out")
+    if why := no_chains(system):
+        raise UserTypeError(why, "chains", "leave chains out")
     for name, value, least in (("chains", chains, 1), ("rows", rows, 2), ("every", every, 1)):
         if how_many(value, name) < least:
             raise UserValueError.must(name, f"be at least {least}", value)

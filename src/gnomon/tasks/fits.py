@@ -15,6 +15,7 @@ from gnomon.system.saving import load
 from gnomon.tasks.fitting import kept
 from gnomon.tasks.kept_runs import KeptRuns
 from gnomon.tasks.rooms import Room
+from gnomon.tasks.sequences import in_frames
 from gnomon.tasks.settings import draws, name_of, title_of
 from gnomon.training.context import current as current_context
 from gnomon.training.progress import announced_as, count_ended
@@ -95,6 +96,6 @@ class Fits:
     def _seconds(self, system: System, train: Any, **options: Any) -> float:
         """Fit, and say how long it took."""
         begun = time.perf_counter()
-        system.fit(train.X, train.y, **options)
+        system.fit(in_frames(train.X, train.data, system), train.y, **options)
         self.made += 1
         return time.perf_counter() - begun

@@ -30,10 +30,11 @@ from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
-from gnomon.tasks.image_data import other_images
+from gnomon.tasks.image_data import of_levels, other_images
 from gnomon.tasks.instead import others_named
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole, recipe_of
+from gnomon.tasks.sequences import in_frames
 from gnomon.training.context import context
 from gnomon.training.group import current as current_group
 from gnomon.training.launch import ProcessDied, launch
@@ -85,9 +86,9 @@ def place_of(spec: DataSpec) -> str:
     """
     assert spec.name is not None
     was, here = Path(spec.name), Path(Path(spec.name).name)
-    if not was.is_absolute() or was.exists():
+    if not was.is_absolute() or was.exists() or spec.whole is None:  # None: never read, the reader says what is wrong
         return spec.name
-    if spec.whole is not None and here.exists():
+    if here.exists():
         return str(here)
     raise UserValueError(
         "the data of this run is not there any more", str(was), f"put it back, or {here} into the current folder"
@@ -153,7 +154,7 @@ def other_data(
     fitted = recipe.get("features") if prepared is None else list(prepared.names_in)
     try:
         if prepared is None:
-            return goal.read(name, target=target, columns=fitted)
+            return of_levels(goal.read(name, target=target, columns=fitted), recipe.get("levels"))
         return prepared.apply(goal.read(name, target=target, columns=fitted, kinds=prepared.kinds))
     except NoColumn as error:
         listed = ", ".join(map(repr, (fitted or [])[:6])) + (", ..." if len(fitted or []) > 6 else "")
@@ -227,6 +228,7 @@ def fit(
         ready = whole if found is None else found.apply(whole)
         with placed(ready):
             X, y = goal.examples(ready, made)
+            X = in_frames(X, ready, made)
             if run is None:
                 return made.fit(X, y, **kept(found))
     spec = DataSpec(ARRAYS)
@@ -359,6 +361,7 @@ def _fit_to(
         train, held = found.apply(train), None if held is None else found.apply(held)
     with placed(train):
         X, y = goal.examples(train, system)
+        X = in_frames(X, train, system)
     if group.rank == 0 and spec.whole is None:
         known = replace(spec, features=list(raw) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
 from gnomon.data.sources import IMAGES, check_file
 
-__all__ = ["other_images"]
+__all__ = ["of_levels", "other_images"]
 
 
 def other_images(recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
@@ -45,6 +46,13 @@ def other_images(recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dat
     resize = recipe.get("resize")
     data = load(path, columns=features, resize=None if resize is None else (resize[0], resize[1]))
     return data if levels is None else brought_to(data, levels)
+
+
+def of_levels(data: Dataset, levels: int | None) -> Dataset:
+    """An array of bytes in the levels that a fit has seen: dark images are not taken for bits, nor bytes for levels."""
+    if levels is None or data.levels is None or data.levels == levels:
+        return data
+    return replace(data, levels=levels) if data.levels < levels else brought_to(data, levels)
 
 
 def _holds_images(path: Path) -> bool:

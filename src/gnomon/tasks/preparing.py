@@ -48,6 +48,7 @@ def refuse_unfit(data: Dataset, system: System) -> None:
         What the data is in place of that, and what to do.
     """
     _refuse_columns_as_images(data, system)
+    _refuse_images_as_lines(data, system)
     if data.y is None or not system.labeled or "classify" not in system.tasks:
         return
     if are_numbers(data.y):
@@ -71,6 +72,19 @@ def refuse_one_class(data: Dataset) -> None:
     where = data.name if target is None else f"{data.name}, column {target!r}"
     what = f"y must hold at least 2 classes, got only one class, {label!r}"
     raise UserValueError(what, where, "give rows of another class too, or another column as target")
+
+
+def _refuse_images_as_lines(data: Dataset, system: System) -> None:
+    """Images that are no squares would be taken for one line of pixels, where nobody has said their shape."""
+    if data.images is None or not system.ordered_columns or getattr(system, "image_shape", ()) is not None:
+        return
+    rows, columns, *channels = data.images
+    if rows != columns or channels:
+        size = "x".join(map(str, data.images))
+        what = f"{system.name} takes rows for square images of one channel, got images of {size}"
+        raise UserValueError(
+            what, data.name, f"say the shape: --image-shape {size}, in Python image_shape={data.images}"
+        )
 
 
 def _refuse_columns_as_images(data: Dataset, system: System) -> None:
@@ -144,7 +158,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
     within = kept_within(system.domain, system.outcomes, predicts)
     return recipe.fit(
         train, y=train.y if system.scales_target else None, keep_missing=system.domain.allow_missing,
-        scaled=system.scale_dependent, indicators=predicts, within=within,
+        scaled=system.scale_dependent, indicators=predicts, within=within, ordered=system.ordered_columns,
     )  # fmt: skip
 
 

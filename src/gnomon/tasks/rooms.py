@@ -164,4 +164,5 @@ class Room:
 
 def _needs(system: System) -> tuple[Any, ...]:
     """What the prepared columns of a system depend on."""
-    return bool(system.__sklearn_tags__().target_tags.required), getattr(system.domain, "allow_missing", False)
+    predicts = bool(system.__sklearn_tags__().target_tags.required)
+    return predicts, getattr(system.domain, "allow_missing", False), system.ordered_columns

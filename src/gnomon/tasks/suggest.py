@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.catalog import tasks
+from gnomon.catalog import make, tasks
 from gnomon.data.dataset import Dataset
 from gnomon.data.given import dataset_of, is_data
 from gnomon.data.loading import load
 from gnomon.data.names import BUILTIN
+from gnomon.data.preparation import Preparation
 from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.runs.config import ARRAYS, USUAL, DataSpec
 from gnomon.tasks.base import Task, task
-from gnomon.tasks.baselines import STRUCTURES, Description, matching
+from gnomon.tasks.baselines import STRUCTURES, Description, Rule, matching
 from gnomon.tasks.preparing import are_numbers, refuse_one_class
+from gnomon.tasks.rooms import Room
 from gnomon.tasks.suggestions import Suggestion
 from gnomon.tasks.suits import suits
 
@@ -24,6 +27,8 @@ __all__ = ["describe", "suggest_baseline"]
 
 READ_AS = {"ratings": "recommend", "interactions": "rank", "pairs": "translate"}
 """Tasks whose files are read in a way of their own."""
+JUDGED = 0.2
+"""Fraction of the rows that `gnomon.compare` judges by, where nothing is said."""
 ALSO = {"grid": ("grid", "vectors"), "ratings": ("ratings", "interactions")}
 """What data of a structure can also be taken as."""
 
@@ -48,7 +53,8 @@ def suggest_baseline(
     structure : {"vectors", "grid", "sequence", "ratings", "interactions", "pairs"}, optional
         What the data is taken as, where it could be more than one thing: images as vectors, a file as pairs.
     metric : str, optional
-        The score to judge by. It is never chosen for you: where it is left out the proposal says so.
+        The score to judge by, one that `gnomon.compare` ranks by. It is never chosen for you: where it is left out the
+        proposal says so.
 
     Returns
     -------
@@ -85,11 +91,28 @@ def suggest_baseline(
     passed: list[str] = []
     for rule in candidates:
         if rule.system in known.get(rule.task, ()):
-            return Suggestion(description, rule, tuple(passed), metric, _words(data, target, columns))
+            chosen = None if metric is None else _score(metric, rule, found)
+            return Suggestion(description, rule, tuple(passed), chosen, _words(data, target, columns))
         passed.append(f"{rule.system}: {why.get(rule.task, 'its form of data is another one')}")
     reason = why.get(candidates[0].task, "") if candidates else "no rule speaks of it"
     what = f"no system of gnomon suits {found.name} ({description.structure}, predicting {description.answer})"
     raise UserValueError(what, "data", reason or "gnomon data DATA says what suits it")
+
+
+def _score(metric: str, rule: Rule, data: Dataset) -> str:
+    """The score of that name, of those that `gnomon.compare` can rank by: the trivial answer to the data has them all.
+
+    Raises
+    ------
+    UserValueError
+        A score that the task does not have, with the nearest that it has.
+    """
+    goal, system = task(rule.task).suited(data), make(rule.system)
+    if metric == goal.primary:
+        return metric
+    room = Room(data, DataSpec(ARRAYS, split=USUAL, holdout=JUDGED), Preparation())
+    train = room.parts(system, 0)[0]
+    return room.metric(goal, goal.baseline(system, train.X, train.y)[1], system, metric)
 
 
 def describe(data: Dataset, structure: str | None = None) -> Description:

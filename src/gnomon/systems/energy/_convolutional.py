@@ -232,6 +232,7 @@ def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
 class HasWindows(MachineSystem):
     """Base of the systems whose hidden units see windows of an image, by kernels that are the same everywhere."""
 
+    ordered_columns: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "kernel": {"kernel": (1, 3)}, "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip

@@ -49,12 +49,14 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
     tasks: ClassVar[tuple[str, ...]] = ("density",)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
     numpy_products: ClassVar[bool] = True
+    ordered_columns: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"standardize": {"visible": "gaussian"}}
 
     frame_size: Annotated[
         int | None, "[1, inf)",
-        Doc("Columns of a frame, where a row of X holds the frames of a sequence one after the other. None: the width "
-            "of a square image, else 1; of an array (n, T, d) or a list of arrays (T, d) it is d."),
+        Doc("Columns of a frame, where a row of X holds the frames of a sequence one after the other. None: d of an "
+            "array (n, T, d) or a list of arrays (T, d), what columns called frame_0_a, frame_0_b ... say, the width of "
+            "a square image, else 1."),
     ] = None  # fmt: skip
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 10
     visible: Annotated[

@@ -169,7 +169,7 @@ def _planes(x: Any, shape: Shape) -> torch.Tensor:
 
 def _flat(planes: torch.Tensor) -> torch.Tensor:
     """What `_planes` was given."""
-    return planes.permute(0, 2, 3, 1).reshape(len(planes), -1)
+    return planes.permute(0, 2, 3, 1).flatten(1)
 
 
 def _alike(x: torch.Tensor, other: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -92,6 +92,8 @@ class ProductOfExpertsModel(Module):
     observed: ClassVar[str] = "visible"
     blocks: ClassVar[tuple[str, ...]] = ("visible",)
     marginal_blocks: ClassVar[tuple[tuple[str, ...], ...]] = (("visible",),)
+    has_conditionals: ClassVar[bool] = False
+    """Whether blocks can be drawn given the others."""
 
     def __init__(self, experts: Sequence[nn.Module], units: Units, *, learn_log_c: bool = False) -> None:
         super().__init__()

@@ -103,6 +103,11 @@ class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtyp
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
+    @property
+    def labeled(self) -> bool:  # type: ignore[override]
+        """Whether it learns from rows with labels."""
+        return self.loss == "labels"
+
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         examples = super().ingest(X, None, sample_weight)
         if self.loss != "labels":
@@ -203,14 +208,20 @@ class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtyp
         return np.asarray(self.model_.ask("bound", self._rows(X)), np.float64)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """The bound of the likelihood of the rows."""
+        """The bound of the likelihood of the rows; of a network of labels, where y is given, how many are right."""
         rows = self._rows(X)
         space = self.outcomes.space(rows.shape[1])
         note = "mean field after the rounds of the network"
         found = Score.from_pointwise(
             self.elbo(X), name=self.primary, unit="nats", data_space=space, kind="lower bound", note=note
         )
-        return with_signature(self, {self.primary: found}, rows)
+        scores = with_signature(self, {self.primary: found}, rows)
+        if y is None or self.loss != "labels":
+            return scores
+        codes = Labels().locate(y, self.classes_, n=len(rows))[1]
+        right = (self.model_.ask("scores", rows).argmax(1) == codes).astype(float)
+        space = f"pmf on {len(self.classes_)} classes"
+        return scores | {"accuracy": Score.from_pointwise(right, name="accuracy", unit="fraction", data_space=space)}
 
     # --- rows with missing cells --------------------------------------------------------------------------------------
 
