@@ -39,6 +39,7 @@ from gnomon.system.fields import Seeded
 from gnomon.system.memory import within_memory
 from gnomon.system.rows import TakesRows
 from gnomon.system.trial import ask_once, on_trial
+from gnomon.system.unfitted import SaysUnfitted
 from gnomon.system.verbs import verb
 from gnomon.training.context import current as current_context
 from gnomon.training.context import limited
@@ -54,7 +55,7 @@ VALIDATION_ROWS = 4096
 """Validation rows that are looked at together."""
 
 
-class System(TakesRows, Seeded, BaseEstimator):
+class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
     """Base of every system. A subclass names its model class, domain and slots, and says how to build each part.
 
     Verbs follow from the contracts of the model: ``log_prob`` where it is normalized, ``energy`` where it has one,

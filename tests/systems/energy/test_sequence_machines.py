@@ -8,7 +8,7 @@ import gnomon
 from gnomon.data.batches import Batch
 from gnomon.data.movies import bouncing_ball
 from gnomon.distributions.units import BernoulliUnits
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import Diverged, UserError, UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.contrastive import CD, Exact
 from gnomon.objectives.fresh_chains import MCMC
@@ -421,6 +421,8 @@ def test_what_is_refused(name):
         make().fit([SEQUENCES[0], np.full((2, D), np.nan)])
     with pytest.raises(UserError, match="0 or 1"):
         make().fit([SEQUENCES[0] + 0.5])
+    with pytest.raises(Diverged, match="a weight has grown to"):
+        make(learning_rate=1e6).fit(SEQUENCES)
     system = make().fit(SEQUENCES)
     with pytest.raises(UserError, match="context must be of shape"):
         system.generate(2, np.zeros((2, 5)))

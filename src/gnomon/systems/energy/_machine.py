@@ -77,9 +77,9 @@ class GibbsSteps(ConfinedSteps):
     def step(self, state: Any) -> tuple[Any, Info]:
         """One update."""
         state, info = super().step(state)
-        model = state.problem.model
         if not info.done:
             return state, info
+        model = getattr(state.problem.model, "machine", state.problem.model)
         values = model.views()
         weights = (values[name] for link in model.links for name in link.names.values())
         largest = max((float(np.abs(weight).max(initial=0)) for weight in weights), default=0.0)

@@ -12,10 +12,11 @@ from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.nn.module import Module
 from gnomon.system.fields import Clipped
+from gnomon.systems.energy._machine import GibbsSteps
 from gnomon.systems.energy._sequences import SequenceMachine
 from gnomon.systems.energy._through_time import ThroughTime
 from gnomon.systems.energy.conditioned import ConditionedMachine
-from gnomon.training.gradient import Budget, Gradient
+from gnomon.training.gradient import Budget
 
 __all__ = ["RecurrentMachine", "RecurrentModel"]
 
@@ -111,6 +112,6 @@ class RecurrentMachine(Clipped, SequenceMachine):
 
     def procedure(self, examples: Any) -> Procedure:
         budget = Budget.of(self.epochs, self.max_updates)
-        return Gradient(
+        return GibbsSteps(
             self.recipe("optimizer"), self.learning_rate, budget, clip=self.clip, clip_value=self.clip_value
         )

@@ -55,8 +55,8 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
     frame_size: Annotated[
         int | None, "[1, inf)",
         Doc("Columns of a frame, where a row of X holds the frames of a sequence one after the other. None: d of an "
-            "array (n, T, d) or a list of arrays (T, d), what columns called frame_0_a, frame_0_b ... say, the width of "
-            "a square image, else 1."),
+            "array (n, T, d) or a list of arrays (T, d), what columns called frame_0_a, frame_0_b ... say, the width "
+            "of a square image, else 1."),
     ] = None  # fmt: skip
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 10
     visible: Annotated[
