@@ -88,10 +88,10 @@ def command(
     writing = {name: value for name, value in more.items() if value is not None}
     if writing and "language" not in system.tasks:
         raise lacks(system, "generate", "go on from a text", run, tasks=("language",))
-    asked = arguments_of(system, drawing)
+    options = arguments_of(system, drawing)
     if chains is not None:
-        if asked:
-            raise UserValueError(f"--{_option(asked)} does not go with --chains", "--chains", "leave one of them out")
+        if options:
+            raise UserValueError(f"--{_option(options)} does not go with --chains", "--chains", "leave one of them out")
         names = features or [f"x{j}" for j in range(getattr(system, "n_features_in_", 0))]
         along_chains(
             system, data, names, chains=chains, rows=n, every=every or EVERY, seed=seed, out=out, as_json=as_json
@@ -100,11 +100,11 @@ def command(
     if writing:
         found = system.generate(writing.pop("prompt", ""), n, random_state=seed, **writing)
     elif given is not None:
-        found = system.sample(ask(run, given, system).X, random_state=seed, **asked)
+        found = system.sample(ask(run, given, system).X, random_state=seed, **options)
         found = found.reshape(len(found), -1)
         n, features = len(found), targets(found)
     else:
-        found = system.sample(n, random_state=seed, **asked)
+        found = system.sample(n, random_state=seed, **options)
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
         _draw(out, rows, features, system)
@@ -152,16 +152,16 @@ def _play(out: str, rows: Any, rate: int) -> None:
 
 
 def _without(system: Any, given: str | None) -> UserTypeError:
-    """The refusal of rows that a model of targets cannot draw, or of rows that a model of rows is not asked."""
+    """The refusal of rows that a model of targets cannot draw, or of rows that a model of rows is not options."""
     if given is None:
         what = f"{system.name} is a model of y given x and cannot draw rows x"
         return UserTypeError(what, "--given", "give the rows: --given DATA; a density of rows is gaussian-mixture, say")
     return UserTypeError(f"{system.name} is a model of rows, not of a target given them", "--given", "leave it out")
 
 
-def _option(asked: dict[str, Any]) -> str:
+def _option(options: dict[str, Any]) -> str:
     """The option that the first argument came from."""
-    return next(option for option, names in PARAMETERS.items() if next(iter(asked)) in names)
+    return next(option for option, names in PARAMETERS.items() if next(iter(options)) in names)
 
 
 def targets(found: Any) -> list[str]:
