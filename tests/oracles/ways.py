@@ -42,6 +42,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "linear-regression",
         {"solver": "gradient", "optimizer": "sgd", "epochs": 30, "learning_rate": 0.2, "l1": 0.05},
     ),
+    "linear-regression, conjugate gradients": ("linear-regression", {"solver": "conjugate-gradient", "l2": 0.1}),
     "bayesian-regression, law of the noise": (
         "bayesian-regression",
         {"weight_prior": "normal-inverse-gamma", "intercept": "normal", "standardize": True},

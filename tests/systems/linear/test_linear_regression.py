@@ -1,8 +1,11 @@
 """Linear regression: hand-computed fits, parity with NumPy and scikit-learn, rank, penalties, chunks, density."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Lasso, Ridge
@@ -375,3 +378,35 @@ def test_diabetes_by_both_solvers_is_scikit_learns():
     np.testing.assert_allclose(LinearRegression().fit(X, target).coef_, peer.coef_, rtol=1e-8)
     adam = LinearRegression(solver="gradient", epochs=3000, random_state=0).fit(X, target)
     assert adam.score(X, target) == pytest.approx(peer.score(X, target), abs=1e-4)
+
+
+@pytest.mark.spec("BAY-83")
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_conjugate_gradients_are_the_closed_form_and_take_as_many_steps_as_eigenvalues(standardize, l2):
+    random = np.random.default_rng(0)
+    X, weight = random.normal(size=(80, 6)) @ random.normal(size=(6, 6)) + 3.0, random.uniform(0.5, 2, 80)
+    y = X @ random.normal(size=(6, 2)) + random.normal(size=(80, 2)) - 40
+    common = {"standardize": standardize, "l2": l2, "dtype": "float64"}
+    closed = LinearRegression(**common).fit(X, y, sample_weight=weight)
+    found = LinearRegression(solver="conjugate-gradient", tol=1e-11, **common).fit(X, y, sample_weight=weight)
+    assert np.allclose(found.coef_, closed.coef_, rtol=1e-6) and np.allclose(found.intercept_, closed.intercept_)
+    assert np.allclose(found.noise_variance_, closed.noise_variance_)
+    assert len(found.history_["gradient_norm"]) <= 6 + 3 and found.history_["gradient_norm"][-1] <= 1e-10
+    from_sparse = LinearRegression(solver="conjugate-gradient", tol=1e-11, **common)
+    from_sparse.fit(sparse.csr_array(X), y, sample_weight=weight)
+    assert np.allclose(from_sparse.coef_, closed.coef_, rtol=1e-6)
+    losses = found.history_["half_squared_error"]
+    if not l2:
+        assert all(b <= a + 1e-12 for a, b in itertools.pairwise(losses))
+
+
+@pytest.mark.spec("BAY-83")
+def test_conjugate_gradients_on_more_columns_than_rows_have_the_least_norm():
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(20, 500)), random.normal(size=20)
+    with pytest.warns(UserWarning, match="without error"):
+        closed = LinearRegression(dtype="float64").fit(X, y)
+        found = LinearRegression(solver="conjugate-gradient", tol=1e-12, dtype="float64").fit(X, y)
+    assert np.allclose(found.coef_, closed.coef_, atol=1e-9)
+    assert len(found.history_["gradient_norm"]) < 40

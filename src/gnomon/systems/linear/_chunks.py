@@ -12,6 +12,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.layouts import Rows
 from gnomon.system.from_sums import FromSums
 from gnomon.system.prediction import Regressor
+from gnomon.systems.linear._conjugate import NormalEquations
 from gnomon.systems.linear._least_squares import LeastSquares, merge
 from gnomon.training.procedure import Problem
 
@@ -34,7 +35,7 @@ class InChunks(FromSums, Regressor):
         return examples
 
     def problem(self, model: Any, examples: Any, noise: Noise, group: Group, validation: Any = None) -> Problem:
-        if not isinstance(self.procedure(examples), LeastSquares):
+        if not isinstance(self.procedure(examples), LeastSquares | NormalEquations):
             return super().problem(model, examples, noise, group, validation)
         batches = Batches(examples, Rows(ROWS, shuffle=False))
         return Problem(model, batches.shard(group), noise, group)

@@ -18,6 +18,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.fields import GradientSteps, HasDtype
 from gnomon.system.prediction import DensityRegressor
 from gnomon.systems.linear._chunks import InChunks
+from gnomon.systems.linear._conjugate import NormalEquations
 from gnomon.systems.linear._least_squares import Affine, LeastSquares, LinearRegressionModel, tell_of_perfection
 from gnomon.training.optimizers import SGD
 
@@ -36,8 +37,10 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     Minimizes :math:`\frac1n\sum_i \frac12 \|W^T x_i + b - y_i\|^2` + ``l2 / 2 ||W||^2`` + ``l1 ||W||_1``; b is never
     penalized. With ``solver="closed"`` the answer is exact up to rounding, by a triangular factor of the rows: the
     condition number is not squared. Where columns depend on each other it is the solution of least norm, and ``rank_``
-    says so. With ``solver="gradient"`` W and b start at zero and take mini-batch steps, which with fewer rows than all
-    and a constant rate end in a noise ball; L1 is a proximal step (Parikh and Boyd 2014, section 4.2) after each.
+    says so. With ``solver="conjugate-gradient"`` the normal equations are solved by products with the rows alone, for
+    tables of very many columns; `tol` and `epochs` say when it ends. With ``solver="gradient"`` W and b start at zero
+    and take mini-batch steps, which with fewer rows than all and a constant rate end in a noise ball; L1 is a proximal
+    step (Parikh and Boyd 2014, section 4.2) after each.
 
     Where y is normal around the prediction, W and b without penalties are the likeliest ones whatever the variance of
     the noise, and ``noise_variance_`` is the likeliest variance: `log_prob`, `sample` and ``predict(return_std=True)``
@@ -57,8 +60,8 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
 
     Notes
     -----
-    Cost O(n d^2) closed, O(n d) per epoch of the gradient. Sources: Gauss 1809; Hoerl and Kennard 1970 (L2); Tibshirani
-    1996 (L1); Golub and Van Loan (2013), sections 5.3 and 5.5.
+    Cost O(n d^2) closed, O(n d) per epoch of the others. Sources: Gauss 1809; Hoerl and Kennard 1970 (L2); Tibshirani
+    1996 (L1); Golub and Van Loan (2013), sections 5.3, 5.5 and 11.3.
 
     Examples
     --------
@@ -80,7 +83,10 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         **{field: {"solver": "gradient"} for field in GRADIENT_ALONE},
     }
 
-    solver: Annotated[Literal["closed", "gradient"], Doc("How the minimum is found.")] = "closed"
+    solver: Annotated[
+        Literal["closed", "gradient", "conjugate-gradient"],
+        Doc("How the minimum is found; of ``conjugate-gradient`` an epoch is a step and a pass over the rows."),
+    ] = "closed"
     l2: Annotated[
         float,
         "[0, inf)",
@@ -123,15 +129,15 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         super().check_parameters()
         if not self.l1:
             return
-        if self.solver == "closed":
-            what = 'solver must be "gradient" where l1 is above 0, got "closed"'
+        if self.solver != "gradient":
+            what = f'solver must be "gradient" where l1 is above 0, got "{self.solver}"'
             raise UserValueError(what, "solver", 'use solver="gradient" and optimizer="sgd"')
         if self.recipe("optimizer") != SGD():
             what = 'optimizer must be plain "sgd" where l1 is above 0'
             raise UserValueError(what, "optimizer", 'use optimizer="sgd" without momentum or decay')
 
     def make(self, n_features: int, dtype: str, n_outputs: int | None) -> Affine:
-        if self.solver == "closed":
+        if self.solver != "gradient":
             return LinearRegressionModel(n_features, n_outputs or 1, dtype)
         from gnomon.systems.linear._descent import DescentModel  # torch, which the closed form has no use for
 
@@ -144,11 +150,11 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         return super().ingest(X, y, sample_weight)
 
     def initialize(self, model: Affine, examples: Examples, noise: Noise) -> None:
-        if self.solver == "closed" or self.standardize:
-            model.standardize(examples, scaled=self.solver == "gradient")
+        if self.solver != "gradient" or self.standardize:
+            model.standardize(examples, scaled=self.solver != "closed" and self.standardize)
 
     def make_objective(self) -> Supervised | None:
-        if self.solver == "closed":
+        if self.solver != "gradient":
             return None
         from gnomon.objectives.losses import SquaredError
         from gnomon.objectives.supervised import Supervised
@@ -158,6 +164,8 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
     def procedure(self, examples: Any) -> Procedure:
         if self.solver == "closed":
             return LeastSquares(self.l2, self.standardize)
+        if self.solver == "conjugate-gradient":
+            return NormalEquations(self.l2, self.epochs if self.max_updates is None else self.max_updates, self.tol)
         from gnomon.systems.linear._descent import Descent
         from gnomon.training.gradient import Budget
 
@@ -177,9 +185,9 @@ class LinearRegression(InChunks, GradientSteps, HasDtype, DensityRegressor):
         Raises
         ------
         UserValueError
-            ``solver="gradient"``, or a model without the factor: loaded, or fitted by gradient.
+            Another solver, or a model without the factor: loaded, or fitted by gradient.
         """
-        if self.solver == "gradient":
+        if self.solver != "closed":
             raise UserValueError("chunks need the closed form", "solver", 'use solver="closed"')
         return super().partial_fit(X, y, sample_weight=sample_weight)
 
