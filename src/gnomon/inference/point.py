@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,18 @@ from scipy import optimize
 
 from gnomon.distributions.family import Family
 from gnomon.errors import UserValueError
+from gnomon.inference.fisher import fisher, natural_gradient
+from gnomon.numeric.minimization import minimize
 
 __all__ = ["PointEstimate", "maximum_a_posteriori", "maximum_likelihood"]
 
 Floats = NDArray[np.float64]
 
+Method = Literal["quasi-newton", "conjugate-gradient", "natural-gradient"]
+"""How a maximum is climbed."""
+
+_STEPS = 500
+_DAMPING = 1e-9
 _FLAT = 1e-5
 _FAR = 15.0  # in logs or log-odds from the start: a factor of three millions
 
@@ -59,8 +66,9 @@ class PointEstimate:
 
 
 def maximum_likelihood(
-    family: type[Family], x: ArrayLike, *, weight: ArrayLike | None = None, fixed: Mapping[str, float] | None = None
-) -> PointEstimate:
+    family: type[Family], x: ArrayLike, *, weight: ArrayLike | None = None, fixed: Mapping[str, float] | None = None,
+    method: Method = "quasi-newton",
+) -> PointEstimate:  # fmt: skip
     r"""Parameters that maximize :math:`\sum_i w_i \log p(x_i | \theta)`.
 
     Parameters
@@ -72,6 +80,8 @@ def maximum_likelihood(
     weight : array of shape (n,), >= 0, optional
     fixed : mapping of parameter name to value, optional
         Parameters that are known.
+    method : {"quasi-newton", "conjugate-gradient", "natural-gradient"}, default "quasi-newton"
+        How the maximum is climbed; the last takes steps by the Fisher information (Fisher scoring).
 
     Returns
     -------
@@ -99,7 +109,7 @@ def maximum_likelihood(
     >>> round(found.parameters["loc"], 4), round(found.parameters["scale"] ** 2, 4)
     (3.0, 4.6667)
     """
-    return _maximize(family, x, weight, fixed, None, False)
+    return _maximize(family, x, weight, fixed, None, False, method)
 
 
 def maximum_a_posteriori(
@@ -110,12 +120,13 @@ def maximum_a_posteriori(
     weight: ArrayLike | None = None,
     fixed: Mapping[str, float] | None = None,
     mode_of: Literal["parameters", "unconstrained"] = "parameters",
+    method: Method = "quasi-newton",
 ) -> PointEstimate:
     """Parameters that maximize log-likelihood plus log prior: a mode of the posterior, which depends on the scale.
 
     Parameters
     ----------
-    family, x, weight, fixed
+    family, x, weight, fixed, method
         As in `maximum_likelihood`.
     log_prior : callable
         Takes the free parameters as a dict of tensors, answers a tensor: the log density in the parameters' own scale.
@@ -131,13 +142,16 @@ def maximum_a_posteriori(
     """
     if mode_of not in ("parameters", "unconstrained"):
         raise UserValueError.must("mode_of", 'be "parameters" or "unconstrained"', mode_of)
-    return _maximize(family, x, weight, fixed, log_prior, mode_of == "unconstrained")
+    return _maximize(family, x, weight, fixed, log_prior, mode_of == "unconstrained", method)
 
 
 def _maximize(
-    family: type[Family], x: ArrayLike, weight: Any, fixed: Any, log_prior: Any, with_derivative: bool
+    family: type[Family], x: ArrayLike, weight: Any, fixed: Any, log_prior: Any, with_derivative: bool, method: Method
 ) -> PointEstimate:
     import torch
+
+    if method not in get_args(Method):
+        raise UserValueError.must("method", f"be one of {', '.join(get_args(Method))}", method)
 
     rows, known = np.asarray(x, np.float64), dict(fixed or {})
     if rows.ndim != 1 or not rows.size:
@@ -188,7 +202,11 @@ def _maximize(
         raise UserValueError(
             f"some rows are impossible under {family.__name__}", "x", "drop them, or choose another family"
         )
-    point = climb(loss, start, family.__name__, len(rows))
+
+    def information(point: Floats) -> Floats:
+        return float(shares.sum()) * fisher(lambda t: family(**{**known, **values(t)}), point)
+
+    point = climb(loss, start, family.__name__, len(rows), method, information)
     if any(abs(a - b) > _FAR for a, b, kind in zip(point, start, kinds, strict=True) if kind != "real"):
         raise _open(family.__name__)
     at = torch.from_numpy(point)
@@ -217,8 +235,13 @@ def curvature(objective: Callable[[Any], Any], at: Any) -> Floats:
     return found
 
 
-def climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
-    """The least loss from the start on, of the sum over n rows; refused where there is none."""
+def climb(
+    loss: Any, start: Floats, name: str, n: int, method: Method = "quasi-newton", information: Any = None
+) -> Floats:
+    """The least loss from the start on, of the sum over n rows; refused where there is none.
+
+    `information` gives the Fisher information at a point, for the method "natural-gradient".
+    """
 
     def guarded(point: Floats) -> tuple[float, Floats]:
         try:
@@ -227,11 +250,33 @@ def climb(loss: Any, start: Floats, name: str, n: int) -> Floats:
             return math.inf, np.zeros_like(point)
         return (value, slope) if np.isfinite(value) else (math.inf, np.zeros_like(point))
 
-    result = optimize.minimize(guarded, start, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 500})
-    slope = float(np.abs(guarded(result.x)[1]).max())
-    if not np.isfinite(result.fun) or slope > _FLAT * max(1.0, n):
+    if method == "conjugate-gradient":
+        found = minimize(guarded, start, _STEPS, tol=1e-10).x
+    elif method == "natural-gradient":
+        found = _scored(guarded, start, information)
+    else:
+        options = {"gtol": 1e-10, "maxiter": _STEPS}
+        found = np.asarray(optimize.minimize(guarded, start, jac=True, method="BFGS", options=options).x, np.float64)
+    value, slope = guarded(found)
+    if not np.isfinite(value) or float(np.abs(slope).max()) > _FLAT * max(1.0, n):
         raise _open(name)
-    return np.asarray(result.x, np.float64)
+    return found
+
+
+def _scored(loss: Callable[[Floats], tuple[float, Floats]], start: Floats, information: Any) -> Floats:
+    """Natural gradient steps, halved until they lower the loss."""
+    point, (value, slope) = start, loss(start)
+    for _ in range(_STEPS):
+        step = natural_gradient(-slope, information(point), damping=_DAMPING)
+        for half in range(60):
+            ahead = point + 0.5**half * step
+            reached, gradient = loss(ahead)
+            if reached < value:
+                break
+        else:
+            return point
+        point, value, slope = ahead, reached, gradient
+    return point
 
 
 def _open(name: str) -> UserValueError:
