@@ -141,7 +141,8 @@ def test_a_normalized_signal_has_steps_of_one_size():
     small = Coin((0.01, 0.05))  # a deviation below 1 is let alone
     for estimator in ("score", ScoreFunction(normalize_signal=True)):
         assert moments(begun(small, estimator), small)[0] == pytest.approx(0.0084, abs=1e-12)
-    constant = Coin((7.0, 7.0))
+    constant = Coin((7.0, 7.0))  # without any deviation: nothing to divide by
+    assert moments(begun(constant, ScoreFunction("none", normalize_signal=True)), constant)[1] == pytest.approx(10.29)
     for way in (ScoreFunction("none", normalize_signal=True), ScoreFunction(normalize_signal=True)):
         objective = begun(constant, way)
         assert all(math.isfinite(slopes(objective, constant, n, update=n)[0]) for n in (1, 2, 50))
