@@ -213,6 +213,7 @@ def machines(n: int, d: int, hidden: int, rounds: int) -> None:
         "label-rbm, generative": (gnomon.LabelRBM(**options, objective="pcd"), X, y),
         "harmonium, bernoulli": (harmonium(visible="bernoulli"), X, None),
         "harmonium, poisson": (harmonium(visible="poisson"), np.floor(3 * X), None),
+        "rtrbm, one frame": (gnomon.RTRBM(frame_size=d, **options), X, None),
     }
     sides: dict[str, Side] = {"rbm": of_rbm(X, hidden, 100)}
     for name, (system, table, label) in systems.items():

@@ -135,6 +135,8 @@ def test_budgets_are_equal_in_processor_time_and_not_in_updates(monkeypatch):
 def test_mistakes_are_named():
     data = shapes()
     for options, words in (
+        ({"objectives": ["cd", "cd"]}, "objectives must differ, got 'cd' twice"),
+        ({"holdout": 2.0}, r"holdout must be in \(0, 1\)"), ({"validation": 0.0}, r"validation must be in \(0, 1\)"),
         ({"objectives": "cd"}, "list of names"), ({"seeds": 0}, "at least 1"), ({"flip": 1.0}, r"in \(0, 1\)"),
         ({"rates": [0.0]}, "above 0"), ({"updates": {"pcd": 3}}, "must name cd"),
     ):  # fmt: skip

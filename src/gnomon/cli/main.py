@@ -19,6 +19,7 @@ from gnomon import __version__
 from gnomon.cli import output
 from gnomon.cli.completion import VARIABLE, answer
 from gnomon.cli.interrupts import held_back_in_loading
+from gnomon.cli.waiting import waiting
 from gnomon.errors import UserError, UserValueError, nearest
 from gnomon.recipes.synonyms import ELSEWHERE, SYNONYMS, suggestions
 
@@ -54,6 +55,11 @@ VERBS = {
     "demo": "Systems of five tasks on built-in data, against their baselines.",
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
+WAITED_FOR = (
+    "evaluate", "predict", "show", "score", "transform", "impute", "components", "explain", "recommend", "sample",
+    "diagnose", "report",
+)  # fmt: skip
+"""Those without progress of their own, some of which take long: they say for how long they have been at work."""
 
 
 class Verbs(click.Group):
@@ -150,7 +156,11 @@ def _call(arguments: list[str]) -> int:
     try:
         # not group.main(), which has its own way with closed pipes and statuses
         with group.make_context("gnomon", arguments) as ctx:
-            group.invoke(ctx)
+            if arguments[:1] and arguments[0] in WAITED_FOR:
+                with waiting(f"gnomon {arguments[0]}"):
+                    group.invoke(ctx)
+            else:
+                group.invoke(ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
+from gnomon.cli.waiting import undisturbed
 from gnomon.errors import counted, number
 
 __all__ = [
@@ -26,14 +27,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def write(text: str) -> None:
     """A result, on standard output."""
     # line by line: without buffering (python -u), a long write into a pipe that is closed half-way succeeds in silence
-    sys.stdout.writelines((text.rstrip("\n") + "\n").splitlines(keepends=True))
+    with undisturbed():
+        sys.stdout.writelines((text.rstrip("\n") + "\n").splitlines(keepends=True))
 
 
 def note(text: str) -> None:
     """Progress, notices and errors, on standard error; a reader that has gone is no error."""
     try:
-        sys.stderr.write(f"gnomon: {text}\n")
-        sys.stderr.flush()
+        with undisturbed():
+            sys.stderr.write(f"gnomon: {text}\n")
+            sys.stderr.flush()
     except BrokenPipeError:
         pass
 

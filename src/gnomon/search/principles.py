@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.splitting import split
-from gnomon.errors import Diverged, UserTypeError, UserValueError, number
+from gnomon.errors import Diverged, UserTypeError, UserValueError, counted, number
 from gnomon.inference.arrays import to_numpy
 from gnomon.numeric.noise import Noise
 from gnomon.search.judging import made_of
@@ -96,13 +96,17 @@ class PrincipleBoard:
         return {"principles": lines, **facts}
 
     def __str__(self) -> str:
-        rows = [("objective", "updates", *(f"{name} ± seeds (rate)" for name in SCORES))]
-        rows += [(one.objective, f"{one.updates:,}", *(_cell(one, name) for name in SCORES)) for one in self.principles]
+        several = self.seeds > 1
+        rows = [("objective", "updates", *(f"{name} {'± seeds ' * several}(rate)" for name in SCORES))]
+        rows += [
+            (one.objective, f"{one.updates:,}", *(_cell(one, name, several) for name in SCORES))
+            for one in self.principles
+        ]
         rows.append(("baseline", "-", *(number(self.baseline[name]) for name in SCORES)))
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         train, valid, test = self.rows
-        head = f"{train} rows to learn from, {valid} to choose the rate, {test} to judge; {self.seeds} seeds"
+        head = f"{train} rows to learn from, {valid} to choose the rate, {test} to judge; {counted(self.seeds, 'seed')}"
         notes = [f"{one.objective}: {note}" for one in self.principles for note in one.notes]
         return "\n".join([head, *lines, *notes])
 
@@ -112,8 +116,11 @@ def _finite(scores: Scores) -> dict[str, float | None]:
     return {name: value if np.isfinite(value) else None for name, value in scores.items()}
 
 
-def _cell(one: Principle, name: str) -> str:
-    return f"{number(one.mean[name])} ± {number(one.spread[name])} ({one.rates[name]:g})"
+def _cell(one: Principle, name: str, several: bool) -> str:
+    if not np.isfinite(one.mean[name]):
+        return "diverged"
+    spread = f" ± {number(one.spread[name])}" if several else ""
+    return f"{number(one.mean[name])}{spread} ({one.rates[name]:g})"
 
 
 def feature_accuracy(features: Any, labels: Any, held: Any, held_labels: Any) -> float:
@@ -212,7 +219,7 @@ def compare_principles(
     Raises
     ------
     UserError
-        Data without labels, a system that lacks one of the verbs.
+        Data without labels, a system that lacks one of the verbs, principles of which none ended.
 
     References
     ----------
@@ -229,7 +236,7 @@ def compare_principles(
     (['cd', 'pcd'], (1078, 360, 359))
     """
     made = made_of(system)
-    _check(made, objectives, rates, seconds, seeds, flip)
+    _check(made, objectives, rates, seconds, seeds, {"flip": flip, "holdout": holdout, "validation": validation})
     parts = _parts(made, data, y, target, holdout, validation, split_seed)
     found, begun = [], time.perf_counter()
     for done, name in enumerate(objectives, 1):
@@ -239,10 +246,12 @@ def compare_principles(
         if current().verbose:
             left = (time.perf_counter() - begun) / done * (len(objectives) - done)
             count_ended(f"{name}: {budget:,} updates a fit", done, len(objectives), left)
+    if not any(np.isfinite(list(one.mean.values())).any() for one in found):
+        raise Diverged("a fit must come to its end, and all diverged", "rates", "lower the learning rates")
     return PrincipleBoard(tuple(found), _baseline(made, parts, flip), tuple(len(X) for X, _ in parts), seeds, flip)  # type: ignore[arg-type]
 
 
-def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int, flip: float) -> None:
+def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int, shares: dict[str, float]) -> None:
     for verb in ("transform", "reconstruct"):
         if not hasattr(type(made), verb):
             raise UserTypeError(f"{made.name} has no {verb}", "system", "choose a machine such as rbm")
@@ -250,13 +259,17 @@ def _check(made: System, objectives: Any, rates: Any, seconds: float, seeds: int
         raise UserTypeError(f"{made.name} has no rows of bits to flip", "system", "choose a machine such as rbm")
     if isinstance(objectives, str) or not objectives:
         raise UserTypeError.must("objectives", "be a list of names", objectives)
+    twice = next((one for i, one in enumerate(objectives) if one in objectives[:i]), None)
+    if twice is not None:
+        raise UserValueError(f"objectives must differ, got {twice!r} twice", "objectives", "leave one out")
     for name, value in (("rates", list(rates)), ("seconds", [seconds])):
         if not value or not all(one > 0 for one in value):
             raise UserValueError.must(name, "be above 0", value[0] if value else "none")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
         raise UserValueError.must("seeds", "be a whole number of at least 1", seeds)
-    if not 0 < flip < 1:
-        raise UserValueError.must("flip", "be in (0, 1)", flip)
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise UserValueError.must(name, "be in (0, 1)", share)
 
 
 Part = tuple[Any, Any]
