@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 
 FIXED, FRESH = 128, 16
 """Draws of an iteration by default."""
+FEW, APPROACH, NEAR = 8, 100, 1e-4
+"""Draws, iterations and least relative gain of the approach that comes before the first iteration over fixed draws."""
 PER_NORMAL = 4
 """Fixed draws for each standard normal number at least: fewer leave directions of q that no draw looks into."""
 FAR = 300.0
@@ -169,6 +171,8 @@ class _ByFixedDraws(_Ascent):
         self.memory = LimitedMemory()
 
     def step(self, t: int) -> Iteration:
+        if t == 0:
+            self._approach()
         before, bound, flat = self.memory.ascend(self.flat, self._objective)
         self.set(flat)
         self.refuse_improper()
@@ -177,6 +181,25 @@ class _ByFixedDraws(_Ascent):
     def _objective(self, flat: Floats) -> tuple[float, Floats]:
         self.set(flat)
         return self.over(*self.nodes)[:2]
+
+    def _approach(self) -> None:
+        """Come near with independent coordinates over a few draws, which cost little: before the first iteration."""
+        half = np.asarray(self.noise.child("approach").normal((FEW // 2, self.normals), like=np.empty(0)))
+        e = np.concatenate([half, -half]) / np.sqrt((half**2).mean(0))
+        held = np.concatenate([np.full(x.numel(), name not in ("mean", "log_scale")) for name, x in self.free.items()])
+
+        def objective(flat: Floats) -> tuple[float, Floats]:
+            self.set(flat)
+            bound, slope, _ = self.over(e, np.full(FEW, 1 / FEW))
+            return bound, np.where(held, 0.0, slope)
+
+        memory, flat = LimitedMemory(), self.flat
+        for _ in range(APPROACH):
+            before, bound, flat = memory.ascend(flat, objective)
+            if bound - before <= NEAR * max(1.0, abs(bound)):
+                break
+        self.set(flat)
+        self.refuse_improper()
 
     def bound(self) -> tuple[float, float] | None:
         """By quadrature, and how far half of its points are from that; None where the nodes are draws."""
