@@ -298,6 +298,25 @@ class HasPath(HasBridge, Protocol):
 
 
 @runtime_checkable
+class HasNormalizingPath(Protocol):
+    """A model that knows a better way to its normalizer than the bridge from a base, on states of another kind."""
+
+    def normalizing_path(self, etas: Array) -> WalksStates | None:
+        """The path through these places; None where it is too long a way, and the bridge is walked."""
+
+
+@runtime_checkable
+class WalksStates(Path, Protocol):
+    """A path whose states are no blocks side by side."""
+
+    def gather(self, state: State) -> Array:
+        """Its states of those of the model's blocks."""
+
+    def observed(self, x: Array, noise: Noise) -> Array:
+        """A row of the observed block for each of its states, a draw of the model given it."""
+
+
+@runtime_checkable
 class HasMoments(Protocol):
     """A model fitted in one step from sums over rows."""
 

@@ -68,7 +68,7 @@ def test_the_folder_of_the_user_comes_first_and_its_files_are_checked(tmp_path, 
 
 
 def test_natural_patches_are_those_of_the_photographs(tmp_path, monkeypatch):
-    """Grey as Pillow has it, to a level; every second patch in order, as on a chessboard, one photograph after another."""
+    """Grey as Pillow has it, to a level; every second patch in order, as on a chessboard, one set after another."""
     data = load("natural-patches")
     assert data.X.shape == (13_151, 64) and data.images == (8, 8) and data.levels == 256
     assert data.fingerprint == "25852aaec99a626ecba96c054a1bf952"

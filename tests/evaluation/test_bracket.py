@@ -7,9 +7,10 @@ import pytest
 from tests.oracles.binary import Joint, ais_moments, all_states, log_sum, marginal_kernel, rbm_energy
 
 import gnomon
+from gnomon.distributions.real import Normal
 from gnomon.errors import UserValueError
 from gnomon.evaluation.likelihood import log_likelihood
-from gnomon.evaluation.partition import log_partition
+from gnomon.evaluation.partition import Bracket, log_partition
 from gnomon.inference.exact.draws import exact_draws
 from gnomon.inference.importance.ais import annealing_schedule, bridge_path
 from gnomon.inference.importance.reverse import reverse_anneal
@@ -129,6 +130,45 @@ def test_large_machines_say_that_the_upper_end_is_no_bound():
     assert abs(found.gap) < 4 * np.hypot(found.error, found.gap_error) + 0.05
 
 
+def two_normals(x):
+    """N(0, 1) and, 30 away, twenty times as much of another."""
+    return np.logaddexp(-0.5 * x[:, 0] ** 2, np.log(20.0) - 0.5 * (x[:, 0] - 30.0) ** 2)
+
+
+@pytest.mark.spec("GEN-139")
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_show_a_mode_that_both_ends_of_the_bracket_miss(seed):
+    """By quadrature log Z is 3 nats higher than annealing both ways says, whose ends agree to a tenth of a nat; five
+    rows in a hundred lie in that mode, and chains from there raise the upper end above the exact value."""
+    truth = log_partition(two_normals, "quadrature", bounds=[(-20.0, 60.0)]).value
+    options = {"random_state": seed, "proposal": Normal([0.0], [1.5]), "schedule": 50, "burn_in": 50}
+    plain = log_partition(two_normals, "bracket", **options)
+    assert plain.upper < truth - 2.9 and not plain.disagrees and not plain.missed
+    rows = np.random.default_rng(seed).normal(size=(100, 1))
+    healthy = log_partition(two_normals, "bracket", rows=rows, **options)
+    assert healthy.value == plain.value and healthy.upper == plain.upper and not healthy.disagrees
+    rows[::20] += 30.0
+    with pytest.warns(UserWarning, match="5 of 200 chains annealed downwards say up to"):
+        found = log_partition(two_normals, "bracket", rows=rows, **options)
+    assert found.value == plain.value and found.missed == 5 and found.disagrees
+    assert found.lower < truth < found.upper and "misses or seldom finds" in found.note
+
+
+def test_rows_make_no_difference_where_draws_are_exact_or_annealing_has_all_modes():
+    """A long ladder between the two modes of bits, from whichever of these the base begins in."""
+    model, rows = two_modes(1.0), np.array([[0.0] * D, [1.0] * D])
+    options = {"random_state": 0, "chains": 100, "schedule": 300, "base_mean": NEAR_OFF, "burn_in": 20}
+    exact = log_partition(model, "bracket", rows=rows, **options)
+    assert exact.exact_start and exact.from_rows is None
+    found = log_partition(model, Bracket(chains=100, schedule=300, burn_in=20), random_state=0, base_mean=NEAR_OFF,
+                          limit=1, rows=rows)  # fmt: skip
+    assert not found.exact_start and len(found.from_rows) == 100 and not found.missed
+    assert abs(found.upper - enumerated(model)) < 4 * found.gap_error + 0.05
+
+
 def test_wrong_options():
     with pytest.raises(UserValueError, match="burn_in"):
         log_partition(two_modes(1.0), "bracket", burn_in=-1)
+    for rows, match in ((np.full((2, D), np.nan), "finite"), (np.zeros((2, D - 1)), "11 columns"), ([], "rows")):
+        with pytest.raises(UserValueError, match=match):
+            log_partition(two_modes(1.0), "bracket", limit=1, rows=rows, chains=4, schedule=4, burn_in=0)

@@ -21,7 +21,7 @@ from gnomon.inference.exact import enumeration
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor
 from gnomon.inference.exact.quadrature import log_integral
-from gnomon.inference.importance.ais import anneal, bridge_path, etas_of
+from gnomon.inference.importance.ais import anneal, bridge_path, etas_of, normalizing_path
 from gnomon.inference.importance.bridge import Bridge, LogRatio
 from gnomon.inference.importance.chain_bridge import chain_ratio, target_chain
 from gnomon.inference.importance.linked import Join, linked
@@ -47,6 +47,7 @@ class PartitionProblem:
     bounds: Sequence[tuple[float, float]] | None = None
     given: contracts.Noise | None = None
     random_state: Any = None
+    rows: Array | None = None
 
     @cached_property
     def noise(self) -> contracts.Noise:
@@ -61,6 +62,9 @@ class PartitionProblem:
     def path(self, etas: ArrayLike, kernel: Any) -> Path:
         """From the base, or the proposal, to the model."""
         if self.has_blocks:
+            own = normalizing_path(self.model, etas)
+            if own is not None:
+                return own
             if self.base_mean is not None:
                 to_numpy(self.base_mean, "base_mean")
             return bridge_path(self.model, self.model.base(self.base_mean), etas)

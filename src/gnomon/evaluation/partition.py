@@ -63,6 +63,7 @@ def log_partition(
     base_mean: Array | None = None,
     proposal: Any = None,
     bounds: Sequence[tuple[float, float]] | None = None,
+    rows: Array | None = None,
     **options: Any,
 ) -> Score:
     r"""Log Z, :math:`Z = \sum_x e^{-E(x)}` or the integral: exact where that is feasible, else estimated.
@@ -76,7 +77,8 @@ def log_partition(
     "importance"   draws of the base or `proposal`, weighted (`draws`)
     "ais"          annealed importance sampling (`chains`, `schedule`, `kernel`)
     "bracket"      the same, with shorter ladders and annealed downwards from draws of the model, which is on average
-                   not below log Z where the draws are exact (`burn_in` besides): a `BracketedNormalizer`
+                   not below log Z where the draws are exact, and from `rows` (`burn_in` besides): a
+                   `BracketedNormalizer`
     "bridge"       draws of the base and chains on the model, joined by a bridge (`chains`, `draws`, `burn_in`,
                    `bridge`, `kernel`)
     "linked"       a ladder of chains joined by bridges (`levels`, `chain_length`, `runs`, `bridge`, `kernel`)
@@ -101,6 +103,9 @@ def log_partition(
         What estimates for a density start from; it must cover the target.
     bounds : sequence of (lower, upper), optional
         Sides of the box of a quadrature; infinite ends are allowed.
+    rows : array of shape (n, d), optional
+        Rows of data in the model's units: of a model that is too large for exact draws, "bracket" anneals downwards
+        from chains that begin there too, and says so where they are in a mode that the way up has missed.
     **options
         Those of the method, as in the table.
 
@@ -128,7 +133,8 @@ def log_partition(
     >>> print(log_partition(lambda x: -0.5 * x[:, 0] ** 2, "exact", bounds=[(-infinity, infinity)]))
     0.9189 exact nats
     """
-    problem = PartitionProblem(getattr(model, "model_", model), limit, base_mean, proposal, bounds, noise, random_state)
+    model = getattr(model, "model_", model)
+    problem = PartitionProblem(model, limit, base_mean, proposal, bounds, noise, random_state, rows)
     return _method(method, options)(problem)
 
 

@@ -15,7 +15,7 @@ from gnomon.inference.arrays import convert, prototype, to_numpy
 from gnomon.inference.blocks import bits, kept_blocks, part, summed_out
 from gnomon.inference.exact.draws import exact_draws
 from gnomon.inference.exact.enumeration import enumerable, weighted_states
-from gnomon.inference.importance.ais import ais
+from gnomon.inference.importance.ais import ais, anneal, annealing_schedule, normalizing_path
 from gnomon.inference.importance.weights import WeightedSample
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise, seed_of
@@ -215,6 +215,10 @@ def _distribution(model: Any, visible: str, noise: contracts.Noise, chains: int,
     if enumerable(model, DRAWN_BITS):
         drawn = to_numpy(exact_draws(model, chains, noise.child("exact"), limit=DRAWN_BITS)[visible])
         return WeightedSample(np.zeros(chains)), np.asarray(drawn, np.float64)
+    own = normalizing_path(model, annealing_schedule(schedule))
+    if own is not None:
+        sample = anneal(own, noise.child("annealed"), chains=chains)
+        return sample, np.asarray(to_numpy(own.observed(sample.values, noise.child("observed"))), np.float64)
     sample = ais(model, model.base(), noise.child("annealed"), chains=chains, schedule=schedule)
     return sample, _observed(model, visible, sample, noise)
 

@@ -31,7 +31,7 @@ def weights_of(subject: Subject) -> Section | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told in the section
-        found: Any = subject.system.log_partition("bracket")
+        found: Any = subject.system.log_partition("bracket", rows=_rows(subject))
     weights = found.weights
     values = {
         "log Z": f"{number(found.value)} ± {number(found.error)} nats",
@@ -43,8 +43,8 @@ def weights_of(subject: Subject) -> Section | None:
         "tail shape (khat)": number(weights.khat),
         "spread of the log weights": f"{number(float(np.std(weights.log_weights)))} nats",
     }
-    words = [weights.notice, "Annealing upwards and downwards disagree." if found.disagrees else ""]
-    body = facts(values) + "".join(paragraph(one, "warning") for one in words if one)
+    words = [weights.notice, found.verdict]
+    body = facts(values) + "".join(paragraph(one[0].upper() + one[1:] + ".", "warning") for one in words if one)
     rows = [(one.steps, number(one.shift), number(one.error)) for one in found.ladder]
     body += table(["temperatures", "log Z less that of all", "± estimator"], rows, right=[0, 1, 2], caption="ladders")
     reading = "A run of annealing each, upwards and downwards: log Z lies between where they overlap, or is not known."
@@ -54,6 +54,12 @@ def weights_of(subject: Subject) -> Section | None:
         "Few effective weights, a tail shape above 0.7, or two ways that disagree: log Z is not to be trusted.",
         body,
     )
+
+
+def _rows(subject: Subject) -> Any:
+    """Where the diagnosis begins too, so that it is estimated once."""
+    examples = subject.seen if subject.held is None else subject.examples
+    return None if examples is None else examples[0]
 
 
 def _histograms(up: np.ndarray[Any, Any], down: np.ndarray[Any, Any]) -> Figure:

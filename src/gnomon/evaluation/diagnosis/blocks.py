@@ -171,13 +171,13 @@ def weights(machine: Machine) -> list[Finding] | str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told as findings
         found: Any = machine.bracket() if machine.bracket else log_partition(
-            model, "bracket", machine.noise.child("ais"), base_mean=machine.mean, limit=EXACT_UNITS
+            model, "bracket", machine.noise.child("ais"), base_mean=machine.mean, limit=EXACT_UNITS, rows=machine.rows
         )  # fmt: skip
     sample = found.weights
     evidence = f"log Z {found.value:.2f} ± {found.error:.2g}, effective weights {sample.ess:.1f} of {len(sample)}"
     evidence += f", annealed downwards {found.gap:.2g} ± {found.gap_error:.2g} higher"
     remedy = "more temperatures, or base means of the data"
-    reason = sample.notice or ("the two ways disagree" if found.disagrees else "")
+    reason = "; ".join(filter(None, [found.verdict, sample.notice]))
     if reason:
         return [Finding("warning", "the estimate of log Z is not to be trusted", f"{evidence}; {reason}", remedy)]
     if sample.ess < 0.1 * len(sample):

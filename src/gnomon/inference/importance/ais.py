@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.contracts import Array, HasBridge, HasPath, Noise, Path
+from gnomon.contracts import Array, HasBridge, HasNormalizingPath, HasPath, Noise, Path, WalksStates
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.arrays import double
 from gnomon.inference.blocks import Keep
@@ -23,7 +23,7 @@ from gnomon.inference.mcmc.paths import BridgePath, bridged_blocks, check_path, 
 from gnomon.numeric.given import affordable, checked, doable
 from gnomon.numeric.threads import in_threads, one_thread_each
 
-__all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path"]
+__all__ = ["ais", "anneal", "annealing_schedule", "bridge_path", "etas_of", "geometric_path", "normalizing_path"]
 
 _SHARPNESS = 4.0
 
@@ -145,6 +145,13 @@ def bridge_path(model: HasBridge, base: Any, etas: ArrayLike, keep: Keep | None 
     if isinstance(model, HasPath):
         return model.path(base, check_rising(etas, "schedule"), kept)
     return BridgePath(model, base, check_rising(etas, "schedule"), kept)
+
+
+def normalizing_path(model: Any, etas: ArrayLike) -> WalksStates | None:
+    """The model's own way to its normalizer (``HasNormalizingPath``), where it has one that is short enough."""
+    if not isinstance(model, HasNormalizingPath):
+        return None
+    return model.normalizing_path(check_rising(etas, "schedule"))
 
 
 @checked

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Group, Procedure
+from gnomon.data.dataset import fingerprint
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import UnitInterval
@@ -20,7 +21,7 @@ from gnomon.evaluation.density import density_score
 from gnomon.evaluation.likelihood import log_likelihood_bound
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
-from gnomon.inference.arrays import convert
+from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import bits, smallest_keep
 from gnomon.inference.exact.modes import most_probable
 from gnomon.inference.exact.moments import posterior_moments
@@ -144,6 +145,12 @@ class MachineSystem(GradientSteps, HasDtype, System):
         """Rows in the units of the data, shape (n, n_features), of states (n, units) of the model's visible layer."""
         return self._in_units(self._unscaled(states))
 
+    def _beginnings(self, X: Any) -> Array | None:
+        """States of the visible layer of the rows without missing cells, for chains to begin at; None without any."""
+        states = np.asarray(to_numpy(self.to_visible(X)))
+        whole = states[np.isfinite(states).all(1)]
+        return whole if len(whole) else None
+
     # --- fit ----------------------------------------------------------------------------------------------------------
 
     def make_objective(self) -> Any:
@@ -178,13 +185,15 @@ class MachineSystem(GradientSteps, HasDtype, System):
         value = found["value"] + self._log_volume
         return Score(value, error=found["error"], kind="estimate", name="log_partition")
 
-    def log_partition(self, method: str = "auto", **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
         """log Z in nats: exact up to 20 units in the smaller layer, else by annealed importance sampling.
 
-        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data.
+        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data. `rows`,
+        as `fit` takes them, are where the method "bracket" begins too.
         """
         check_is_fitted(self)
-        key = f"log_partition/{method}/{sorted(options.items())}"
+        states = None if rows is None else self._beginnings(rows)
+        key = f"log_partition/{method}/{sorted(options.items())}/{'' if states is None else fingerprint(states)}"
         if key not in self._memory:
             noise = Noise(self.seed_, "evaluate/log-partition")
             score = log_partition(
@@ -193,6 +202,7 @@ class MachineSystem(GradientSteps, HasDtype, System):
                 noise=noise,
                 limit=EXACT_UNITS,
                 base_mean=self._start_mean(),
+                rows=states,
                 **options,
             )
             self._memory[key] = replace(score, value=score.value + self._log_volume)

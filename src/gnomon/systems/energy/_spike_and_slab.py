@@ -18,6 +18,7 @@ from gnomon.distributions.domains import Real
 from gnomon.distributions.layers import LOG_2_PI, exp
 from gnomon.distributions.spike_units import PrecisionGaussianUnits, SpikeAndSlabUnits
 from gnomon.errors import Diverged, UserValueError
+from gnomon.evaluation.score import Score
 from gnomon.inference.exact.cells import NormalCells
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.ops import logsumexp
@@ -30,6 +31,7 @@ from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import Link
 from gnomon.systems.energy.mapped import MappedMachine
 from gnomon.systems.energy.spike_links import SpikeAndSlabLink
+from gnomon.systems.energy.spike_path import SpikePath, SpikeWeights
 
 __all__ = ["TAKEN", "Safeguard", "SpikeAndSlabModel", "SpikeAndSlabSystem"]
 
@@ -40,6 +42,12 @@ LEAST_LOG_PHI = -30.0
 """Log of a Phi that adds nothing, and still can be scaled."""
 LEAST_LOG_ALPHA = -10.0
 """Where slabs are so wide that steps of the weights are too long for them."""
+FACTORS = 1 << 26
+"""Spikes times the cube of columns up to which spikes are annealed with the columns integrated out."""
+SHORT: Mapping[str, Mapping[str, int]] = {
+    "auto": {"schedule": 300}, "ais": {"schedule": 300}, "bracket": {"schedule": 300, "burn_in": 200},
+}  # fmt: skip
+"""By method, what suffices to anneal spikes alone."""
 EXACT_SPIKES = 10
 """Spikes of which all states are visited for an exact density, each a determinant."""
 
@@ -169,6 +177,23 @@ class SpikeAndSlabModel(MappedMachine):
             if mean is not None:
                 found.get_parameter("visible_bias").copy_(torch.from_numpy(np.asarray(mean) / self.spread**2))
         return found
+
+    @property
+    def anneals_spikes(self) -> bool:
+        """Whether there is a `normalizing_path`."""
+        return bool(self.units["hidden"].n * self.units["visible"].n ** 3 <= FACTORS)
+
+    def normalizing_path(self, etas: ArrayLike) -> SpikePath | None:
+        """The path of the spikes alone, where factors of so many columns for so many spikes are cheap; else None."""
+        if not self.anneals_spikes:
+            return None
+        n, d, own = self.units["hidden"].n, self.units["visible"].n, self._double()
+        alpha, mu, slabs = np.exp(own["hidden_log_precision"]), own["hidden_mean"], self.slabs
+        bias = own["hidden_bias"] - 0.5 * (alpha * mu * mu).reshape(n, slabs).sum(1)
+        pull = (mu * own["weight"]).T.reshape(n, slabs, d).sum(1)
+        constant = 0.5 * (d * LOG_2_PI + (LOG_2_PI - own["hidden_log_precision"]).sum())
+        precision = np.diag(np.exp(own["visible_log_precision"]))
+        return SpikePath(SpikeWeights.of(constant, bias, own["visible_bias"], precision, pull, self._changes()), etas)
 
     # --- the exact density of few spikes ------------------------------------------------------------------------------
 
@@ -318,6 +343,19 @@ class SpikeAndSlabSystem(StandardizedMachine, DensityMachine):
 
     def initialize(self, model: SpikeAndSlabModel, examples: Examples, noise: contracts.Noise) -> None:
         model.initialize(noise, self._start_mean())
+
+    # --- evidence -----------------------------------------------------------------------------------------------------
+
+    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+        """log Z in nats: exact up to 10 spikes, else by annealed importance sampling of the spikes alone (`SpikePath`).
+
+        Up to some hundred columns, or thousands of few; else all layers are annealed, by `schedule` of which 1000 is
+        the default, and not 300. Methods and options are those of `gnomon.log_partition`.
+        """
+        check_is_fitted(self)
+        if method in SHORT and self.model_.anneals_spikes:
+            options = SHORT[method] | options
+        return super().log_partition(method, rows=rows, **options)
 
     # --- codes --------------------------------------------------------------------------------------------------------
 

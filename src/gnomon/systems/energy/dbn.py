@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
+from gnomon.data.dataset import fingerprint
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Domain, Real, UnitInterval
 from gnomon.distributions.harmonium_units import PoissonUnits, TruncatedExponentialUnits
@@ -25,6 +26,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.partition import log_partition
 from gnomon.evaluation.score import Score
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.gibbs import Clamp, gibbs
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
@@ -342,25 +344,38 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
-    def log_partition(self, method: str = "auto", **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
         """log Z of the machine at the top in nats: exact up to 20 units in a layer, else annealed.
 
         It is that in the model's own units: of one hidden layer over standardized columns less the log of their scale.
         Methods and options are those of `gnomon.log_partition`. The base has no couplings, and the means that the way
-        up makes of those of the training data.
+        up makes of those of the training data. `rows`, as `fit` takes them, are where the method "bracket" begins too,
+        as far up as the way up takes them.
         """
         check_is_fitted(self)
-        key = f"log_partition/{method}/{sorted(options.items())}"
+        noise = Noise(self.seed_, "evaluate/log-partition")
+        states = None if rows is None else self._risen(rows, noise)
+        key = f"log_partition/{method}/{sorted(options.items())}/{'' if states is None else fingerprint(states)}"
         if key not in self._memory:
             model = self.model_
             mean = self.model_.place(self._start_mean()[None])
             for k in range(1, model.depth):
                 mean = model.upward(k, mean).mean
             self._memory[key] = log_partition(
-                model.pair(model.depth), method=method, noise=Noise(self.seed_, "evaluate/log-partition"),
-                limit=EXACT_UNITS, base_mean=mean[0], **options,
+                model.pair(model.depth), method=method, noise=noise, limit=EXACT_UNITS, base_mean=mean[0], rows=states,
+                **options,
             )  # fmt: skip
         return self._memory[key]
+
+    def _risen(self, X: Any, noise: contracts.Noise) -> Array | None:
+        """States of the lower layer of the machine at the top, drawn on the way up from the rows without gaps."""
+        states = self._beginnings(X)
+        if states is None:
+            return None
+        x = self.model_.place(states)
+        for k in range(1, self.model_.depth):
+            x = self.model_.upward(k, x).sample(noise.child(f"up/{k}"), 0)
+        return np.asarray(to_numpy(x))
 
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
     def log_prob(self, X: Any) -> Array:
