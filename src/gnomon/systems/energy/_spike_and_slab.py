@@ -45,7 +45,7 @@ LEAST_LOG_ALPHA = -10.0
 FACTORS = 1 << 26
 """Spikes times the cube of columns up to which spikes are annealed with the columns integrated out."""
 SHORT: Mapping[str, Mapping[str, int]] = {
-    "auto": {"schedule": 300}, "ais": {"schedule": 300}, "bracket": {"schedule": 300, "burn_in": 200},
+    "auto": {"schedule": 200}, "ais": {"schedule": 200}, "bracket": {"schedule": 200, "burn_in": 100},
 }  # fmt: skip
 """By method, what suffices to anneal spikes alone."""
 EXACT_SPIKES = 10
@@ -349,8 +349,9 @@ class SpikeAndSlabSystem(StandardizedMachine, DensityMachine):
     def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
         """log Z in nats: exact up to 10 spikes, else by annealed importance sampling of the spikes alone (`SpikePath`).
 
-        Up to some hundred columns, or thousands of few; else all layers are annealed, by `schedule` of which 1000 is
-        the default, and not 300. Methods and options are those of `gnomon.log_partition`.
+        Spikes times the cube of the columns may be 2^26 for that (256 spikes of 64 columns), and `schedule` is 200 by
+        default; beyond, all layers are annealed. Methods and options are those of `gnomon.log_partition`, rows where
+        the method "bracket" begins too.
         """
         check_is_fitted(self)
         if method in SHORT and self.model_.anneals_spikes:

@@ -54,9 +54,9 @@ class SpikeWeights:
 
     Examples
     --------
-    >>> weights = SpikeWeights.of(0.0, np.zeros(1), np.ones(1), np.eye(1), np.zeros(1), np.array([[[3.0]]]))
+    >>> weights = SpikeWeights.of(0.0, np.zeros(1), np.ones(1), np.eye(1), np.zeros((1, 1)), np.array([[[3.0]]]))
     >>> weights.log_weight(np.array([[0.0], [1.0]])).round(4).tolist()
-    [0.5, -0.1931]
+    [0.5, -0.5681]
     """
 
     constant: float
