@@ -355,7 +355,7 @@ class SpikeAndSlabSystem(StandardizedMachine, DensityMachine):
         """
         check_is_fitted(self)
         if method in SHORT and self.model_.anneals_spikes:
-            options = SHORT[method] | options
+            options = {**SHORT[method], **options}
         return super().log_partition(method, rows=rows, **options)
 
     # --- codes --------------------------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ class SpikePath:
     def start(self, n: int, noise: Noise) -> Floats:
         """Draws of the base."""
         above = np.cumsum(np.exp(self.log_shares))[:-1]
-        chosen = np.searchsorted(above, noise.child("part").uniform((n,), dtype=np.float64))
+        chosen = np.searchsorted(above, noise.child("part").uniform((n,), like=above))
         drawn: Floats = noise.bernoulli_logits(self.odds[chosen])
         return drawn
 
