@@ -31,7 +31,7 @@ def test_weights_slopes_and_rows_are_those_of_the_explicit_mixture(slabs):
     np.testing.assert_allclose(weights.log_weight(h), log_masses(p), atol=1e-10)
     at, steps = np.array([0.3, 0.5, 0.8]), 1e-6 * np.eye(3)
     wanted = (weights.log_weight(at + steps) - weights.log_weight(at - steps)) / 2e-6
-    np.testing.assert_allclose(weights.slopes(at), wanted, atol=1e-7)
+    np.testing.assert_allclose(weights.slopes(np.array([at, at])), [wanted, wanted], atol=1e-7)
     n = 20_000  # the means and covariances within 5 standard errors
     for state, (_, mean, covariance) in list(zip(h, mixture(p)[1], strict=True))[::7]:
         rows = weights.columns(np.tile(state, (n, 1)), Noise(0, "rows"))

@@ -22,11 +22,10 @@ VISITED = 16
 CORNER = 1e100
 """In the corner of a precision that is bordered by its linear coefficients: above any square of these."""
 
-STARTS, TURNS, MOST_ODDS = (0.0, 0.5, 1.0), 50, 4.0
-"""Where mean fields begin, their turns, and the log-odds up to which the base trusts them."""
-
-LEAST_SHARE = 0.02
-"""Of a part of the base."""
+TURNS, MOST_ODDS = 50, 4.0
+"""Of mean fields, and the log-odds up to which the base trusts them."""
+LEAST_SHARES = 0.2
+"""Of all parts of the base together."""
 
 Floats = NDArray[np.float64]
 
@@ -88,13 +87,13 @@ class SpikeWeights:
         return found
 
     def slopes(self, h: Floats) -> Floats:
-        """Derivatives of log f by each spike at expectations h, shape (n,)."""
-        bordered = self.matrices(h[None])[0]
-        spread = torch.linalg.inv(bordered[:-1, :-1])
-        mean = spread @ bordered[-1, :-1]
+        """Derivatives of log f by each spike at rows of expectations h, shape (rows, n)."""
+        bordered = self.matrices(h)
+        spread = torch.linalg.inv(bordered[:, :-1, :-1])
+        mean = (spread @ bordered[:, -1, :-1, None])[..., 0]
         changes, pull = self.bordered[1:, :-1, :-1], self.bordered[1:, -1, :-1]
-        second = spread + torch.outer(mean, mean)
-        found: Floats = self.bias + (pull @ mean - 0.5 * (changes.flatten(1) @ second.flatten())).numpy()
+        second = spread + mean[:, :, None] * mean[:, None, :]
+        found: Floats = self.bias + (mean @ pull.T - 0.5 * (second.flatten(1) @ changes.flatten(1).T)).numpy()
         return found
 
     def columns(self, h: Floats, noise: Noise) -> Floats:
@@ -130,8 +129,8 @@ class SpikePath:
     columns together, and its chains do not come back from there.
 
     The base q is a mixture of products of switches: the mean fields that are reached from no spike on, from half of
-    each and from all on, with log-odds cut to 4 either way, so that every state has a share in it. Each part counts by
-    what mean field says of log Z there, and for 0.02 at least.
+    each, from all on and from each alone, with log-odds cut to 4 either way, so that every state has a share in it.
+    Each part counts by the weight of its most probable state, and no less than its part of a fifth.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ class SpikePath:
         self.weights, self.powers = weights, check_rising(etas, "etas") ** 2
         self.n = len(weights.bias)
         self.visited = -(-self.n // VISITED)
-        self.odds = np.unique([_mean_field(weights, start).round(6) for start in STARTS], axis=0)
+        self.odds = _mean_fields(weights)
         self.log_shares = _log_shares(weights, self.odds)
         self._known: tuple[Floats, torch.Tensor, Floats] | None = None
 
@@ -232,18 +231,18 @@ class SpikePath:
         return self._known[1:]
 
 
-def _mean_field(weights: SpikeWeights, start: float) -> Floats:
-    """Log-odds of the spikes by turns of expectations and odds, from equal expectations."""
-    h = np.full(len(weights.bias), start)
+def _mean_fields(weights: SpikeWeights) -> Floats:
+    """Log-odds of the spikes in the mean fields that are found, (parts, n)."""
+    n = len(weights.bias)
+    h = np.concatenate([np.zeros((1, n)), np.full((1, n), 0.5), np.ones((1, n)), np.eye(n)])
     for _ in range(TURNS):
-        odds = np.clip(weights.slopes(h), -MOST_ODDS, MOST_ODDS)
+        odds = weights.slopes(h)
         h = 0.5 * (h + ops.sigmoid(odds))
-    return odds
+    return np.unique(np.clip(odds, -MOST_ODDS, MOST_ODDS).round(3), axis=0)
 
 
 def _log_shares(weights: SpikeWeights, odds: Floats) -> Floats:
-    """Log shares of the parts of the base, by log f at their expectations and their entropy."""
-    h = ops.sigmoid(odds)
-    evidence = weights.log_weight(h) + (ops.softplus(odds) - h * odds).sum(1)
-    found: Floats = np.maximum(evidence - logsumexp(evidence, 0), np.log(LEAST_SHARE))
+    """Log shares of the parts of the base, by the weights of their most probable states."""
+    log_f = weights.log_weight((odds > 0).astype(np.float64))
+    found: Floats = np.maximum(log_f - logsumexp(log_f, 0), np.log(LEAST_SHARES / len(odds)))
     return found - logsumexp(found, 0)
