@@ -24,7 +24,7 @@ from gnomon.tasks.density import IndependentBaseline
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "gaussian-rbm": {},
     "spike-and-slab-rbm": {"safeguard": "phi"},
-    "conv-ssrbm": {"n_maps": 8, "mode": "valid"},
+    "conv-ssrbm": {},
     "product-of-t": {"n_experts": 128, "n_mean": 16, "epochs": 20},
     "mcrbm": {"n_covariance": 128, "epochs": 20},
 }
