@@ -23,6 +23,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
+from gnomon.nn.masked import masked
 from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
@@ -69,6 +70,7 @@ ROWS, IMAGES = normal(N, 6), normal(N, 2, 6, 8)
 SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N, 7, 4), normal(N, 7, 3), MASK)
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
+    "masked": (lambda: masked(6, 4, dtype=F64), (ROWS,)),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),

@@ -27,6 +27,8 @@ from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
 from gnomon.objectives.variational import ELBO
 from gnomon.objectives.warm_start import WarmStart
+from gnomon.systems.autoregressive.conditionals import Linear, Neural
+from gnomon.systems.autoregressive.features import Polynomial
 from gnomon.systems.recommend.implicit_factorization import PointwiseLogistic
 from gnomon.systems.recommend.matrix_factorization import SGD
 from gnomon.testing import Case, Mapped
@@ -112,6 +114,21 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "batch_size": 7,
             "clip": 5.0,
             "epochs": 8,
+        },
+    ),
+    "fvbn, tables": ("fvbn", {"conditionals": "tables", "order": "random"}),
+    "fvbn, polynomial least squares": (
+        "fvbn",
+        {"conditionals": Linear(Polynomial(), l2=0.01), "likelihood": "gaussian"},
+    ),
+    "fvbn, network": (
+        "fvbn",
+        {
+            "conditionals": Neural((3, 2), "relu"),
+            "order": "random",
+            "epochs": 8,
+            "batch_size": 7,
+            "learning_rate": 0.01,
         },
     ),
     "matrix-factorization, stochastic gradient": (

@@ -8,6 +8,13 @@ __all__ = ["ENTRIES"]
 
 ENTRIES = (
     Entry(
+        "fvbn", "Fully visible Bayes network", "全可见贝叶斯网络", "model",
+        ("density", "generate"), "gnomon.systems.autoregressive.fvbn:FVBN",
+        "Frey 1998; Bengio and Bengio 2000",
+        ("GEN-110", "GEN-111", "GEN-112", "GEN-113", "GEN-114", "GEN-115"),
+        {"epochs": 5}, "table of 0 and 1",
+    ),
+    Entry(
         "nade", "Neural autoregressive distribution estimator", "神经自回归分布估计器", "model",
         ("density", "generate"), "gnomon.systems.autoregressive.nade:NADE",
         "Larochelle and Murray 2011",

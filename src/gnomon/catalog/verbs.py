@@ -22,7 +22,7 @@ HOOKS = (
     # from data to examples
     "check_parameters", "ingest", "ingest_validation", "text_examples", "encode_target", "known_domain", "layout",
     # the model and its first values
-    "arguments", "make", "make_estimator", "initialize",
+    "arguments", "make", "make_estimator", "initialize", "begin_model",
     # how it is fitted
     "recipe", "min_batch_size", "make_objective", "descent", "procedure", "problem", "finish", "make_layer",
     # in chunks

@@ -50,4 +50,6 @@ class ByGradient(TrainedByGradient, System):
     def best_epoch_(self) -> int:
         """The epoch whose weights are kept, counted from 1: the last one where nothing was watched."""
         history = self.history_
+        if "epoch" not in history:
+            raise AttributeError("best_epoch_ belongs to fits by gradient")
         return int(history["best_epoch" if "best_epoch" in history else "epoch"][-1])

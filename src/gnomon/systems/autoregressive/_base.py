@@ -19,6 +19,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary
+from gnomon.distributions.mixed_normals import MixedNormals
 from gnomon.distributions.real import Normal
 from gnomon.distributions.table import Categorical
 from gnomon.errors import UserValueError
@@ -172,11 +173,13 @@ class Autoregressive(FillsByOrder, HasDtype, System):
     def begin_model(self, model: ChainModel, examples: Examples, noise: contracts.Noise) -> None:
         """Order, scales, and what the head takes of the columns alone: for `initialize`."""
         model.order.copy_(torch.from_numpy(self.recipe("order").build(model.n_features, noise.child("order"))))
+        X = examples.X
         if model.scales:
-            shift, scale = standardization(examples.X, examples.weight)
+            shift, scale = standardization(X, examples.weight)
             model.shift.copy_(torch.from_numpy(shift))
             model.scale.copy_(torch.from_numpy(scale))
-        model.head.begin(examples.X, examples.weight)
+            X = (X - shift) / scale
+        model.head.begin(X, examples.weight)
 
     # --- verbs --------------------------------------------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class Autoregressive(FillsByOrder, HasDtype, System):
         cells = self.model_.ask("log_conditionals", self._rows(X))
         return cells - np.log(self._units()[1])
 
-    def conditional(self, column: int, X: Any) -> Bernoulli | Categorical | Normal:
+    def conditional(self, column: int, X: Any) -> Bernoulli | Categorical | MixedNormals | Normal:
         """The distribution of a column given the columns before it in the order; what the others hold is not looked at.
 
         Parameters
@@ -221,9 +224,14 @@ class Autoregressive(FillsByOrder, HasDtype, System):
         if isinstance(one, Categorical):
             return Categorical(one.logits[:, 0].cpu().numpy())
         (shift, unit), state = self._units()[:, column], self.model_.views()
-        mean = one.mean[:, 0].cpu().numpy() * state["scale"][column] + state["shift"][column]
-        spread = np.sqrt(one.variance[:, 0].cpu().numpy()) * state["scale"][column]
-        return Normal(mean * unit + shift, spread * unit)
+        scale, middle = state["scale"][column] * unit, state["shift"][column] * unit + shift
+        if isinstance(one, MixedNormals):
+            log_weights, means, variances = (
+                part[:, 0].cpu().numpy() for part in (one.log_weights, one.means, one.variances)
+            )
+            return MixedNormals(log_weights, means * scale + middle, variances * scale**2)
+        mean, spread = one.mean[:, 0].cpu().numpy(), np.sqrt(one.variance[:, 0].cpu().numpy())
+        return Normal(mean * scale + middle, spread * scale)
 
     def _units(self) -> NDArray[np.float64]:
         """What was taken from each column and what it was divided by before the fit saw it, (2, d)."""
