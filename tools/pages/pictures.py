@@ -36,7 +36,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "mean-field-network": {"n_components": 8, "epochs": 30},
     "spike-and-slab-sparse-coding": {"n_components": 3},
     "mcrbm": {"n_mean": 4, "n_covariance": 4},
-    "vae": {"max_updates": 2000}, "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
+    "vae": {"max_updates": 2000}, "nade": {"max_updates": 800}, "rnade": {"max_updates": 300}, "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
     "dcgan": {"max_updates": 250}, "rnn-lm": {"max_updates": 200}, "gru-lm": {"max_updates": 120},
     "matrix-factorization": {"n_factors": 3, "learner": "als"},
     "implicit-factorization": {"n_factors": 3, "objective__epochs": 400, "objective__l2": 0.002},

@@ -22,4 +22,11 @@ ENTRIES = (
         {"n_hidden": 8, "epochs": 20, "learning_rate": 0.02, "batch_size": 16},
         takes="table of 0 and 1",
     ),
+    Entry(
+        "rnade", "Neural autoregressive density of real numbers", "实值神经自回归密度估计器", "model",
+        ("density", "generate"), "gnomon.systems.autoregressive.rnade:RNADE",
+        "Uria, Murray and Larochelle 2013",
+        ("GEN-117",),
+        {"n_hidden": 8, "epochs": 20, "learning_rate": 0.01, "batch_size": 16},
+    ),
 )  # fmt: skip

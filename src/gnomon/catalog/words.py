@@ -153,6 +153,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "product-of-t": "PoT mPoT product of experts Student-t heavy-tailed ICA 专家乘积 学生t 重尾 玻尔兹曼机 波尔兹曼机",
     "nade": "NADE neural autoregressive distribution estimator 神经自回归分布估计 密度估计",
     "fvbn": "FVBN autoregressive network logistic autoregressive 自回归网络 全可见信念网络 链式法则",
+    "rnade": "RNADE real-valued NADE mixture density network MDN 实值 混合密度网络 神经自回归",
     "vae": "VAE 变分自动编码器 自编码器 autoencoder",
     "gan": "GAN 生成式对抗网络 对抗生成网络",
     "conditional-gan": "CGAN 条件GAN 生成式对抗网络 对抗生成网络",
