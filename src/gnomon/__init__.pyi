@@ -18,6 +18,7 @@ from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.autoregressive.fvbn import FVBN as FVBN
 from gnomon.systems.autoregressive.nade import NADE as NADE
+from gnomon.systems.autoregressive.rnade import RNADE as RNADE
 from gnomon.systems.energy.autoregressive_rbm import AutoregressiveRBM as AutoregressiveRBM
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gnomon.systems.energy.class_gated_rbm import ClassGatedRBM as ClassGatedRBM
