@@ -212,7 +212,8 @@ def fit_posterior(
         Of normal distributions on the whole line: independent coordinates, any covariance, blocks or low rank.
     method : str or VariationalMethod
         ``"advi"``: by gradients through draws, for any differentiable density. ``"svi"``: by natural gradients, for a
-        conjugate pair (`gnomon.conjugate`) or a mixture of them, given `data`.
+        conjugate pair (`gnomon.conjugate`) or a mixture of them, given `data`. ``"cavi"``: by coordinate ascent, of
+        named parameters in which the density is conjugate, and of families of factors.
     parameters : mapping of name to shape or Support, optional
         ``{"w": 3, "scale": Support(low=0)}``: names for the numbers, and ends, whose log derivatives are added.
     start : int, array or mapping, optional

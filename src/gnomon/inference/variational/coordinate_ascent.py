@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.errors import UserValueError, unknown
 from gnomon.numeric.given import answers, checked, doable, floats, function, numbers
 
-__all__ = ["Ascent", "Factorization", "UnitFactors", "coordinate_ascent"]
+__all__ = ["Ascent", "Cycles", "Factorization", "UnitFactors", "coordinate_ascent"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -25,6 +24,9 @@ DEBUG = sys.flags.dev_mode
 RETURNED, STEADY = 0.05, 0.9
 """A row swings between two states if it comes back to this share of its last move, which is that share of the move
 before it at least."""
+
+KEPT = ("elbo", "step", "move", "back", "n_iter", "converged", "swings", "ended")
+"""What an ascent keeps of each row beside its state."""
 
 SMALLEST = 2.0**-30
 """Step below which a row is given up."""
@@ -88,21 +90,57 @@ class Ascent(NamedTuple):
     swings: NDArray[np.bool_]
 
 
-@dataclass
-class _Climb:
-    """All rows on their way."""
+class Cycles:
+    """Coordinate ascent under way, cycle by cycle; parameters as of `coordinate_ascent`."""
 
-    state: State
-    elbo: Floats
-    step: Floats
-    before: State | None = None
-    """The states one cycle ago."""
-
-    def __post_init__(self) -> None:
-        n = len(self.elbo)
+    def __init__(
+        self, family: Factorization, start: Mapping[str, Any] | None = None, *, order: Sequence[str] | None = None,
+        parallel: bool = False, damping: float = 1.0, backtrack: bool = True, tol_elbo: float = 0.0,
+        tol_h: float = 1e-8, check: bool | None = None,
+    ) -> None:  # fmt: skip
+        self.family, self.names, self.parallel = family, _checked_order(family, order), parallel
+        _check_steps(family, damping, tol_elbo, tol_h)
+        self.state = _begun(family, start)
+        self.backtrack = backtrack and family.mixes
+        self.tol_elbo, self.tol_h = tol_elbo, _tolerance(self.state, tol_h)
+        self.check = (DEBUG if check is None else check) and not parallel
+        n = family.n_rows
+        self.elbo, self.step = family.elbo(self.state, np.arange(n)), np.full(n, float(damping))
+        self.before: State | None = None
         self.move, self.back = np.full(n, np.inf), np.full(n, np.inf)
         self.n_iter, self.converged = np.zeros(n, np.int64), np.zeros(n, bool)
         self.swings, self.ended = np.zeros(n, bool), np.zeros(n, bool)
+        self._rows = np.arange(n)
+
+    def cycle(self) -> None:
+        """One cycle of the rows that go on."""
+        if self.ended[self._rows].any():
+            self._rows = self._rows[~self.ended[self._rows]]
+        if not len(self._rows):
+            return
+        before = self.elbo.copy()
+        _cycle(self.family, self, self._rows, self.names, self.parallel, self.backtrack and self.parallel)
+        if self.check:
+            _assert_climbed(self.family, before, self.elbo)
+        _judge(self, self._rows, before, self.tol_h, self.tol_elbo, self.backtrack)
+
+    def saved(self) -> dict[str, NDArray[Any]]:
+        """All that changes, as finite arrays: `load` goes on from there."""
+        arrays = {f"state/{name}": one for name, one in self.state.items()}
+        arrays |= {f"before/{name}": one for name, one in (self.before or {}).items()}
+        kept = {name: np.asarray(getattr(self, name)) for name in KEPT}
+        return arrays | {name: np.nan_to_num(one) if one.dtype.kind == "f" else one for name, one in kept.items()}
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `saved` gave."""
+        part = {
+            prefix: {name.removeprefix(prefix): np.array(x) for name, x in arrays.items() if name.startswith(prefix)}
+            for prefix in ("state/", "before/")
+        }
+        self.state, self.before = part["state/"], part["before/"] or None
+        for name in KEPT:
+            setattr(self, name, np.array(arrays[name]))
+        self._rows = np.flatnonzero(~self.ended)
 
 
 @checked
@@ -167,7 +205,23 @@ def coordinate_ascent(
     >>> found.state["h1"].round(6).tolist(), found.converged.tolist()
     ([[1.0]], [True])
     """
-    names = _checked_order(family, order)
+    climb = Cycles(
+        family, start, order=order, parallel=parallel, damping=damping, backtrack=backtrack, tol_elbo=tol_elbo,
+        tol_h=tol_h, check=check,
+    )  # fmt: skip
+    trace = [climb.elbo.copy()]
+    for _ in range(doable(max_iter, "max_iter")):
+        if climb.ended.all():
+            break
+        climb.cycle()
+        trace.append(climb.elbo.copy())
+    residual = family.residual(climb.state, np.arange(family.n_rows))
+    return Ascent(
+        climb.state, climb.elbo, residual, climb.converged, climb.n_iter, np.array(trace), climb.step, climb.swings
+    )
+
+
+def _check_steps(family: Factorization, damping: float, tol_elbo: float, tol_h: float) -> None:
     if not 0 < damping <= 1:
         raise UserValueError.must("damping", "be in (0, 1]", damping)
     for name, value in (("tol_elbo", tol_elbo), ("tol_h", tol_h)):
@@ -175,25 +229,6 @@ def coordinate_ascent(
             raise UserValueError.must(name, "be at least 0", value)
     if damping < 1 and not family.mixes:
         raise UserValueError.must("damping", "be 1 for factors that keep a structure", damping)
-    cycles, everyone = doable(max_iter, "max_iter"), np.arange(family.n_rows)
-    state = _begun(family, start)
-    climb = _Climb(state, family.elbo(state, everyone), np.full(family.n_rows, float(damping)))
-    trace, tolerance = [climb.elbo.copy()], _tolerance(state, tol_h)
-    active = everyone
-    for _ in range(cycles):
-        if not len(active):
-            break
-        _cycle(family, climb, active, names, parallel, backtrack and parallel and family.mixes)
-        if (DEBUG if check is None else check) and not parallel:
-            _assert_climbed(family, trace[-1], climb.elbo)
-        _judge(climb, active, trace[-1], tolerance, tol_elbo, backtrack and family.mixes)
-        trace.append(climb.elbo.copy())
-        if climb.ended[active].any():
-            active = active[~climb.ended[active]]
-    residual = family.residual(climb.state, everyone)
-    return Ascent(
-        climb.state, climb.elbo, residual, climb.converged, climb.n_iter, np.array(trace), climb.step, climb.swings
-    )
 
 
 def _checked_order(family: Factorization, order: Sequence[str] | None) -> tuple[str, ...]:
@@ -226,7 +261,7 @@ def _tolerance(state: State, tol_h: float) -> float:
     return max(tol_h, *(2 * float(np.finfo(one.dtype).eps) for one in state.values()))
 
 
-def _cycle(family: Any, climb: _Climb, rows: Rows, names: Sequence[str], parallel: bool, backtrack: bool) -> None:
+def _cycle(family: Any, climb: Cycles, rows: Rows, names: Sequence[str], parallel: bool, backtrack: bool) -> None:
     """One cycle of these rows, in place: states, bounds, steps and moves."""
     now = {name: one[rows] for name, one in climb.state.items()}
     step = climb.step[rows]
@@ -249,7 +284,7 @@ def _cycle(family: Any, climb: _Climb, rows: Rows, names: Sequence[str], paralle
     climb.elbo[rows] = elbo
 
 
-def _watch(climb: _Climb, rows: Rows, now: State, after: State, distance: Floats) -> None:
+def _watch(climb: Cycles, rows: Rows, now: State, after: State, distance: Floats) -> None:
     """Which rows are back where they were two states ago; what they moved."""
     climb.swings[rows] = False
     if climb.before is None:
@@ -264,7 +299,7 @@ def _watch(climb: _Climb, rows: Rows, now: State, after: State, distance: Floats
     climb.move[rows] = distance * climb.step[rows]
 
 
-def _judge(climb: _Climb, rows: Rows, before: Floats, tol_h: float, tol_elbo: float, backtrack: bool) -> None:
+def _judge(climb: Cycles, rows: Rows, before: Floats, tol_h: float, tol_elbo: float, backtrack: bool) -> None:
     """Which rows have ended, and which go on at half the step."""
     distance = climb.move[rows] / climb.step[rows]
     gain = (climb.elbo - before)[rows] / climb.step[rows]

@@ -12,6 +12,7 @@ from gnomon.errors import UserValueError, unknown
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor, HasFactors, Product
 from gnomon.inference.variational.coordinate_ascent import Rows, State
+from gnomon.inference.variational.coordinate_posterior import BlockOfTables
 from gnomon.inference.variational.coordinate_tables import partition
 from gnomon.numeric.given import checked
 
@@ -104,17 +105,35 @@ class ChainFactors:
 
     def update(self, block: str, state: State, rows: Rows) -> Floats:
         """The best factor of a block: joint probabilities of its parts, and its entropy."""
+        scopes = self._scopes[block]
+        engine, tables = self._solved(block, state)
+        log_z, joint = engine.joint_marginals(scopes)
+        energy = sum(float((p * np.where(p > 0, t, 0.0)).sum()) for p, t in zip(joint, tables, strict=True))
+        return np.concatenate([*(p.ravel() for p in joint), [log_z - energy]])[None]
+
+    def _solved(self, block: str, state: State) -> tuple[VariableElimination, list[Floats]]:
+        """The tables that a block is the product of, given the others, and what sums over them."""
         beliefs, scopes = self._beliefs(state), self._scopes[block]
         tables = [np.zeros([self.sizes[name] for name in scope]) for scope in scopes]
         for factor, parts in zip(self._factors, self._parts, strict=True):
             if block in parts:
                 tables[scopes.index(parts[block])] += _expected(factor, parts, beliefs, block)
-        engine = VariableElimination(
-            [Factor(scope, table) for scope, table in zip(scopes, tables, strict=True)], limit=self._limit
-        )
-        log_z, joint = engine.joint_marginals(scopes)
-        energy = sum(float((p * np.where(p > 0, t, 0.0)).sum()) for p, t in zip(joint, tables, strict=True))
-        return np.concatenate([*(p.ravel() for p in joint), [log_z - energy]])[None]
+        product = [Factor(scope, table) for scope, table in zip(scopes, tables, strict=True)]
+        return VariableElimination(product, limit=self._limit), tables
+
+    def parts(self, state: State) -> list[BlockOfTables]:
+        """The blocks, each once more solved given the others, as distributions."""
+        found = []
+        for block in self.blocks:
+            engine, tables = self._solved(block, state)
+            found.append(BlockOfTables(tuple(engine.sizes), engine, self._scopes[block], tables))
+        return found
+
+    def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats:
+        """log of the product of all tables at values of the variables."""
+        codes = {name: np.asarray(one).astype(np.int64) for name, one in numbers.items()}
+        each = [factor.log_values[tuple(codes[name] for name in factor.names)] for factor in self._factors]
+        return np.asarray(self._constant + sum(each), np.float64)
 
     def elbo(self, state: State, rows: Rows) -> Floats:
         """Expected log weights of the tables, and the entropies of the blocks."""

@@ -13,6 +13,7 @@ from gnomon.contracts import Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.variational.coordinate_ascent import Rows, State
 from gnomon.inference.variational.coordinate_forms import FactorForm, Finite
+from gnomon.inference.variational.coordinate_posterior import BlockOfValues, OneFactor, Part
 from gnomon.inference.variational.coordinate_tables import TableFactors, expected_over
 from gnomon.numeric.given import affordable, answers, checked, floats, function
 
@@ -99,6 +100,19 @@ class MixedFactors:
         gaps = [np.abs(self.update(name, state, rows) - state[name]).max() for name in self.blocks]
         return np.array([max(gaps)])
 
+    def parts(self, state: State) -> list[Part]:
+        """The factors as distributions."""
+        return [self._part(name, one, state[name][0]) for name, one in self.variables.items()]
+
+    def _part(self, name: str, form: FactorForm, parameters: Floats) -> Part:
+        if isinstance(form, Finite):
+            return BlockOfValues([name], [form.points()], [form.widths()], parameters)
+        return OneFactor(name, form.distribution(parameters))
+
+    def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats:
+        """log p(v, h) at values of the variables."""
+        return np.asarray(self._log_joint(**{name: numbers[name] for name in self.blocks}), np.float64)
+
     def distributions(self, state: State) -> dict[str, Any]:
         """The factors as distributions."""
         return {name: one.distribution(state[name][0]) for name, one in self.variables.items()}
@@ -174,4 +188,5 @@ def factorization(
     affordable(math.prod(map(len, axes)), "variables", "use fewer variables, or coarser grids", limit=_LIMIT)
     table = _tabulated(log_joint, tuple(listed), axes)
     measure = {name: one.widths() for name, one in listed.items()}
-    return TableFactors(table[None], tuple(listed), blocks=blocks, measure=measure, noise=noise)
+    values = dict(zip(listed, axes, strict=True))
+    return TableFactors(table[None], tuple(listed), blocks=blocks, measure=measure, values=values, noise=noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from gnomon.distributions.vectors import positive_definite
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.linear_gaussian import LinearGaussian
 from gnomon.inference.variational.coordinate_ascent import Rows, State
+from gnomon.inference.variational.coordinate_posterior import BlockOfNormals
 from gnomon.inference.variational.coordinate_tables import partition
 from gnomon.numeric.given import checked, floats
 
@@ -89,6 +90,7 @@ class NormalFactors:
         self._exact = np.linalg.solve(self.precision, self.shift.T).T
         spread = sum(np.linalg.slogdet(one)[1] for one in self.covariances.values())
         gap = -0.5 * (np.linalg.slogdet(self.precision)[1] + spread)
+        self._evidence = float(evidence.flat[0])
         self._best = np.broadcast_to(evidence - gap, (self.n_rows,))
         """The bound at the exact means: the evidence less what the lost correlations cost."""
 
@@ -119,6 +121,23 @@ class NormalFactors:
     def residual(self, state: State, rows: Rows) -> Floats:
         """Largest ``|dL / dm|``."""
         return np.asarray(np.abs(self.shift[rows] - self.mean(state) @ self.precision).max(1))
+
+    def parts(self, state: State) -> list[BlockOfNormals]:
+        """The blocks as distributions; of several rows each variable's numbers are ``h1[0]``, ``h1[1]``, ..."""
+        found = []
+        for r in range(self.n_rows):
+            for block, at in self.groups.items():
+                names = [self.names[i] if self.n_rows == 1 else f"{self.names[i]}[{r}]" for i in at]
+                found.append(BlockOfNormals(names, state[block][r], self.covariances[block]))
+        return found
+
+    def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats | None:
+        """log p(v, h) at values of the only row's variables; None of several rows."""
+        if self.n_rows > 1:
+            return None
+        off = np.stack([numbers[name] for name in self.names], -1) - self._exact
+        half_log_det = 0.5 * np.linalg.slogdet(self.precision)[1] - 0.5 * len(self.names) * math.log(2 * math.pi)
+        return np.asarray(self._evidence + half_log_det - 0.5 * ((off @ self.precision) * off).sum(1))
 
     def mean(self, state: State) -> Floats:
         """All means in the order of the names, (rows, d)."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError, shown, unknown
 from gnomon.inference.variational.coordinate_ascent import Rows, State
+from gnomon.inference.variational.coordinate_posterior import BlockOfValues
 from gnomon.numeric.given import affordable, checked, floats
 
 __all__ = ["TableFactors", "expected_over", "partition"]
@@ -42,6 +43,8 @@ class TableFactors:
         Variables that keep their dependence; each by itself by default. A block is named by its variables with commas.
     measure : mapping of name to array (k,), optional
         Widths of the cells of variables on a grid; 1 for each value of the others.
+    values : mapping of name to array (k,), optional
+        What the values are; 0, 1, ... by default.
     noise : Noise, optional
         Moves the start, which is the same chance for every value, off lines of symmetry.
 
@@ -72,7 +75,7 @@ class TableFactors:
     def __init__(
         self, log_joint: ArrayLike, names: Sequence[str] | None = None, *,
         blocks: Sequence[Any] | None = None, measure: Mapping[str, ArrayLike] | None = None,
-        noise: Noise | None = None,
+        values: Mapping[str, ArrayLike] | None = None, noise: Noise | None = None,
     ) -> None:  # fmt: skip
         table = floats(log_joint, "log_joint")
         if table.ndim < 2 or not table.size:
@@ -90,20 +93,24 @@ class TableFactors:
         axes = [1 + self.names.index(name) for group in groups for name in group]
         self._table = np.ascontiguousarray(table.transpose(0, *axes)).reshape(self.n_rows, *self._lengths)
         _check_rows(self._table)
-        self._log_measure = [self._widths(group, dict(measure or {})) for group in groups]
+        self._measure = dict(measure or {})
+        self._log_measure = [self._widths(group, self._measure) for group in groups]
+        self.values = {name: np.arange(size) * 1.0 for name, size in self.sizes.items()}
+        self.values |= {name: floats(one, f"values of {name}") for name, one in (values or {}).items()}
         gone = np.isneginf(self._table)
         self._gone = gone if gone.any() else None
         if self._gone is not None:
             self._table = np.where(self._gone, 0.0, self._table)
         self._noise, self._kept = noise, (np.arange(0), self._table, self._gone)
 
-    def start(self) -> State:
-        """Every value as likely as its width says; moved by up to a tenth of a nat or so where there is noise."""
+    def start(self, noise: Noise | None = None) -> State:
+        """Every value as likely as its width says; moved by a tenth of a nat or so where there is noise."""
         state: State = {}
+        noise = self._noise if noise is None else noise
         for block, length, widths in zip(self.blocks, self._lengths, self._log_measure, strict=True):
             log_q = np.broadcast_to(widths, (self.n_rows, length))
-            if self._noise is not None:
-                place = self._noise.child(f"start/{block}")
+            if noise is not None:
+                place = noise.child(f"start/{block}")
                 log_q = log_q + 0.1 * place.normal((self.n_rows, length), like=log_q)
             state[block] = _normalized(log_q)
         return state
@@ -152,6 +159,29 @@ class TableFactors:
             for i, name in enumerate(group):
                 found[name] = q.sum(tuple(1 + j for j in range(len(group)) if j != i))
         return {name: found[name] for name in self.names}
+
+    def parts(self, state: State) -> list[BlockOfValues]:
+        """The blocks as distributions; of several rows each variable's numbers are ``h1[0]``, ``h1[1]``, ..."""
+        widths = {name: floats(self._measure.get(name, np.ones(k)), name) for name, k in self.sizes.items()}
+        found = []
+        for r in range(self.n_rows):
+            for block, group in self.groups.items():
+                q = state[block][r].reshape([self.sizes[name] for name in group])
+                names = [name if self.n_rows == 1 else f"{name}[{r}]" for name in group]
+                found.append(
+                    BlockOfValues(names, [self.values[name] for name in group], [widths[name] for name in group], q)
+                )
+        return found
+
+    def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats | None:
+        """log p(v, h) at values of the variables of the only row; None of several rows."""
+        if self.n_rows > 1:
+            return None
+        order = [name for group in self.groups.values() for name in group]
+        at = tuple(np.abs(numbers[name][:, None] - self.values[name]).argmin(1) for name in order)
+        shape = [self.sizes[name] for name in order]
+        table = self._table if self._gone is None else np.where(self._gone, -np.inf, self._table)
+        return np.asarray(table[0].reshape(shape)[at])
 
     def _log_factor(self, i: int, state: State, rows: Rows) -> Floats:
         """log w + E_rest[log p(v, h)] of factor i, shape (rows, k_i)."""
