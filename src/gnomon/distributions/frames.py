@@ -79,6 +79,11 @@ class _Frames(Domain):
 
     def check(self, X: Any, *, name: str = "X", dtype: Any = None) -> Floats:
         """The rows; see `Domain.check`."""
+        if self.frames and frame_width(X) is not None:
+            for place, one in enumerate(X):
+                if len(one) > self.frames:
+                    what = f"a sequence must have at most {self.frames} frames, the most of the fit, got {len(one)}"
+                    raise UserValueError(what, f"sequence {place}", "cut it, or fit to longer ones")
         rows = rows_of(X, self.frames)
         behind: NDArray[np.bool_] | None = None if frame_width(X) is None else np.isnan(rows)
         if behind is None or not behind.any():

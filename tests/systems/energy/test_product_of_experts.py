@@ -172,6 +172,8 @@ def test_the_verbs_of_a_fitted_system_agree_with_each_other_and_with_its_draws()
         spread = np.sqrt(np.trapezoid(p * grid[:, 0] ** (2 * power), grid[:, 0]) - wanted**2)
         assert abs((drawn**power).mean() - wanted) < 5 * spread / np.sqrt(1000)
     langevin = model.sample(300, steps=200, kernel=gnomon.inference.mcmc.hamiltonian.HMC(0.3, steps=1), random_state=0)
+    with pytest.raises(UserTypeError, match="kernel must be a kernel, or one of"):
+        model.sample(2, kernel=3)
     assert abs(langevin.mean() - X.mean()) < 0.3 and model.sample(0).shape == (0, 1)
 
 

@@ -428,7 +428,7 @@ def test_what_is_refused(name):
         system.generate(2, np.zeros((2, 5)))
     with pytest.raises(UserError, match="jitter must be at least 0"):
         system.generate(2, jitter=-1.0)
-    with pytest.raises(UserError, match="expecting 15 features"):
+    with pytest.raises(UserError, match="at most 5 frames, the most of the fit, got 9"):
         system.log_prob([np.zeros((9, D))])
     assert isinstance(system.model_.machine.units["visible"], BernoulliUnits)
 

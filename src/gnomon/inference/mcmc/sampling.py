@@ -298,6 +298,8 @@ def _kernel(kernel: str | Kernel, target: Any) -> Any:
         if kernel not in KERNELS:
             raise UserValueError.must("kernel", f"be one of {', '.join(KERNELS)}", kernel)
         kernel = KERNELS[kernel]()
+    if not all(hasattr(kernel, verb) for verb in ("init", "step", "position")):
+        raise UserTypeError.must("kernel", f"be a kernel, or one of {', '.join(KERNELS)}", kernel)
     if isinstance(kernel, Gibbs) and not hasattr(target, "conditional"):
         raise UserTypeError(
             f"{type(target).__name__} has no conditionals", "target", "use kernel='hmc', or pass Conditionals(...)"
