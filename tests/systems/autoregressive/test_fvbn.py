@@ -11,6 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from gnomon.errors import UserError, UserValueError
 from gnomon.nn.likelihoods import CategoricalLikelihood, GaussianLikelihood
 from gnomon.nn.mixture_density import MixtureLikelihood
+from gnomon.numeric.noise import Noise
+from gnomon.systems.autoregressive._cells import filtered
 from gnomon.systems.autoregressive.conditionals import Linear, Neural, Tables
 from gnomon.systems.autoregressive.features import Polynomial, RadialBasis
 from gnomon.systems.autoregressive.fvbn import FVBN
@@ -58,7 +60,7 @@ def p_value(counts, expected):
 # --- the chain rule -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("GEN-110", "GEN-113", "GEN-115")
+@pytest.mark.spec("GEN-110", "GEN-113")
 @pytest.mark.parametrize("values", [2, 3])
 @pytest.mark.parametrize("way", WAYS)
 def test_probabilities_sum_to_1_and_draws_have_them(way, values):
@@ -71,7 +73,7 @@ def test_probabilities_sum_to_1_and_draws_have_them(way, values):
     assert p_value(counts_of(drawn, values), 20_000 * p) > ALARM
 
 
-@pytest.mark.spec("GEN-110", "GEN-115")
+@pytest.mark.spec("GEN-110")
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 @pytest.mark.parametrize("way", WAYS)
 def test_a_conditional_is_that_of_the_enumerated_table_in_every_order(way, order):
@@ -188,7 +190,7 @@ def test_tables_that_are_too_large_or_of_real_columns_are_refused():
         FVBN(conditionals="tables", likelihood="gaussian").fit(np.random.default_rng(0).normal(size=(9, 2)))
 
 
-@pytest.mark.spec("GEN-111", "GEN-115")
+@pytest.mark.spec("GEN-111")
 def test_a_network_with_enough_units_reaches_the_full_table():
     """The optimum of the training rows is their entropy, which the tables have."""
     X = table_rows(3, 200, 7)
@@ -295,7 +297,7 @@ def test_two_bits_fit_any_table_and_what_a_plane_separates_is_told():
     assert np.isfinite(FVBN(conditionals=Linear()).fit(np.repeat(states(2)[[0, 3]], 9, 0)).log_prob(states(2))).all()
 
 
-@pytest.mark.spec("GEN-113", "GEN-115")
+@pytest.mark.spec("GEN-113")
 def test_a_network_without_hidden_units_is_the_logistic_one():
     X = table_rows(4, 300, 11)
     linear = fitted(X, Linear(l2=0.0), order="given")
@@ -358,7 +360,7 @@ def test_bumps_are_a_kernel_regression_on_the_columns_before(likelihood):
     np.testing.assert_allclose(phi.T @ (p - X[:, 2]) / 60 + l2 * weights, 0, atol=1e-8)  # the optimum of a convex loss
 
 
-@pytest.mark.spec("GEN-114", "GEN-115")
+@pytest.mark.spec("GEN-114")
 @pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian", "categorical"])
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "tables"])
 def test_no_column_sees_itself_or_what_comes_behind(way, likelihood):
@@ -384,7 +386,6 @@ def test_no_column_sees_itself_or_what_comes_behind(way, likelihood):
 # --- networks -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("GEN-115")
 def test_masks_at_a_small_size_by_hand():
     """Three columns in the order 2, 0, 1, two units a group: a group sees up to its place, an output what is before."""
     model = fitted(table_rows(3, 20, 13), Neural((2,)), order=Chosen((2, 0, 1)), epochs=1).model_
@@ -395,7 +396,6 @@ def test_masks_at_a_small_size_by_hand():
     assert model.n_parameters == 6 + 4 + 6 + 3 + 3
 
 
-@pytest.mark.spec("GEN-115")
 def test_masks_hold_after_first_values_and_after_decay():
     model = fitted(
         table_rows(4, 60, 14), Neural((3, 2)), optimizer=AdamW(weight_decay=0.5), epochs=10, batch_size=16
@@ -407,7 +407,6 @@ def test_masks_hold_after_first_values_and_after_decay():
     assert np.exp(model.log_prob(states(4))).sum() == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.spec("GEN-115")
 @pytest.mark.parametrize("likelihood", ["gaussian", GaussianLikelihood("network"), MixtureLikelihood(3)])
 def test_heads_of_real_columns_are_densities_that_integrate_to_1(likelihood):
     random = np.random.default_rng(6)
@@ -429,3 +428,23 @@ def test_heads_of_real_columns_are_densities_that_integrate_to_1(likelihood):
     if likelihood != "gaussian":
         with pytest.raises(UserError, match="conditionals must be neural"):
             FVBN(likelihood=likelihood).fit(X)
+
+
+@pytest.mark.spec("GEN-110")
+def test_particles_are_drawn_anew_where_few_of_them_fit_what_is_known():
+    """The last four of eight bits repeat the first ones: of those that are drawn a sixteenth fits what is known."""
+    bits = np.random.default_rng(0).integers(0, 2, (400, 4)).astype(float)
+    X = np.concatenate([bits, np.where(np.random.default_rng(1).random((400, 4)) < 0.1, 1 - bits, bits)], axis=1)
+    model = fitted(X, Tables(), order="given")
+    row = np.array([1.0, 1, 1, 1, 0, 1, 1, 0])
+    every = np.concatenate([states(4), np.repeat(row[None, 4:], 16, 0)], axis=1)
+    p = np.exp(model.log_prob(every))
+    n = 200
+    z, missing = torch.from_numpy(np.repeat(row[None], n, 0)), torch.tensor([True] * 4 + [False] * 4).expand(n, 8)
+    found = filtered(model.model_, z, missing, 100, Noise(0, "test").rows(np.arange(n * 100)))
+    ratio = np.exp(found.log_prob) / p.sum()  # unbiased; its spread over rows gives the standard error
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(n)
+    means = np.einsum("ns,nsd->nd", found.share, found.cells)[:, :4] * ratio[:, None]  # and so are sums of weights
+    assert (abs(means.mean(0) - p @ every[:, :4] / p.sum()) < 5 * means.std(0) / np.sqrt(n)).all()
+    alone = filtered(model.model_, z[:1], missing[:1], 100, Noise(0, "test").rows(np.arange(700, 800)))
+    np.testing.assert_array_equal(alone.share[0], found.share[7])  # a row's particles are its own
