@@ -30,7 +30,7 @@ __all__ = ["ADVI"]
 
 Floats = NDArray[np.float64]
 
-FIXED, FRESH = 128, 16
+FIXED, FRESH = 64, 16
 """Draws of an iteration by default."""
 FEW, APPROACH, NEAR = 8, 100, 1e-4
 """Draws, iterations and least relative gain of the approach that comes before the first iteration over fixed draws."""
@@ -53,7 +53,7 @@ class ADVI(VariationalMethod):
         window before by more than the standard error of the difference, and the sixth halving ends the ascent at the
         mean of its last window.
     draws : int in [2, inf), optional
-        Of an iteration: 128 fixed ones by default and 4 for every coordinate at least, 16 fresh ones.
+        Of an iteration: 64 fixed ones by default and 4 for every coordinate at least, 16 fresh ones.
     learning_rate : float in (0, inf), default 0.1
         Adam's first rate.
     window : int in [10, inf), default 100
@@ -169,18 +169,25 @@ class _ByFixedDraws(_Ascent):
         draws = max(recipe.draws or FIXED, PER_NORMAL * self.normals)
         self.nodes = standard_nodes(self.normals, draws, noise.child("nodes"))
         self.memory = LimitedMemory()
+        self.units = self._own_units()
+
+    def _own_units(self) -> Floats:
+        """Means in standard deviations of q, all else as it is: the curvature is then of one size in all directions."""
+        scale = numpy_of(self.free["log_scale"].exp())
+        return np.concatenate([scale if name == "mean" else np.ones(x.numel()) for name, x in self.free.items()])
 
     def step(self, t: int) -> Iteration:
         if t == 0:
             self._approach()
-        before, bound, flat = self.memory.ascend(self.flat, self._objective)
-        self.set(flat)
+        before, bound, flat = self.memory.ascend(self.flat / self.units, self._objective)
+        self.set(flat * self.units)
         self.refuse_improper()
         return Iteration(bound, 0.0, self.recipe.settled(before, bound))
 
     def _objective(self, flat: Floats) -> tuple[float, Floats]:
-        self.set(flat)
-        return self.over(*self.nodes)[:2]
+        self.set(flat * self.units)
+        bound, slope, _ = self.over(*self.nodes)
+        return bound, slope * self.units
 
     def _approach(self) -> None:
         """Come near with independent coordinates over a few draws, which cost little: before the first iteration."""
@@ -189,17 +196,18 @@ class _ByFixedDraws(_Ascent):
         held = np.concatenate([np.full(x.numel(), name not in ("mean", "log_scale")) for name, x in self.free.items()])
 
         def objective(flat: Floats) -> tuple[float, Floats]:
-            self.set(flat)
+            self.set(flat * self.units)
             bound, slope, _ = self.over(e, np.full(FEW, 1 / FEW))
-            return bound, np.where(held, 0.0, slope)
+            return bound, np.where(held, 0.0, slope * self.units)
 
-        memory, flat = LimitedMemory(), self.flat
+        memory, flat = LimitedMemory(), self.flat / self.units
         for _ in range(APPROACH):
             before, bound, flat = memory.ascend(flat, objective)
             if bound - before <= NEAR * max(1.0, abs(bound)):
                 break
-        self.set(flat)
+        self.set(flat * self.units)
         self.refuse_improper()
+        self.units = self._own_units()
 
     def bound(self) -> tuple[float, float] | None:
         """By quadrature, and how far half of its points are from that; None where the nodes are draws."""
@@ -211,11 +219,12 @@ class _ByFixedDraws(_Ascent):
         return value, abs(value - self.over(points, half)[0])
 
     def state(self) -> dict[str, Array]:
-        return super().state() | self.memory.state()
+        return super().state() | self.memory.state() | {"units": self.units}
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         super().load(arrays)
         self.memory.load(arrays)
+        self.units = np.array(arrays["units"])
 
 
 class _ByFreshDraws(_Ascent):
