@@ -30,7 +30,7 @@ JOINT = ["gaussian-classifier", "label-rbm"]
 """Classifiers whose model is a density of rows and labels."""
 SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm"}
 """Of frames: cells are masked, since NaN stands for no frame."""
-WALKS = {"product-of-experts", "product-of-t", "rnade", "vae"}
+WALKS = {"darn", "product-of-experts", "product-of-t", "rnade", "vae"}
 """Those that find missing cells along chains or by particles, even of so few columns."""
 CHANGED = {
     "conv-rbm": {"kernel": (2, 2)},

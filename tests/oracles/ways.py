@@ -26,6 +26,7 @@ from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
 from gnomon.objectives.variational import ELBO
+from gnomon.objectives.wake_sleep import WakeSleep
 from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.autoregressive.conditionals import Linear, Neural
 from gnomon.systems.autoregressive.features import Polynomial
@@ -131,6 +132,17 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 0.01,
         },
     ),
+    "sbn, layers with links": (
+        "sbn",
+        {
+            "hidden": (3, 2),
+            "layers": "autoregressive",
+            "recognition": "autoregressive",
+            "encoder": DenseEncoder((8,), batch_norm=True, dropout=0.2),
+            "early_stopping": "patience",
+        },
+    ),
+    "helmholtz-machine, blocks": ("helmholtz-machine", {"hidden": (3, 2), "objective": WakeSleep(block=2)}),
     "matrix-factorization, stochastic gradient": (
         "matrix-factorization",
         {"learner": SGD(epochs=12, penalty="parameter"), "repeats": "mean", "dtype": "float64"},

@@ -8,6 +8,35 @@ __all__ = ["ENTRIES"]
 
 ENTRIES = (
     Entry(
+        "darn", "Deep autoregressive network", "深度自回归网络", "model",
+        ("density", "represent", "generate"), "gnomon.systems.variational.darn:DARN",
+        "Gregor, Danihelka, Mnih, Blundell and Wierstra 2014", ("GEN-080",),
+        {"hidden": (3,), "epochs": 60, "learning_rate": 0.02, "batch_size": 16},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "bidirectional-helmholtz-machine", "Bidirectional Helmholtz machine", "双向亥姆霍兹机", "model",
+        ("density", "represent", "generate"),
+        "gnomon.systems.variational.bidirectional_helmholtz_machine:BidirectionalHelmholtzMachine",
+        "Bornschein, Shabanian, Fischer and Bengio 2016", ("GEN-079",),
+        {"hidden": (3,), "epochs": 60, "learning_rate": 0.02, "batch_size": 16},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "sbn", "Sigmoid belief network", "S形信念网络", "model",
+        ("density", "represent", "generate"), "gnomon.systems.variational.sbn:SBN",
+        "Neal 1992; Saul, Jaakkola and Jordan 1996", ("GEN-074", "GEN-075", "GEN-077", "GEN-078"),
+        {"hidden": (3,), "epochs": 60, "learning_rate": 0.02, "batch_size": 16},
+        takes="table of 0 and 1",
+    ),
+    Entry(
+        "helmholtz-machine", "Helmholtz machine", "亥姆霍兹机", "model",
+        ("density", "represent", "generate"), "gnomon.systems.variational.helmholtz_machine:HelmholtzMachine",
+        "Dayan, Hinton, Neal and Zemel 1995", ("GEN-076", "INF-102"),
+        {"hidden": (3,), "epochs": 60, "learning_rate": 0.02, "batch_size": 16},
+        takes="table of 0 and 1",
+    ),
+    Entry(
         "vae", "Variational autoencoder", "变分自编码器", "model",
         ("density", "represent", "generate"), "gnomon.systems.variational.vae:VAE",
         "Kingma and Welling 2014; Rezende and others 2014",

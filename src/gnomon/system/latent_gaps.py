@@ -73,7 +73,7 @@ class FillsByLatents(FillsGaps):
             for t, (x, z) in enumerate(self._chain(view, rows[gap], missing[gap], noise, steps)):
                 if t >= steps // 5:
                     cells = to_numpy(x)
-                    sums, kept = sums + (to_numpy(view.mean(z)), cells, cells * cells), kept + 1
+                    sums, kept = sums + (to_numpy(view.expected(x, z)), cells, cells * cells), kept + 1
             found = sums / kept
             mean[gap], variance[gap] = found[0], np.maximum(found[2] - found[1] ** 2, 0.0)
         spread = self._in_units(np.sqrt(variance)) - self._in_units(0 * variance)  # type: ignore[attr-defined]

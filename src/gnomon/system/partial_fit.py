@@ -98,7 +98,8 @@ class _Online(System):
         recipe = self.recipe("optimizer")
         if self._stream is not None and self._stream[0] is self.model_:
             before = self._stream[3]
-            if self._stream[2] == recipe and _shapes(problem.objective) == _shapes(before):
+            same = self._stream[1].keys() == state.optimizers.keys() and _shapes(problem.objective) == _shapes(before)
+            if self._stream[2] == recipe and same:
                 state.adopt(self._stream[1])  # the learning rate may have been changed since
             _go_on(problem.objective, before)
         with limited(current_context().threads, torch_alone=self.numpy_products):

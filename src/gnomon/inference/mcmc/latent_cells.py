@@ -20,11 +20,11 @@ class CompletesRows(HasLatents, Encoder, Protocol):
     def log_proposal(self, x: Array, z: Any) -> Array:
         """log q(z | x) of given latent variables, shape (n,)."""
 
-    def draw(self, z: Any, noise: Noise) -> Array:
-        """A row given latent variables, (n, d)."""
+    def refill(self, x: Array, z: Any, missing: Array, noise: Noise) -> Array:
+        """The rows with their missing cells moved by a kernel that leaves p(missing cells | known ones, z) as it is."""
 
-    def mean(self, z: Any) -> Array:
-        """E[x | z], (n, d)."""
+    def expected(self, x: Array, z: Any) -> Array:
+        """E[x_j | z] of missing cells, or the row itself where that depends on the other cells too, (n, d)."""
 
 
 def completed_rows(
@@ -65,5 +65,5 @@ def completed_rows(
         u = stream.child("accept").uniform((len(x), 1), like=x)[:, 0]
         taken = (u.log() if is_tensor(u) else np.log(u)) < odds
         z = tuple(where(taken[:, None], a, b) for a, b in zip(new, z, strict=True))
-        x = where(missing, model.draw(z, stream.child("cells")), x)
+        x = model.refill(x, z, missing, stream.child("cells"))
         yield x, z

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.latent_likelihood import latent_log_prob
+from gnomon.inference.arrays import where
 from gnomon.inference.exact.cells import chosen_components, mixed_cells, patterns
 from gnomon.inference.exact.enumeration import log_evidence
 from gnomon.numeric.noise import Noise as Stream
@@ -62,11 +63,11 @@ class CompletingLayers:
             return self.model.log_weight([x, *z])
         return -self.model.pair(1).joint_energy({"hidden_0": x, "hidden_1": z[0]})
 
-    def draw(self, z: tuple[Array, ...], noise: Noise) -> Array:
-        """A row given the layer above it."""
-        return self.model.downward(1, z[0]).sample(noise, 0)
+    def refill(self, x: Array, z: tuple[Array, ...], missing: Array, noise: Noise) -> Array:
+        """The row with its missing cells drawn given the layer above it."""
+        return where(missing, self.model.downward(1, z[0]).sample(noise, 0), x)
 
-    def mean(self, z: tuple[Array, ...]) -> Array:
+    def expected(self, x: Array, z: tuple[Array, ...]) -> Array:
         """E[x | z]."""
         return self.model.downward(1, z[0]).mean
 

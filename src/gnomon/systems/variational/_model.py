@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.distributions.latents import Latents
+from gnomon.inference.arrays import where
 from gnomon.nn.likelihoods import Head
 from gnomon.nn.module import Module
 
-__all__ = ["CompletingCodes", "Prior", "SeeingCodes", "VAEModel", "single_row_bounds"]
-
-
-class Prior(NamedTuple):
-    """The prior as a proposal for the latent variables: plain averaging of p(x | z)."""
-
-    model: VAEModel
-
-    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
-        """A draw of p(z) for each row, and its log density."""
-        z = self.model.sample_prior(len(x), noise)
-        return z, self.model.latents.log_prior(z)
+__all__ = ["CompletingCodes", "SeeingCodes", "VAEModel", "single_row_bounds"]
 
 
 class VAEModel(Module):
@@ -88,6 +78,24 @@ class VAEModel(Module):
         """Log p(x, z) in nats, shape (n,)."""
         return self.log_likelihood(x, z) + self.latents.log_prior(z)
 
+    def log_prior(self, z: torch.Tensor) -> torch.Tensor:
+        """Log p(z) in nats, shape (n,)."""
+        return self.latents.log_prior(z)
+
+    def generative(self) -> list[nn.Parameter]:
+        """Parameters of p(x | z)."""
+        return [*self.decoder.parameters(), *self.head.parameters()]
+
+    def recognition(self) -> list[nn.Parameter]:
+        """Parameters of q(z | x)."""
+        return [*self.encoder.parameters()]
+
+    def dream(self, n: int, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
+        """n draws of p(x, z): rows, and what they were drawn from."""
+        with torch.no_grad():
+            z = self.sample_prior(n, noise.child("latent"))
+            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))), z
+
     def divergence(self, codes: Any) -> torch.Tensor:
         """KL(q(z_j | x) || p(z_j)) in nats, shape (n, n_latent)."""
         return self.latents.divergence(codes)
@@ -107,9 +115,7 @@ class VAEModel(Module):
 
     def sample(self, n: int, noise: Noise) -> Any:
         """n rows, a NumPy array: z from the prior, then x from p(x | z)."""
-        with torch.no_grad():
-            z = self.sample_prior(n, noise.child("latent"))
-            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))).cpu().numpy()
+        return self.dream(n, noise)[0].cpu().numpy()
 
     def _outside(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale + self.shift if self.scales else x
@@ -156,12 +162,14 @@ class CompletingCodes:
         return (self.model.sample_prior(n, noise),)
 
     @torch.no_grad()
-    def draw(self, z: tuple[torch.Tensor], noise: Noise) -> torch.Tensor:
-        """A row given z."""
-        return self.model._outside(self.model.head.sample(self.model.decoder(z[0]), noise))
+    def refill(self, x: torch.Tensor, z: tuple[torch.Tensor], missing: Any, noise: Noise) -> torch.Tensor:
+        """The row with its missing cells drawn given z."""
+        drawn = self.model._outside(self.model.head.sample(self.model.decoder(z[0]), noise))
+        filled: torch.Tensor = where(missing, drawn, x)
+        return filled
 
     @torch.no_grad()
-    def mean(self, z: tuple[torch.Tensor]) -> torch.Tensor:
+    def expected(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
         """E[x | z]."""
         return self.model.decode(z[0])
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.special import logsumexp
 
 from gnomon import contracts
 from gnomon.contracts import Array
@@ -17,7 +16,6 @@ from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
 from gnomon.distributions.latents import Latents
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.score import Score
 from gnomon.nn.encoders import DecoderNetwork, EncoderNetwork, begin_network, build_network, image_shape_of
 from gnomon.nn.initializers import Initializer
@@ -33,23 +31,16 @@ from gnomon.system.densities import with_signature
 from gnomon.system.fields import HasDtype, Standardized
 from gnomon.system.gaps import Cells, Mask
 from gnomon.system.latent_codes import LatentCodes
-from gnomon.system.latent_gaps import FillsByLatents
 from gnomon.system.partial_fit import OnlineModel
-from gnomon.systems.variational._model import CompletingCodes, Prior, SeeingCodes, VAEModel, single_row_bounds
+from gnomon.systems.variational._evidence import LatentEvidence
+from gnomon.systems.variational._model import CompletingCodes, SeeingCodes, VAEModel, single_row_bounds
 from gnomon.systems.variational._views import LatentViews
 
 __all__ = ["VAE"]
 
-DRAWS = 64
-"""Draws per row of the importance-weighted bound."""
-COMPLETIONS = 32
-"""Ways in which a row with missing cells is completed for the encoder to see."""
-GUESSED = 100
-"""Sweeps of the chains that complete them."""
-
 
 class VAE(
-    LatentViews, FillsByLatents, LatentCodes, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype,
+    LatentViews, LatentEvidence, LatentCodes, OnlineModel, HasCodes, ByGradient, Standardized, HasDtype,
 ):  # fmt: skip
     r"""Variational autoencoder: a decoder p(x | z) of latent variables z, and an encoder q(z | x) that infers them.
 
@@ -170,15 +161,6 @@ class VAE(
     def _n_features_out(self) -> int:
         return self.n_codes
 
-    def _tensor(self, X: Any) -> torch.Tensor:
-        """The rows where the model computes."""
-        return torch.tensor(self._rows(X), device=self.model_.device)  # a copy: rows may be read-only
-
-    def posterior(self, X: Any) -> Any:
-        """q(z | x) of the rows: a distribution of tensors with ``mean``, ``log_prob``, ``sample`` and ``entropy``."""
-        with torch.no_grad():
-            return self.model_.encode(self._tensor(X))
-
     def latent_means(self, rows: Array) -> Array:
         """Means of q(z | x), shape (n, n_codes)."""
         codes: Array = self.model_.ask("latent_mean", rows)
@@ -199,34 +181,6 @@ class VAE(
 
     # --- evidence -----------------------------------------------------------------------------------------------
 
-    def log_prob_bound(self, X: Any, n_samples: int = DRAWS, *, proposal: str = "encoder") -> Score:
-        """Mean log-likelihood by importance sampling, below the true one in expectation; its rows in ``pointwise``.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        n_samples : int in [1, inf), default 64
-            Draws per row: 1 gives the evidence lower bound, and more a tighter one.
-        proposal : {"encoder", "prior"}, default "encoder"
-            Where z is drawn from. With the prior it is the plain average of p(x | z), which needs very many draws where
-            there are many latent variables.
-
-        Returns
-        -------
-        Score
-            Kind ``lower bound``; ``error`` is that of the draws, and the note says how far below it is likely to lie.
-        """
-        if proposal not in ("encoder", "prior"):
-            raise UserValueError(f"proposal must be known, got {proposal!r}", "proposal", "choose encoder or prior")
-        x = self._tensor(X)
-        infers = self.model_ if proposal == "encoder" else Prior(self.model_)
-        noise = Noise(self.seed_, f"evaluate/{proposal}")
-        with torch.no_grad():
-            return latent_score(
-                self.model_, infers, x, how_many(n_samples, "n_samples"), noise,
-                data_space=self.domain.space(x.shape[1]),
-            )  # fmt: skip
-
     # --- rows with missing cells --------------------------------------------------------------------------------------
 
     def latent_view(self) -> CompletingCodes:
@@ -237,16 +191,8 @@ class VAE(
             raise UserValueError("codes have no mean", "how", "use how='sample'")
         return super().cells_given(rows, missing, noise, steps=steps)
 
-    def observed_estimate(self, rows: Array, missing: Mask) -> tuple[Array, dict[str, Any]]:
-        noise = Noise(self.seed_, "evaluate/observed")
-        many, lacks = np.repeat(rows, COMPLETIONS, axis=0), np.repeat(missing, COMPLETIONS, axis=0)
-        filled = self.completed(many, lacks, noise.child("guess"), steps=GUESSED)
-        pairs = self.latent_view().place(np.concatenate([filled, ~lacks], axis=1))
-        with torch.no_grad():
-            found = latent_log_prob(SeeingCodes(self.model_), SeeingCodes(self.model_), pairs, DRAWS, noise).value
-        values = logsumexp(found.reshape(-1, COMPLETIONS), axis=1) - math.log(COMPLETIONS)
-        note = f"bound of {COMPLETIONS * DRAWS} weighted draws of the encoder given {COMPLETIONS} completed rows"
-        return np.where(missing.all(1), 0.0, values), {"kind": "lower bound", "note": note}
+    def seeing_view(self) -> SeeingCodes:
+        return SeeingCodes(self.model_)
 
     def elbo(self, X: Any, n_samples: int = 16) -> Score:
         """The evidence lower bound, its divergence in closed form: the mean over rows and draws of z, and its error."""
