@@ -89,7 +89,7 @@ from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
-from gnomon.systems.variational.bidirectional_helmholtz_machine import BidirectionalHelmholtzMachine as BidirectionalHelmholtzMachine
+from gnomon.systems.variational.bidirectional import BidirectionalHelmholtzMachine as BidirectionalHelmholtzMachine
 from gnomon.systems.variational.darn import DARN as DARN
 from gnomon.systems.variational.helmholtz_machine import HelmholtzMachine as HelmholtzMachine
 from gnomon.systems.variational.sbn import SBN as SBN

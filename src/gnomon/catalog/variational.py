@@ -17,7 +17,7 @@ ENTRIES = (
     Entry(
         "bidirectional-helmholtz-machine", "Bidirectional Helmholtz machine", "双向亥姆霍兹机", "model",
         ("density", "represent", "generate"),
-        "gnomon.systems.variational.bidirectional_helmholtz_machine:BidirectionalHelmholtzMachine",
+        "gnomon.systems.variational.bidirectional:BidirectionalHelmholtzMachine",
         "Bornschein, Shabanian, Fischer and Bengio 2016", ("GEN-079",),
         {"hidden": (3,), "epochs": 60, "learning_rate": 0.02, "batch_size": 16},
         takes="table of 0 and 1",

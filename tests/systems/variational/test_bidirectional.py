@@ -17,7 +17,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.objectives.wake_sleep import Bidirectional
 from gnomon.systems.variational._belief_net import LayeredCodes
 from gnomon.systems.variational._bidirectional import BidirectionalModel
-from gnomon.systems.variational.bidirectional_helmholtz_machine import BidirectionalHelmholtzMachine
+from gnomon.systems.variational.bidirectional import BidirectionalHelmholtzMachine
 from gnomon.training.group import Group
 from oracles.belief import states_of
 from oracles.latents import batch_of, flat
