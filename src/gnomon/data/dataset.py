@@ -209,7 +209,7 @@ WORDS = {
 
 
 def levels_of(images: NDArray[Any]) -> int | None:
-    """Grey levels of images in an array: 256 of bytes, 2 of bytes of which none is above 1; None of other numbers.
+    """Grey levels of images in an array: 256 of bytes, 2 of bytes the largest of which is 1; None of other numbers.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def levels_of(images: NDArray[Any]) -> int | None:
     """
     if images.dtype != np.uint8:
         return None
-    return 256 if images.max(initial=0) > 1 else 2
+    return 2 if images.max(initial=0) == 1 else 256
 
 
 def _binary(data: Dataset) -> NDArray[Any]:
