@@ -72,11 +72,6 @@ class RNADE(NADE):
             return self.recipe("likelihood").domain
         return Real(largest=1e100)
 
-    @property
-    def log_prob_observed(self) -> Any:
-        """Real cells that are missing are not summed out exactly: `evaluate_observed` gives a lower bound."""
-        raise AttributeError("log_prob_observed needs cells of few values; evaluate_observed gives a lower bound")
-
     def make(self, n_features: int, dtype: str) -> NADEModel:
         precision, likelihood = getattr(torch, dtype), self.recipe("likelihood")
         head = likelihood.build(n_features, precision)
