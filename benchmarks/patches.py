@@ -54,7 +54,7 @@ def line(name: str, options: Mapping[str, Any], X: Any, T: Any) -> str:
     fitted = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        log_z = system.log_partition("bracket", schedule=LEVELS, burn_in=BURN_IN, rows=X)
+        log_z = system.log_partition("bracket", schedule=LEVELS, burn_in=BURN_IN, X=X)
     values = -np.asarray(system.energy(T), np.float64) - log_z.value
     seconds = time.perf_counter() - fitted
     notes = "; ".join(str(one.message) for one in said)

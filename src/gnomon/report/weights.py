@@ -31,7 +31,7 @@ def weights_of(subject: Subject) -> Section | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told in the section
-        found: Any = subject.system.log_partition("bracket", rows=_rows(subject))
+        found: Any = subject.system.log_partition("bracket", X=_rows(subject))
     weights = found.weights
     values = {
         "log Z": f"{number(found.value)} ± {number(found.error)} nats",

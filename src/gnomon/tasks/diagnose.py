@@ -329,7 +329,7 @@ def _blocks(system: Any, X: Any, seed: int) -> tuple[list[Finding], dict[str, st
     rows = None if X is None else np.asarray(system.to_visible(X) if hasattr(system, "to_visible") else X)
     mean = rows.mean(axis=0) if rows is not None else None
     batch = getattr(system, "batch_size", None) or (1 if rows is None else len(rows))
-    own = partial(system.log_partition, "bracket", rows=X) if hasattr(system, "log_partition") else None
+    own = partial(system.log_partition, "bracket", X=X) if hasattr(system, "log_partition") else None
     machine = Machine(model, visible, Noise(seed, "diagnose"), rows, mean, _chains_of(system), batch, own)
     return examine(machine, blocks.CHECKS)
 

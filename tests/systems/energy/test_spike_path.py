@@ -134,8 +134,8 @@ def test_machines_that_are_too_large_or_cannot_be_normalized():
 def test_a_system_begins_its_bracket_at_rows_in_the_units_of_the_data():
     X = np.random.default_rng(0).normal(size=(60, 3)) * [1.0, 10.0, 0.1]
     system = SpikeAndSlabRBM(n_hidden=4, epochs=3, random_state=0).fit(X)
-    found = system.log_partition("bracket", rows=X, chains=50, schedule=100, burn_in=20)
+    found = system.log_partition("bracket", X=X, chains=50, schedule=100, burn_in=20)
     assert len(found.from_rows) == 50 and found is system.log_partition(
-        "bracket", rows=X, chains=50, schedule=100, burn_in=20
+        "bracket", X=X, chains=50, schedule=100, burn_in=20
     )
     assert abs(found.value - system.log_partition("exact").value) < 4 * found.error + 0.02

@@ -152,7 +152,7 @@ class CountedDocuments(ChosenColumns, DeepMachine):
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
-    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, X: Any = None, **options: Any) -> Score:
         """log Z in nats: exact up to 20 units in a layer that the others are summed out given, else annealed.
 
         Methods and options are those of `gnomon.log_partition`; the base has the means of the training data. Documents
@@ -161,7 +161,7 @@ class CountedDocuments(ChosenColumns, DeepMachine):
         if self._counts:
             what = "documents have a log Z for each length"
             raise UserTypeError(what, "visible", "use evaluate or perplexity, or model_.log_partitions(lengths)")
-        return super().log_partition(method, rows=rows, **options)
+        return super().log_partition(method, X=X, **options)
 
     @available_if(lambda self: not hasattr(self, "model_") or hasattr(self.model_, "log_prob"))
     def log_prob(self, X: Any) -> Array:

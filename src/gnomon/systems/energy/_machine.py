@@ -185,14 +185,14 @@ class MachineSystem(GradientSteps, HasDtype, System):
         value = found["value"] + self._log_volume
         return Score(value, error=found["error"], kind="estimate", name="log_partition")
 
-    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, X: Any = None, **options: Any) -> Score:
         """log Z in nats: exact up to 20 units in the smaller layer, else by annealed importance sampling.
 
-        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data. `rows`,
+        Methods and options are those of `gnomon.log_partition`; the base has the means of the training data. Rows `X`,
         as `fit` takes them, are where the method "bracket" begins too.
         """
         check_is_fitted(self)
-        states = None if rows is None else self._beginnings(rows)
+        states = None if X is None else self._beginnings(X)
         key = f"log_partition/{method}/{sorted(options.items())}/{'' if states is None else fingerprint(states)}"
         if key not in self._memory:
             noise = Noise(self.seed_, "evaluate/log-partition")

@@ -346,7 +346,7 @@ class SpikeAndSlabSystem(StandardizedMachine, DensityMachine):
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
-    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, X: Any = None, **options: Any) -> Score:
         """log Z in nats: exact up to 10 spikes, else by annealed importance sampling of the spikes alone (`SpikePath`).
 
         Spikes times the cube of the columns may be 2^26 for that (256 spikes of 64 columns), and `schedule` is 200 by
@@ -356,7 +356,7 @@ class SpikeAndSlabSystem(StandardizedMachine, DensityMachine):
         check_is_fitted(self)
         if method in SHORT and self.model_.anneals_spikes:
             options = {**SHORT[method], **options}
-        return super().log_partition(method, rows=rows, **options)
+        return super().log_partition(method, X=X, **options)
 
     # --- codes --------------------------------------------------------------------------------------------------------
 

@@ -344,17 +344,17 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
 
     # --- evidence -----------------------------------------------------------------------------------------------------
 
-    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, X: Any = None, **options: Any) -> Score:
         """log Z of the machine at the top in nats: exact up to 20 units in a layer, else annealed.
 
         It is that in the model's own units: of one hidden layer over standardized columns less the log of their scale.
         Methods and options are those of `gnomon.log_partition`. The base has no couplings, and the means that the way
-        up makes of those of the training data. `rows`, as `fit` takes them, are where the method "bracket" begins too,
+        up makes of those of the training data. Rows `X`, as `fit` takes them, are where the method "bracket" begins too,
         as far up as the way up takes them.
         """
         check_is_fitted(self)
         noise = Noise(self.seed_, "evaluate/log-partition")
-        states = None if rows is None else self._risen(rows, noise)
+        states = None if X is None else self._risen(X, noise)
         key = f"log_partition/{method}/{sorted(options.items())}/{'' if states is None else fingerprint(states)}"
         if key not in self._memory:
             model = self.model_

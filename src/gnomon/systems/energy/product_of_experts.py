@@ -429,7 +429,7 @@ class ProductOfExperts(FillsByMoves, StandardizedMachine, JudgedMachine):
 
     # --- the normalizer -----------------------------------------------------------------------------------------------
 
-    def log_partition(self, method: str = "auto", *, rows: Any = None, **options: Any) -> Score:
+    def log_partition(self, method: str = "auto", *, X: Any = None, **options: Any) -> Score:
         """log Z in nats, see the notes of the class; an estimate begins at the normal experts.
 
         Methods and options are those of `gnomon.log_partition`.
@@ -445,7 +445,7 @@ class ProductOfExperts(FillsByMoves, StandardizedMachine, JudgedMachine):
             )
             if method in ("auto", "ais"):
                 options = {"schedule": 100} | options
-        return super().log_partition(method, rows=rows, **options)
+        return super().log_partition(method, X=X, **options)
 
     @property
     def log_c(self) -> float:
