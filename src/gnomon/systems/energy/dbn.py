@@ -349,8 +349,8 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
 
         It is that in the model's own units: of one hidden layer over standardized columns less the log of their scale.
         Methods and options are those of `gnomon.log_partition`. The base has no couplings, and the means that the way
-        up makes of those of the training data. Rows `X`, as `fit` takes them, are where the method "bracket" begins too,
-        as far up as the way up takes them.
+        up makes of those of the training data. Rows `X`, as `fit` takes them, are where the method "bracket" begins
+        too, as far up as the way up takes them.
         """
         check_is_fitted(self)
         noise = Noise(self.seed_, "evaluate/log-partition")
