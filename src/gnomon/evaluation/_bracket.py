@@ -221,8 +221,8 @@ def _beyond(up: WeightedSample, *down: WeightedSample | None) -> NDArray[np.floa
     middle, above = np.quantile(up.log_weights, [0.5, 0.84])
     spread = float(above - middle) if math.isfinite(middle) else 0.0
     room = 0.5 * spread * spread + SPREADS * spread + math.log(max(len(up), 6) / 3)
-    said = np.concatenate([-one.log_weights for one in down if one is not None])
-    return said[said > up.log_mean_weight + room]
+    ends = np.concatenate([-one.log_weights for one in down if one is not None])
+    return ends[ends > up.log_mean_weight + room]
 
 
 def _is_small(problem: PartitionProblem) -> bool:

@@ -18,12 +18,20 @@ from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.variational.method import Marginal
 from gnomon.numeric.given import floats
 
-__all__ = ["BlockOfNormals", "BlockOfTables", "BlockOfValues", "FactorProduct", "ListedMarginal", "OneFactor", "Part"]
+__all__ = [
+    "BlockOfNormals",
+    "BlockOfTables",
+    "BlockOfValues",
+    "FactorProduct",
+    "ListedMarginal",
+    "OneFactor",
+    "FactorPart",
+]
 
 Floats = NDArray[np.float64]
 
 
-class Part(Protocol):
+class FactorPart(Protocol):
     """The distribution of some of the numbers, independent of the others."""
 
     @property
@@ -205,13 +213,13 @@ class FactorProduct:
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of FactorPart
     shapes : mapping of name to (shape, names of its numbers)
         How numbers make up the parameters; each is its own by default.
     """
 
     def __init__(
-        self, parts: Sequence[Part], shapes: Mapping[str, tuple[tuple[int, ...], Sequence[str]]] | None = None
+        self, parts: Sequence[FactorPart], shapes: Mapping[str, tuple[tuple[int, ...], Sequence[str]]] | None = None
     ) -> None:
         self.parts = list(parts)
         numbers = [name for part in self.parts for name in part.names]

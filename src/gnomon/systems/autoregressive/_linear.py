@@ -81,7 +81,7 @@ class LinearModel(ChainModel):
         """Weights of least squares, and the mean squares that they leave, for the head's variances."""
         gram, cross, squares = (torch.from_numpy(moments[name]) for name in ("gram", "cross", "squares"))
         total = float(moments["weight"])
-        weight = NormalEquations(gram, self.basis.mask(), self.l2 * total).solve(cross)
+        weight = NestedEquations(gram, self.basis.mask(), self.l2 * total).solve(cross)
         own = gram if gram.ndim == 3 else gram[None]
         bent = (own @ weight.permute(2, 0, 1)).permute(1, 2, 0)
         left = squares - 2 * (weight * cross).sum((0, 1)) + (weight * bent).sum((0, 1))
@@ -142,7 +142,7 @@ class LinearModel(ChainModel):
         return p * (u - (p * u).sum(1, keepdim=True))
 
 
-class NormalEquations:
+class NestedEquations:
     """Normal equations of all columns at once: a column's are the leading block of those of all features.
 
     With features in an order in which each column sees the first of them, one Cholesky factor serves every column: the
@@ -188,7 +188,7 @@ class _State:
     problem: Problem
     parts: list[tuple[Any, torch.Tensor, torch.Tensor]]
     """Features, indicators of what was seen, and weights of the rows of each batch."""
-    normals: NormalEquations
+    normals: NestedEquations
     total: float
     iteration: int = 0
     settled: bool = False
@@ -223,7 +223,7 @@ class Newton:
         total = float(_summed(problem, sum(w.sum() for _, _, w in parts)))
         bound = (0.25 if model.head.width == 1 else 0.5) * gram
         ridge = (model.l2 + 1e-9) * total
-        return _State(problem, parts, NormalEquations(bound, model.basis.mask(), ridge), total)
+        return _State(problem, parts, NestedEquations(bound, model.basis.mask(), ridge), total)
 
     def goes_on(self, state: _State) -> bool:
         """Whether a fit that had ended has iterations left since their number was enlarged."""
