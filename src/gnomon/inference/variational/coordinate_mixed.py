@@ -13,7 +13,7 @@ from gnomon.contracts import Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.variational.coordinate_ascent import Rows, State
 from gnomon.inference.variational.coordinate_forms import FactorForm, Finite
-from gnomon.inference.variational.coordinate_posterior import BlockOfValues, OneFactor, Part
+from gnomon.inference.variational.coordinate_posterior import BlockOfValues, FactorPart, OneFactor
 from gnomon.inference.variational.coordinate_tables import TableFactors, expected_over
 from gnomon.numeric.given import affordable, answers, checked, floats, function
 
@@ -100,11 +100,11 @@ class MixedFactors:
         gaps = [np.abs(self.update(name, state, rows) - state[name]).max() for name in self.blocks]
         return np.array([max(gaps)])
 
-    def parts(self, state: State) -> list[Part]:
+    def parts(self, state: State) -> list[FactorPart]:
         """The factors as distributions."""
         return [self._part(name, one, state[name][0]) for name, one in self.variables.items()]
 
-    def _part(self, name: str, form: FactorForm, parameters: Floats) -> Part:
+    def _part(self, name: str, form: FactorForm, parameters: Floats) -> FactorPart:
         if isinstance(form, Finite):
             return BlockOfValues([name], [form.points()], [form.widths()], parameters)
         return OneFactor(name, form.distribution(parameters))
