@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon.contracts import Array, Noise
 from gnomon.inference.arrays import to_numpy
+from gnomon.inference.exact.cells import chosen_components, mixed_cells
 from gnomon.inference.mcmc.latent_cells import completed_rows
 from gnomon.recipes.parameters import how_many
 from gnomon.system.gaps import Cells, FillsGaps, Imputed, Mask
 
-__all__ = ["FillsByLatents"]
+__all__ = ["FillsByLatents", "FillsByStates"]
 
 
 class FillsByLatents(FillsGaps):
@@ -96,3 +97,34 @@ class FillsByLatents(FillsGaps):
         begun = np.where(missing, to_numpy(view.start(len(rows), noise.child("start"))), rows)
         places = noise.child("chain").rows(np.arange(len(rows)))
         return completed_rows(view, view.place(np.asarray(begun, rows.dtype)), missing, places, steps)
+
+
+class FillsByStates(FillsByLatents):
+    """Beside a system of bits that are independent given latent states, all of which are visited where they are few."""
+
+    enumerated: ClassVar[str] = "all latent states"
+    """How cells are then found."""
+
+    @property
+    def has_few_states(self) -> bool:
+        """Whether all states are visited."""
+        raise NotImplementedError
+
+    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+        """log p(known cells, state) of each row and state, up to a constant, and E[x | state] of each state."""
+        raise NotImplementedError
+
+    def cells_given(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
+        if not self.has_few_states:
+            return super().cells_given(rows, missing, noise, steps=steps)
+        joint, mean = self.joint_of_states(rows, missing)
+        return self._in_own_units(mixed_cells(rows, missing, joint, mean, mean * (1 - mean)), True, self.enumerated)
+
+    def cells_drawn(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
+        if not self.has_few_states:
+            return super().cells_drawn(rows, missing, noise, steps=steps)
+        joint, mean = self.joint_of_states(rows, missing)
+        places = np.arange(len(rows))
+        chosen = chosen_components(joint, noise.child("state").rows(places))
+        bits = noise.child("cells").rows(places).bernoulli(mean[chosen])
+        return Cells(self._in_units(np.where(missing, bits, rows)), None, True, "independent draws")  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -11,12 +11,12 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.latent_likelihood import latent_log_prob
 from gnomon.inference.arrays import where
-from gnomon.inference.exact.cells import chosen_components, mixed_cells, patterns
+from gnomon.inference.exact.cells import mixed_cells, patterns
 from gnomon.inference.exact.enumeration import log_evidence
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.tensors import is_tensor
-from gnomon.system.gaps import Cells, Mask
-from gnomon.system.latent_gaps import FillsByLatents
+from gnomon.system.gaps import Mask
+from gnomon.system.latent_gaps import FillsByStates
 from gnomon.systems.energy._dbn_model import DBNModel
 from gnomon.systems.energy.given import given_columns
 
@@ -100,8 +100,10 @@ class SeeingLayers:
         return log_p.sum(1) + self.model.log_inner(z)
 
 
-class FillsByLayers(FillsByLatents):
+class FillsByLayers(FillsByStates):
     """Beside a deep belief network of bits."""
+
+    enumerated: ClassVar[str] = "all states of the inner layers"
 
     model_: Any
 
@@ -111,7 +113,7 @@ class FillsByLayers(FillsByLatents):
         rows, missing = self._gaps(X, mask)
         rows = self.outcomes.check(rows)  # type: ignore[attr-defined]
         if self.model_.depth > 1:
-            joint, mean = self._states(rows, missing)
+            joint, mean = self.joint_of_states(rows, missing)
             found = mixed_cells(rows, missing, joint, mean, mean).log_prob
         else:
             found = np.zeros(len(rows))
@@ -141,29 +143,11 @@ class FillsByLayers(FillsByLatents):
     def latent_view(self) -> CompletingLayers:
         return CompletingLayers(self.model_)
 
-    def cells_given(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self._few:
-            return super().cells_given(rows, missing, noise, steps=steps)
-        joint, mean = self._states(rows, missing)
-        found = mixed_cells(rows, missing, joint, mean, mean * (1 - mean))
-        return self._in_own_units(found, True, "all states of the inner layers")
-
-    def cells_drawn(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self._few:
-            return super().cells_drawn(rows, missing, noise, steps=steps)
-        joint, mean = self._states(rows, missing)
-        places = np.arange(len(rows))
-        chosen = chosen_components(joint, noise.child("state").rows(places))
-        bits = noise.child("cells").rows(places).bernoulli(mean[chosen])
-        return Cells(self._in_units(np.where(missing, bits, rows)), None, True, "independent draws")  # type: ignore[attr-defined]
-
     @property
-    def _few(self) -> bool:
-        """Whether all states of the inner layers are visited."""
+    def has_few_states(self) -> bool:
         return self.model_.is_exact and self.model_.depth > 1
 
-    def _states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
-        """log p(known cells, state) + log Z of each row and state of the inner layers, and means of rows."""
+    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         layers = self.model_.inner_states()
         mean = np.asarray(self.model_.downward(1, layers[0]).mean, np.float64)
         on, off, seen = np.log(np.maximum(mean, TINY)), np.log(np.maximum(1 - mean, TINY)), ~missing

@@ -114,14 +114,6 @@ class BeliefNet(FillsByBelief, LatentCodes, OnlineModel, ByGradient, HasDtype):
         mean = np.average(examples.X.astype(np.float64), axis=0, weights=examples.weight.astype(np.float64))
         model.begin(np.clip(mean, 0.01, 0.99))
 
-    def make_objective(self) -> Any:
-        return self.recipe("objective").build()
-
-    def _refuse_clocks(self, examples: Examples) -> None:
-        super()._refuse_clocks(examples)
-        if getattr(self.recipe("objective"), "warm_up", 0):
-            raise UserValueError("a stream has no first update to warm up from", "objective__warm_up", "use 0, or fit")
-
     def min_batch_size(self) -> int:
         return 2 if getattr(self.recipe("encoder"), "batch_norm", False) else 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,56 +10,22 @@ from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
 from gnomon.inference.arrays import convert, to_numpy, where
-from gnomon.inference.exact.cells import chosen_components, mixed_cells
-from gnomon.system.gaps import Cells, Mask
+from gnomon.inference.exact.cells import mixed_cells
+from gnomon.system.gaps import Mask
+from gnomon.system.latent_gaps import FillsByStates
 from gnomon.systems.variational._belief_net import BeliefNetModel
 from gnomon.systems.variational._belief_sums import LayerSums
+from gnomon.systems.variational._completing import Completing, Latent
 from gnomon.systems.variational._evidence import LatentEvidence
 
 __all__ = ["FillsByBelief"]
 
 
-class CompletingNet:
-    """The model as `gnomon.inference.mcmc.latent_cells` asks for it; without gradients.
-
-    Parameters
-    ----------
-    model : BeliefNetModel
-    """
-
-    def __init__(self, model: BeliefNetModel) -> None:
-        self.model = model
-
-    def place(self, x: Any) -> torch.Tensor:
-        """Rows where the model computes."""
-        return torch.tensor(x, device=self.model.device).to(self.model.biases[0].dtype)
-
-    def start(self, n: int, noise: Noise) -> Any:
-        """n rows of the model."""
-        return self.model.sample(n, noise)
+class CompletingNet(Completing):
+    """A `BeliefNetModel` whose missing cells are drawn given its hidden layers."""
 
     @torch.no_grad()
-    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[tuple[torch.Tensor], torch.Tensor]:
-        """See `Encoder`."""
-        z, log_q = self.model.infer(x, noise)
-        return (z,), log_q
-
-    @torch.no_grad()
-    def log_proposal(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
-        """log q(h | x)."""
-        return self.model.encode(x).log_prob(z[0])
-
-    @torch.no_grad()
-    def log_joint(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
-        """See `HasLatents`."""
-        return self.model.log_joint(x, z[0])
-
-    def sample_prior(self, n: int, noise: Noise) -> tuple[torch.Tensor]:
-        """See `HasLatents`."""
-        return (self.model.sample_prior(n, noise),)
-
-    @torch.no_grad()
-    def refill(self, x: torch.Tensor, z: tuple[torch.Tensor], missing: Any, noise: Noise) -> torch.Tensor:
+    def refill(self, x: torch.Tensor, z: Latent, missing: Any, noise: Noise) -> torch.Tensor:
         """The row with its missing cells drawn given h.
 
         Linked cells are proposed one by one, each given those before it; the known cells behind them then speak for or
@@ -75,10 +41,11 @@ class CompletingNet:
         return moved
 
     @torch.no_grad()
-    def expected(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+    def expected(self, x: torch.Tensor, z: Latent) -> torch.Tensor:
         """E[x | h]; linked cells as they are."""
         bits = self.model.rows_given(z[0])
-        return bits.logits.sigmoid() if bits.links is None else x
+        mean: torch.Tensor = bits.logits.sigmoid() if bits.links is None else x
+        return mean
 
 
 class SeeingNet:
@@ -112,23 +79,23 @@ class SeeingNet:
         return z, rows
 
 
-class FillsByBelief(LatentEvidence):
+class FillsByBelief(FillsByStates, LatentEvidence):
     """Beside a belief net."""
 
-    @available_if(lambda self: not hasattr(self, "model_") or self._few)
+    enumerated: ClassVar[str] = "all states of the hidden layers"
+
+    @available_if(lambda self: not hasattr(self, "model_") or self.has_few_states)
     def log_prob_observed(self, X: Any, mask: Any = None) -> Array:
         """Exact log probability of the known cells of each row in nats; of nets that have `log_prob`, unlinked rows."""
         rows, missing = self._gaps(X, mask)
-        joint, mean = self._states(rows, missing)
+        joint, mean = self.joint_of_states(rows, missing)
         return mixed_cells(rows, missing, joint, mean, mean).log_prob
 
     @property
-    def _few(self) -> bool:
-        """Whether all states of the hidden layers are visited."""
+    def has_few_states(self) -> bool:
         return self.model_.is_exact and self.model_.links_down(0) is None
 
-    def _states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
-        """log p(known cells, h_1) of each row and state of the lowest hidden layer, and means of rows."""
+    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         with torch.no_grad():
             sums = LayerSums(self.model_)
             below = self.model_.given(0, sums.states[0])
@@ -136,23 +103,7 @@ class FillsByBelief(LatentEvidence):
         on, off, seen = -np.logaddexp(0, -field), -np.logaddexp(0, field), ~missing
         return (seen * rows) @ on.T + (seen * (1 - rows)) @ off.T + prior, np.exp(on)
 
-    def cells_given(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self._few:
-            return super().cells_given(rows, missing, noise, steps=steps)
-        joint, mean = self._states(rows, missing)
-        found = mixed_cells(rows, missing, joint, mean, mean * (1 - mean))
-        return self._in_own_units(found, True, "all states of the hidden layers")
-
-    def cells_drawn(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self._few:
-            return super().cells_drawn(rows, missing, noise, steps=steps)
-        joint, mean = self._states(rows, missing)
-        places = np.arange(len(rows))
-        chosen = chosen_components(joint, noise.child("state").rows(places))
-        bits = noise.child("cells").rows(places).bernoulli(mean[chosen])
-        return Cells(np.where(missing, bits, rows), None, True, "independent draws")
-
-    def latent_view(self) -> CompletingNet:
+    def latent_view(self) -> Completing:
         return CompletingNet(self.model_)
 
     def seeing_view(self) -> SeeingNet:

@@ -14,6 +14,7 @@ from gnomon.inference.arrays import convert, where
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.tensors import is_tensor
 from gnomon.systems.variational._belief_net import BeliefNetModel
+from gnomon.systems.variational._completing import Completing, Latent
 
 __all__ = ["BidirectionalModel", "GeometricCells"]
 
@@ -141,8 +142,8 @@ class BidirectionalModel(BeliefNetModel):
         return at.moved(new, new.log_target - new.log_p - at.log_target + at.log_p, noise.child("keep_anew"))
 
 
-class GeometricCells:
-    """Hidden layers and missing cells under p*, as `gnomon.inference.mcmc.latent_cells` asks; one set of chains.
+class GeometricCells(Completing):
+    """Hidden layers and missing cells under p*; one set of chains.
 
     Parameters
     ----------
@@ -150,40 +151,22 @@ class GeometricCells:
     """
 
     def __init__(self, model: BidirectionalModel) -> None:
-        self.model = model
+        super().__init__(model)
         self.log_s: torch.Tensor | None = None
         """Estimates that stay with the rows of the chains."""
-
-    def place(self, x: Any) -> torch.Tensor:
-        """Rows where the model computes."""
-        return torch.tensor(x, device=self.model.device).to(self.model.biases[0].dtype)
 
     def start(self, n: int, noise: Noise) -> Any:
         """n rows of p."""
         return self.model.dream(n, noise)[0].cpu().numpy()
 
     @torch.no_grad()
-    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[tuple[torch.Tensor], torch.Tensor]:
-        """See `Encoder`."""
-        z, log_q = self.model.infer(x, noise)
-        return (z,), log_q
-
-    @torch.no_grad()
-    def log_proposal(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
-        """log q(h | x)."""
-        return self.model.encode(x).log_prob(z[0])
-
-    @torch.no_grad()
-    def log_joint(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+    def log_joint(self, x: torch.Tensor, z: Latent) -> torch.Tensor:
         """Of h given a row, up to a constant."""
-        return 0.5 * (self.model.log_joint(x, z[0]) + self.model.encode(x).log_prob(z[0]))
-
-    def sample_prior(self, n: int, noise: Noise) -> tuple[torch.Tensor]:
-        """Of p."""
-        return (self.model.sample_prior(n, noise),)
+        joint: torch.Tensor = 0.5 * (self.model.log_joint(x, z[0]) + self.model.encode(x).log_prob(z[0]))
+        return joint
 
     @torch.no_grad()
-    def refill(self, x: torch.Tensor, z: tuple[torch.Tensor], missing: Any, noise: Noise) -> torch.Tensor:
+    def refill(self, x: torch.Tensor, z: Latent, missing: Any, noise: Noise) -> torch.Tensor:
         """The row with its missing cells proposed by p given h, kept or refused by p*."""
         model, gap = self.model, convert(missing, x) > 0
         if self.log_s is None:
@@ -199,7 +182,7 @@ class GeometricCells:
         self.log_s = now.log_s
         return now.x
 
-    def expected(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+    def expected(self, x: torch.Tensor, z: Latent) -> torch.Tensor:
         """The row as it is."""
         return x
 

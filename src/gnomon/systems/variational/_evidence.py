@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from gnomon import contracts
 from gnomon.contracts import Array
+from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.evaluation.latent_likelihood import latent_log_prob, latent_score
 from gnomon.evaluation.score import Score
@@ -47,6 +48,14 @@ class LatentEvidence(FillsByLatents):
     seed_: int
     domain: ClassVar[Any]
     _rows: Any
+
+    def make_objective(self) -> Any:
+        return self.recipe("objective").build()  # type: ignore[attr-defined]
+
+    def _refuse_clocks(self, examples: Examples) -> None:
+        super()._refuse_clocks(examples)  # type: ignore[misc]
+        if getattr(self.recipe("objective"), "warm_up", 0):  # type: ignore[attr-defined]
+            raise UserValueError("a stream has no first update to warm up from", "objective__warm_up", "use 0, or fit")
 
     def _tensor(self, X: Any) -> torch.Tensor:
         """The rows where the model computes."""

@@ -13,6 +13,7 @@ from gnomon.distributions.latents import Latents
 from gnomon.inference.arrays import where
 from gnomon.nn.likelihoods import Head
 from gnomon.nn.module import Module
+from gnomon.systems.variational._completing import Completing, Latent
 
 __all__ = ["CompletingCodes", "SeeingCodes", "VAEModel", "single_row_bounds"]
 
@@ -121,57 +122,21 @@ class VAEModel(Module):
         return x * self.scale + self.shift if self.scales else x
 
 
-class CompletingCodes:
-    """The model as `gnomon.inference.mcmc.latent_cells` asks for it; without gradients.
-
-    Parameters
-    ----------
-    model : VAEModel
-    """
-
-    def __init__(self, model: VAEModel) -> None:
-        self.model = model
-
-    def place(self, x: Any) -> torch.Tensor:
-        """Rows where the model computes."""
-        return torch.tensor(x, device=self.model.device).to(self.model.shift.dtype)
-
-    def start(self, n: int, noise: Noise) -> Any:
-        """n rows of the model."""
-        return self.model.sample(n, noise)
+class CompletingCodes(Completing):
+    """A `VAEModel` whose missing cells are drawn given z."""
 
     @torch.no_grad()
-    def infer(self, x: torch.Tensor, noise: Noise) -> tuple[tuple[torch.Tensor], torch.Tensor]:
-        """See `Encoder`."""
-        z, log_q = self.model.infer(x, noise)
-        return (z,), log_q
-
-    @torch.no_grad()
-    def log_proposal(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
-        """log q(z | x)."""
-        log_q: torch.Tensor = self.model.encode(x).log_prob(z[0])
-        return log_q
-
-    @torch.no_grad()
-    def log_joint(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
-        """See `HasLatents`."""
-        return self.model.log_joint(x, z[0])
-
-    def sample_prior(self, n: int, noise: Noise) -> tuple[torch.Tensor]:
-        """See `HasLatents`."""
-        return (self.model.sample_prior(n, noise),)
-
-    @torch.no_grad()
-    def refill(self, x: torch.Tensor, z: tuple[torch.Tensor], missing: Any, noise: Noise) -> torch.Tensor:
+    def refill(self, x: torch.Tensor, z: Latent, missing: Any, noise: Noise) -> torch.Tensor:
         """The row with its missing cells drawn given z."""
         drawn = self.model._outside(self.model.head.sample(self.model.decoder(z[0]), noise))
         filled: torch.Tensor = where(missing, drawn, x)
         return filled
 
     @torch.no_grad()
-    def expected(self, x: torch.Tensor, z: tuple[torch.Tensor]) -> torch.Tensor:
+    def expected(self, x: torch.Tensor, z: Latent) -> torch.Tensor:
         """E[x | z]."""
-        return self.model.decode(z[0])
+        mean: torch.Tensor = self.model.decode(z[0])
+        return mean
 
 
 class SeeingCodes:

@@ -102,14 +102,14 @@ class BidirectionalHelmholtzMachine(BeliefNet):
     # --- rows with missing cells --------------------------------------------------------------------------------------
 
     @property
-    def _few(self) -> bool:
+    def has_few_states(self) -> bool:
         return bool(self.model_.is_exact)
 
-    def _states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         every = states(rows.shape[1])
         return matching(self.model_.log_prob(np.asarray(every, rows.dtype)), every, rows, missing), every
 
-    def latent_view(self) -> GeometricCells:  # type: ignore[override]
+    def latent_view(self) -> GeometricCells:
         return GeometricCells(self.model_)
 
     def observed_estimate(self, rows: Array, missing: Mask) -> tuple[Array, dict[str, Any]]:

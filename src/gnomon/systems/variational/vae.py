@@ -139,14 +139,6 @@ class VAE(
             rows = (rows - mean) / deviation if model.scales else rows
         model.head.begin(rows, examples.weight)
 
-    def make_objective(self) -> Any:
-        return self.recipe("objective").build()
-
-    def _refuse_clocks(self, examples: Examples) -> None:
-        super()._refuse_clocks(examples)
-        if getattr(self.recipe("objective"), "warm_up", 0):
-            raise UserValueError("a stream has no first update to warm up from", "objective__warm_up", "use 0, or fit")
-
     def min_batch_size(self) -> int:
         return 2 if any(getattr(self.recipe(slot), "batch_norm", False) for slot in ("encoder", "decoder")) else 1
 
