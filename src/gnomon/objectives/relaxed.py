@@ -41,6 +41,7 @@ class GumbelSoftmax(_Biased):
     Parameters
     ----------
     temperature : float in (0, inf), default 0.5
+        How soft draws are.
     hard : bool, default False
         The discrete draw forward, the gradient of the relaxed one backward (straight-through Gumbel-softmax).
 

@@ -106,24 +106,24 @@ class FillsByStates(FillsByLatents):
     """How cells are then found."""
 
     @property
-    def has_few_states(self) -> bool:
+    def _has_few_states(self) -> bool:
         """Whether all states are visited."""
         raise NotImplementedError
 
-    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+    def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         """log p(known cells, state) of each row and state, up to a constant, and E[x | state] of each state."""
         raise NotImplementedError
 
     def cells_given(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self.has_few_states:
+        if not self._has_few_states:
             return super().cells_given(rows, missing, noise, steps=steps)
-        joint, mean = self.joint_of_states(rows, missing)
+        joint, mean = self._joint_of_states(rows, missing)
         return self._in_own_units(mixed_cells(rows, missing, joint, mean, mean * (1 - mean)), True, self.enumerated)
 
     def cells_drawn(self, rows: Array, missing: Mask, noise: Noise, *, steps: int = 500) -> Cells:
-        if not self.has_few_states:
+        if not self._has_few_states:
             return super().cells_drawn(rows, missing, noise, steps=steps)
-        joint, mean = self.joint_of_states(rows, missing)
+        joint, mean = self._joint_of_states(rows, missing)
         places = np.arange(len(rows))
         chosen = chosen_components(joint, noise.child("state").rows(places))
         bits = noise.child("cells").rows(places).bernoulli(mean[chosen])

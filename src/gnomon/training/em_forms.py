@@ -133,6 +133,7 @@ class Online(EMForm):
     Parameters
     ----------
     batch_size : int in [1, inf), default 256
+        Rows of a batch.
     power : float in (0.5, 1], default 0.6
         How fast the weight of a batch falls; see `gnomon.training.schedules`.
     delay : float in [1, inf), default 2

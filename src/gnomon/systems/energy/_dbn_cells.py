@@ -113,7 +113,7 @@ class FillsByLayers(FillsByStates):
         rows, missing = self._gaps(X, mask)
         rows = self.outcomes.check(rows)  # type: ignore[attr-defined]
         if self.model_.depth > 1:
-            joint, mean = self.joint_of_states(rows, missing)
+            joint, mean = self._joint_of_states(rows, missing)
             found = mixed_cells(rows, missing, joint, mean, mean).log_prob
         else:
             found = np.zeros(len(rows))
@@ -144,10 +144,10 @@ class FillsByLayers(FillsByStates):
         return CompletingLayers(self.model_)
 
     @property
-    def has_few_states(self) -> bool:
+    def _has_few_states(self) -> bool:
         return self.model_.is_exact and self.model_.depth > 1
 
-    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+    def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         layers = self.model_.inner_states()
         mean = np.asarray(self.model_.downward(1, layers[0]).mean, np.float64)
         on, off, seen = np.log(np.maximum(mean, TINY)), np.log(np.maximum(1 - mean, TINY)), ~missing

@@ -84,18 +84,18 @@ class FillsByBelief(FillsByStates, LatentEvidence):
 
     enumerated: ClassVar[str] = "all states of the hidden layers"
 
-    @available_if(lambda self: not hasattr(self, "model_") or self.has_few_states)
+    @available_if(lambda self: not hasattr(self, "model_") or self._has_few_states)
     def log_prob_observed(self, X: Any, mask: Any = None) -> Array:
         """Exact log probability of the known cells of each row in nats; of nets that have `log_prob`, unlinked rows."""
         rows, missing = self._gaps(X, mask)
-        joint, mean = self.joint_of_states(rows, missing)
+        joint, mean = self._joint_of_states(rows, missing)
         return mixed_cells(rows, missing, joint, mean, mean).log_prob
 
     @property
-    def has_few_states(self) -> bool:
+    def _has_few_states(self) -> bool:
         return self.model_.is_exact and self.model_.links_down(0) is None
 
-    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+    def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         with torch.no_grad():
             sums = LayerSums(self.model_)
             below = self.model_.given(0, sums.states[0])

@@ -102,10 +102,10 @@ class BidirectionalHelmholtzMachine(BeliefNet):
     # --- rows with missing cells --------------------------------------------------------------------------------------
 
     @property
-    def has_few_states(self) -> bool:
+    def _has_few_states(self) -> bool:
         return bool(self.model_.is_exact)
 
-    def joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
+    def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         every = states(rows.shape[1])
         return matching(self.model_.log_prob(np.asarray(every, rows.dtype)), every, rows, missing), every
 
