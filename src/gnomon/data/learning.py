@@ -146,7 +146,7 @@ class _Learner:
         if column in recipe.categorical:
             return self._category(column, texts_of(pl.Series(column, cells)), named=True)
         chosen = (self.data.source.get("columns") or ()) if isinstance(self.data, Dataset) else ()
-        named = self.ordered or column in (*recipe.numeric, *chosen) or column == self.only
+        named = column in (*recipe.numeric, *chosen) or column == self.only
         if not isinstance(cells, pl.Series):
             return self._number(column, cells, LENIENT if column in recipe.numeric else NUMBER, named=named)
         kind = LENIENT if column in recipe.numeric else kind_of_series(cells, typed=True)
@@ -178,7 +178,7 @@ class _Learner:
         inside = low >= 0 and high <= 1 and (self.within != "binary" or bool(np.isin(seen, (0, 1)).all()))
         bounded = self.within != "real"
         if not named and not (bounded and inside):
-            if low == high and not missing.any() and len(seen) > 1:
+            if low == high and not missing.any() and len(seen) > 1 and not self.ordered:
                 return self._leave(column, f"the same in every training row ({low:.6g})")
             if not missing.any() and self._names_rows(column, seen):
                 return self._leave(column, ROWS)

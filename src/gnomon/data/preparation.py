@@ -119,8 +119,8 @@ class Preparation:
         within : {"real", "unit", "binary"}, default "real"
             What the system takes: any numbers, those in [0, 1], or 0 and 1.
         ordered : bool, default False
-            Whether a column's place says what it is, as in images and sequences: no column of numbers is left out
-            unless that is asked for.
+            Whether a column's place says what it is, as in images and sequences: one that is the same in every row
+            stays, and an empty one is refused.
 
         Examples
         --------
