@@ -48,7 +48,8 @@ def others_named(system: Any, data: Dataset) -> Iterator[None]:
 def others_for(system: Any, data: Dataset) -> list[str]:
     """Up to three systems of a system's first task that take the data; none where its form suits the system itself.
 
-    Of a text, ratings and the like, which no system of that task takes, those of any task.
+    Those that are fitted for it come first. Of a text, ratings and the like, which no system of that task takes, those
+    of any task.
 
     Examples
     --------
@@ -65,8 +66,9 @@ def others_for(system: Any, data: Dataset) -> list[str]:
     if own is None or shaped or _takes(own, data):
         return []
     takers = [one for one in entries() if _takes(one, data)]
-    same = [one.name for one in takers if own.tasks[0] in one.tasks]
-    return (same or ([] if table else [one.name for one in takers]))[:MOST]
+    same = [one for one in takers if own.tasks[0] in one.tasks]
+    same.sort(key=lambda one: own.tasks[0] != one.tasks[0])  # those that are fitted for it come first
+    return [one.name for one in (same or ([] if table else takers))][:MOST]
 
 
 def _takes(one: Entry, data: Dataset) -> bool:
