@@ -112,3 +112,11 @@ def test_every_option_is_handed_on(capsys, table, tmp_path, monkeypatch):
     assert seen == {**options, "columns": ["size", "day"], "data": str(table)}
     assert recipe.to_json() == {"encode": "ordinal", "missing": "mean", "scale": "no", "drop": ["patient"]}
     assert [(one.name, one.max_depth, one.random_state) for one in made] == [("decision-tree", 2, 0)]
+
+
+def test_a_setting_given_as_an_option_is_shown_where_it_goes(monkeypatch, capsys):
+    for option, remedy in (("--n-hidden", "rbm:n_hidden=VALUE"), ("--seed", "did you mean --seeds")):
+        words = ["compare", "rbm:epochs=2", "digits", option, "12"]
+        monkeypatch.setattr("sys.argv", ["gnomon", *words])
+        assert run(words) == 2
+        assert remedy in capsys.readouterr().err

@@ -169,13 +169,26 @@ def _call(arguments: list[str]) -> int:
     except click.NoSuchOption as error:
         known = [name for p in (error.ctx.command.params if error.ctx else []) for name in p.opts]
         where = error.ctx.command_path if error.ctx else "gnomon"
-        remedy = _meant(error.option_name, [*known, "--help"]) or f"{where} --help shows them all"
+        remedy = _setting(error) or _meant(error.option_name, [*known, "--help"]) or f"{where} --help shows them all"
         raise UserValueError(f"unknown option {error.option_name}", where, remedy) from None
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "gnomon"
         message = error.format_message().rstrip(".").replace("\n", " ")
         raise UserValueError(message[:1].lower() + message[1:], where, f"{where} --help") from None
     return 0
+
+
+def _setting(error: click.NoSuchOption) -> str:
+    """Where a hyper-parameter goes that was given to `compare` as an option; "" for any other."""
+    if error.ctx is None or error.ctx.command.name != "compare":
+        return ""
+    from gnomon.catalog import card, entries
+
+    word = error.option_name.lstrip("-").replace("-", "_")
+    asked = {text.partition(":")[0] for text in sys.argv}
+    names = [one.name for one in entries() if one.name in asked]
+    taker = next((name for name in names if word in [p.name for p in card(name).parameters]), "")
+    return f"settings of a system stand behind its name: {taker}:{word}=VALUE" if taker else ""
 
 
 def _meant(option: str, known: list[str]) -> str:
