@@ -118,5 +118,5 @@ def test_a_setting_given_as_an_option_is_shown_where_it_goes(monkeypatch, capsys
     for option, remedy in (("--n-hidden", "rbm:n_hidden=VALUE"), ("--seed", "did you mean --seeds")):
         words = ["compare", "rbm:epochs=2", "digits", option, "12"]
         monkeypatch.setattr("sys.argv", ["gnomon", *words])
-        assert run(words) == 2
+        assert command(words) == 2
         assert remedy in capsys.readouterr().err
