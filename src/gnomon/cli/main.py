@@ -185,8 +185,8 @@ def _setting(error: click.NoSuchOption) -> str:
     from gnomon.catalog import card, entries
 
     word = error.option_name.lstrip("-").replace("-", "_")
-    asked = {text.partition(":")[0] for text in sys.argv}
-    names = [one.name for one in entries() if one.name in asked]
+    typed = {text.partition(":")[0] for text in sys.argv}
+    names = [one.name for one in entries() if one.name in typed]
     taker = next((name for name in names if word in [p.name for p in card(name).parameters]), "")
     return f"settings of a system stand behind its name: {taker}:{word}=VALUE" if taker else ""
 
