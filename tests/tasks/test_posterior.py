@@ -170,3 +170,15 @@ def test_restarts_go_on_bitwise_from_a_checkpoint():
     assert records == whole.records
     assert state.heights == problem.model.heights and state.best == problem.model.best
     assert all((state.bests[name] == x).all() for name, x in problem.model.bests.items())
+
+
+def test_data_that_no_method_would_look_at_and_names_that_are_not_there_are_refused():
+    rows = np.zeros((4, 2))
+    with pytest.raises(UserTypeError, match="takes no data apart"):
+        gnomon.fit_posterior(lambda x: -(x**2).sum(1), start=2, data=rows)
+    with pytest.raises(UserTypeError, match="takes no data apart"):
+        gnomon.fit_posterior(lambda at: -(at["w"] ** 2), method="cavi", parameters={"w": ()}, data=rows)
+    with pytest.raises(UserValueError, match="asks for 'v', the parameters are w"):
+        gnomon.fit_posterior(lambda at: -(at["v"] ** 2).sum(1), parameters={"w": 2}, random_state=0)
+    with pytest.raises(UserTypeError, match="chains must be a whole number"):
+        gnomon.fit_posterior(lambda x: -(x**2).sum(1), start=2, random_state=0).draws(10, "a")

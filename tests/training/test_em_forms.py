@@ -283,6 +283,7 @@ def test_chunks_reach_what_a_fit_reaches(system):
     before = parameters(stream.model_)
     stream.partial_fit(X[:0])
     equal(before, parameters(stream.model_), 0)
+    assert not hasattr(stream, "converged_") and not hasattr(stream, "lower_bound_")
     expected = system(n_components=2, random_state=0).partial_fit(X[:50])
     once = system(n_components=2, random_state=0, max_iter=1, tol=0.0).fit(X[:50])
     equal(parameters(once.model_), parameters(expected.model_))

@@ -209,7 +209,15 @@ class JointDensity(Density):
         if z.shape[-1] != self.parameters.size:
             what = f"rows must have {self.parameters.size} numbers, got {z.shape[-1]}"
             raise UserValueError(what, "start", "give the dimension that the parameters have together")
-        return self.log_joint(self.named(z)) + self.parameters.log_slope(z)
+        values = self.named(z)
+        try:
+            found = self.log_joint(values)
+        except KeyError as error:
+            if len(error.args) != 1 or not isinstance(error.args[0], str) or error.args[0] in values:
+                raise
+            what = f"the log joint asks for {error.args[0]!r}, the parameters are {', '.join(values)}"
+            raise UserValueError(what, "parameters", "name it there") from error
+        return found + self.parameters.log_slope(z)
 
 
 class DataDensity(JointDensity):

@@ -108,7 +108,7 @@ class PosteriorFit:
 
     def draws(self, n: int = 1000, chains: int = 4, random_state: Any = None) -> Draws:
         """Draws in the form that `gnomon.sample_chain` gives: tables, pictures and diagnostics take them."""
-        if chains < 1:
+        if how_many(chains, "chains") < 1:
             raise UserValueError.must("chains", "be at least 1", chains)
         found = self.sample(n * chains, random_state)
         values = {name: x.reshape(chains, n, *x.shape[1:]) for name, x in found.items()}

@@ -14,7 +14,7 @@ from gnomon.contracts import Array
 from gnomon.errors import UserValueError
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["EM", "ClosedForm", "Restarts", "per_row", "total"]
+__all__ = ["EM", "ClosedForm", "Iterations", "Restarts", "per_row", "total"]
 
 DEBUG = sys.flags.dev_mode
 """Whether a fall of what cannot fall is an error: in Python's development mode, ``python -X dev``."""
@@ -24,7 +24,9 @@ ROUNDING = 1e-9
 
 
 @dataclass
-class _State:
+class Iterations:
+    """Where a fit in iterations stands."""
+
     problem: Problem
     iteration: int = 0
     last: float | None = None
@@ -40,11 +42,11 @@ class ClosedForm:
 
     iterates: ClassVar[bool] = False
 
-    def start(self, problem: Problem) -> _State:
+    def start(self, problem: Problem) -> Iterations:
         """Nothing before the step."""
-        return _State(problem)
+        return Iterations(problem)
 
-    def step(self, state: _State) -> tuple[_State, Info]:
+    def step(self, state: Iterations) -> tuple[Iterations, Info]:
         """The whole fit."""
         model = state.problem.model
         moments = state.problem.group.sum(total(model.moments, state.problem.batches))
@@ -52,16 +54,16 @@ class ClosedForm:
         state.iteration += 1
         return state, Info(done=True, record=record)
 
-    def save(self, state: _State) -> tuple[dict[str, Array], dict[str, Any]]:
+    def save(self, state: Iterations) -> tuple[dict[str, Array], dict[str, Any]]:
         """The model."""
         facts = {"iteration": state.iteration, "last": state.last, "settled": state.settled}
         return state.problem.model.state(), facts
 
-    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> _State:
+    def load(self, problem: Problem, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Iterations:
         """Exactly the state that was saved."""
         same_shapes(problem.model, arrays)
         problem.model.load(arrays)
-        return _State(problem, facts["iteration"], facts["last"], facts.get("settled", False))
+        return Iterations(problem, facts["iteration"], facts["last"], facts.get("settled", False))
 
 
 class EM(ClosedForm):
@@ -86,15 +88,15 @@ class EM(ClosedForm):
     def __init__(self, max_iter: int, tol: float) -> None:
         self.max_iter, self.tol = max_iter, tol
 
-    def goes_on(self, state: _State) -> bool:
+    def goes_on(self, state: Iterations) -> bool:
         """Whether a fit that had ended has iterations left since their number was enlarged."""
         return not state.settled and state.iteration < self.max_iter
 
-    def total_steps(self, state: _State) -> int:
+    def total_steps(self, state: Iterations) -> int:
         """Iterations at most."""
         return self.max_iter
 
-    def expected(self, state: _State) -> dict[str, Array]:
+    def expected(self, state: Iterations) -> dict[str, Array]:
         """Sums of one pass over all rows."""
         statistics: dict[str, Array] = state.problem.group.sum(
             total(self.expectation(state.problem.model), state.problem.batches)
@@ -109,14 +111,14 @@ class EM(ClosedForm):
         """Better parameters for the sums of all rows."""
         model.maximize(statistics)
 
-    def step(self, state: _State) -> tuple[_State, Info]:
+    def step(self, state: Iterations) -> tuple[Iterations, Info]:
         """One iteration."""
         statistics = self.expected(state)
         reached = per_row(state.problem.model, statistics)
         self.maximize(state.problem.model, statistics)
         return self.recorded(state, *reached)
 
-    def recorded(self, state: _State, likelihood: float, climbed: float) -> tuple[_State, Info]:
+    def recorded(self, state: Iterations, likelihood: float, climbed: float) -> tuple[Iterations, Info]:
         """What an iteration has reached: `climbed` never falls."""
         model = state.problem.model
         if DEBUG and state.last is not None and climbed < state.last - ROUNDING * max(1.0, abs(state.last)):

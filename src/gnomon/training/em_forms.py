@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.contracts import Array
 from gnomon.recipes.recipe import Recipe
-from gnomon.training.em import EM, per_row
+from gnomon.training.em import EM, Iterations, per_row
 from gnomon.training.procedure import Info, Problem
 
 __all__ = ["EMForm", "Full", "Generalized", "Hard", "Incremental", "Online"]
@@ -199,11 +199,7 @@ class _Hard(EM):
 
 
 @dataclass
-class _Passes:
-    problem: Problem
-    iteration: int = 0
-    last: float | None = None
-    settled: bool = False
+class _Passes(Iterations):
     kept: dict[str, Array] = field(default_factory=dict)
     """Sums of every batch, batch first, ``entropy`` of its posteriors among them; nothing before the first pass."""
 
@@ -281,7 +277,7 @@ class _Online(EM):
         if state.iteration == 0 or batches.steps == 1:
             return super().step(state)
         likelihood = rows = 0.0
-        whole = state.problem.group.sum(_weight_of(batches))
+        whole = float(batches.examples.weight.sum(dtype=np.float64))
         for i in range(batches.steps):
             batch = batches.step(state.iteration, i)
             found = state.problem.group.sum(model.expect(batch.data["X"], batch.weight))
@@ -293,8 +289,3 @@ class _Online(EM):
         state.last, state.iteration = climbed, state.iteration + 1
         record = {"iteration": state.iteration, self.quantity: likelihood / rows, "objective": climbed}
         return state, Info(done=state.settled or state.iteration >= self.max_iter, record=record, monitored=climbed)
-
-
-def _weight_of(batches: Any) -> float:
-    """Of this process's rows."""
-    return float(sum(batch.weight.sum(dtype=np.float64) for batch in batches.epoch(0)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.contracts import Array
-from gnomon.training.em import EM
+from gnomon.training.em import EM, Iterations
 from gnomon.training.procedure import Problem
 
 __all__ = ["VariationalEM"]
@@ -19,11 +19,7 @@ KEPT = "posterior."
 
 
 @dataclass
-class _State:
-    problem: Problem
-    iteration: int = 0
-    last: float | None = None
-    settled: bool = False
+class _State(Iterations):
     posteriors: dict[str, Array] = field(default_factory=dict)
     """Of all rows, those of this process filled in; nothing before the first iteration."""
 

@@ -162,3 +162,9 @@ def test_missing_cells_are_those_of_p_star_by_all_rows_and_along_chains(monkeypa
     np.testing.assert_allclose(found.values.mean(0)[[0, 2]], share @ filled[:, [0, 2]], atol=0.05)
     with pytest.raises(UserTypeError, match="no density of known cells"):
         system.evaluate_observed(row)
+
+
+def test_no_rows_are_drawn_where_none_are_asked_for():
+    X = np.random.default_rng(0).integers(0, 2, (20, 4)).astype(np.float32)
+    drawn = BidirectionalHelmholtzMachine(hidden=(2,), epochs=1, random_state=0).fit(X).sample(0)
+    assert drawn.shape == (0, 4) and drawn.dtype == np.float32

@@ -86,6 +86,7 @@ class ADVI(VariationalMethod):
         UserValueError, UserTypeError
             A density of 0 at the start, a target without a gradient, batches of a target that is no sum.
         """
+        problem.refuse_data()
         stochastic = problem.batch_size is not None
         if stochastic and self.optimizer == "lbfgs":
             remedy = "leave batch_size out, or optimizer='adam'"

@@ -126,6 +126,8 @@ class _Ascent(VariationalAscent):
 def _factors(problem: VariationalProblem) -> tuple[Any, Any]:
     """The family of factors of a target, and how their numbers make up its parameters."""
     target = problem.target
+    if not isinstance(target, LinearGaussian):
+        problem.refuse_data()
     if all(hasattr(target, name) for name in ("update", "elbo", "parts", "blocks")):
         return target, None
     if isinstance(target, LinearGaussian):

@@ -14,7 +14,7 @@ from gnomon.contracts import Noise
 from gnomon.distributions.conjugate import CategoricalDirichlet, Pair
 from gnomon.distributions.family import Family
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.inference.variational.method import Marginal
+from gnomon.inference.variational.method import Approximation, Marginal
 
 __all__ = ["ConjugateMixture", "ConjugateModel", "DrawnMarginal", "PairModel", "as_conjugate"]
 
@@ -24,7 +24,7 @@ DRAWS = 4000
 """Behind a marginal that has no closed form."""
 
 
-class ConjugateModel(Protocol):
+class ConjugateModel(Approximation, Protocol):
     """q of the global parameters, in the family of their prior; local latents are found from it row by row."""
 
     @property
@@ -48,20 +48,6 @@ class ConjugateModel(Protocol):
 
     def log_posterior_ratio(self, prior: Self, x: ArrayLike, n: int, noise: Noise) -> Floats | None:
         """log p(x, parameters) - log q at draws of q; None where p has no density at hand."""
-
-    def sample(self, n: int, noise: Noise) -> dict[str, Floats]:
-        """Draws by name."""
-
-    def log_prob(self, values: Mapping[str, Any]) -> Floats:
-        """Log density of q at rows of parameters."""
-
-    @property
-    def mean(self) -> dict[str, Floats]:
-        """By name."""
-
-    @property
-    def marginals(self) -> Mapping[str, Marginal]:
-        """Of every number."""
 
 
 class DrawnMarginal:

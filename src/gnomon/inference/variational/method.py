@@ -135,6 +135,17 @@ class VariationalProblem:
     data: Any = None
     batch_size: int | None = None
 
+    def refuse_data(self) -> None:
+        """Refuse rows that this target would not look at.
+
+        Raises
+        ------
+        UserTypeError
+        """
+        if self.data is not None:
+            remedy = "let the density hold them (DataDensity for batches), or method='svi' for a conjugate pair"
+            raise UserTypeError("this target takes no data apart", "data", remedy)
+
     @cached_property
     def density(self) -> Density:
         """The target on rows of real numbers."""

@@ -268,7 +268,7 @@ class Mixture(FillsExactly, LatentCodes, ClusterMixin, Iterated, System):
     @property
     def converged_(self) -> bool:
         """Whether the start that was kept ended before ``max_iter``."""
-        check_is_fitted(self)
+        self._check_passes("converged_")
         starts = self.history_.get("start", [0] * len(self.history_["objective"]))
         kept = starts[self.history_["objective"].index(self.history_["objective"][-1])]
         return starts.count(kept) < self.max_iter
@@ -276,8 +276,13 @@ class Mixture(FillsExactly, LatentCodes, ClusterMixin, Iterated, System):
     @property
     def lower_bound_(self) -> float:
         """What the fit has raised, at its last expectations: the log-likelihood (and prior, or the bound) per row."""
-        check_is_fitted(self)
+        self._check_passes("lower_bound_")
         return float(self.history_["objective"][-1])
+
+    def _check_passes(self, name: str) -> None:
+        check_is_fitted(self)
+        if "objective" not in self.history_:
+            raise AttributeError(f"{name} is of fits by passes over all rows, not of streams (partial_fit)")
 
     @property
     def weights_(self) -> Array:

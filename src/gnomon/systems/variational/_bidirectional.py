@@ -122,6 +122,8 @@ class BidirectionalModel(BeliefNetModel):
         by p* (Metropolis and Hastings), with s(x) estimated by draws of q that stay with the row: its mean being right,
         the chains' law is p* all the same (Andrieu and Roberts 2009).
         """
+        if not n:
+            return np.empty((0, self.sizes[0]), np.dtype(str(self.biases[0].dtype).removeprefix("torch.")))
         with torch.no_grad():
             at = self._drawn(n, noise.child("begin"))
             for t in range(steps):
