@@ -114,9 +114,31 @@ def test_every_option_is_handed_on(capsys, table, tmp_path, monkeypatch):
     assert [(one.name, one.max_depth, one.random_state) for one in made] == [("decision-tree", 2, 0)]
 
 
-def test_a_setting_given_as_an_option_is_shown_where_it_goes(monkeypatch, capsys):
-    for option, remedy in (("--n-hidden", "rbm:n_hidden=VALUE"), ("--seed", "did you mean --seeds")):
-        words = ["compare", "rbm:epochs=2", "digits", option, "12"]
-        monkeypatch.setattr("sys.argv", ["gnomon", *words])
-        assert command(words) == 2
-        assert remedy in capsys.readouterr().err
+def test_a_setting_of_all_systems_may_be_an_option(capsys, table):
+    words = ["compare", "decision-tree", "random-forest", str(table), "--target", "kind", "--json"]
+    alone = run(capsys, *words[:1], "decision-tree:max_depth=2", "random-forest:max_depth=2", *words[3:])
+    for option in (["--max-depth", "2"], ["--max-depth=2"], ["--vary", "max_depth=2"]):
+        code, out, _ = run(capsys, *words, *option)
+        boards = [json.loads(text)["leaderboards"][0]["lines"] for text in (out, alone[1])]
+        found, expected = ({(line["name"], line["settings"]): line["score"] for line in lines} for lines in boards)
+        assert code == 0 and found == expected and ("decision-tree", "max_depth=2") in found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rbm:epochs=2", "ppca", "digits", "--n-hidden", "12"], "stand behind its name: rbm:n_hidden=VALUE"),
+        (["rbm", "digits", "--seed", "2"], "unknown option --seed (gnomon compare); did you mean --seeds"),
+        (["rbm", "digits", "-q", "2"], "unknown option -q"),
+        (["rbm", "digits", "--n-hidden"], "--n-hidden needs a value"),
+        (["rbm", "digits", "--n-hidden=3", "--n-hidden", "4"], "--n-hidden is given twice"),
+        (["rbm:n_hidden=3", "digits", "--n-hidden", "4"], "n-hidden is given twice (rbm:n_hidden=3,n-hidden=4)"),
+        (["rbm", "digits", "--n-hidden", "4", "--vary", "n_hidden=5,6"], "n_hidden is given twice"),
+        (["--n-hidden", "4"], "no system to compare"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused(words, said, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["gnomon", "compare", *words])
+    assert command(["compare", *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from gnomon.catalog import tasks
+from gnomon.catalog import card, tasks
 from gnomon.cli import output
 from gnomon.cli.completion import systems_or_data
 from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names, image_size
 from gnomon.cli.form import file_of, form_options, taken
-from gnomon.cli.options import parse_system
+from gnomon.cli.options import option_names, parse_system
 from gnomon.cli.preparing import preparation, prepare_options
 from gnomon.errors import UserError, UserValueError
 
 __all__ = ["command"]
 
 
-@click.command("compare")
+@click.command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument(
     "systems", nargs=-1, required=True, metavar="SYSTEM[:KEY=VALUE,...] ... DATA", shell_complete=systems_or_data
 )
@@ -69,12 +70,18 @@ def command(
 ) -> None:
     """Fit systems on the same rows of DATA and score them on the rows held out, beside the task's baseline.
 
-    A system's parameters follow its name: rbm:n_hidden=32,objective.k=5 . The same command with the same --out takes
-    the runs that are there and goes on with those that were interrupted.
+    A system's parameters follow its name: rbm:n_hidden=32,objective.k=5 . Those of all systems may be options:
+    --n-hidden 32 . The same command with the same --out takes the runs that are there and goes on with those that were
+    interrupted.
     """
-    *names, data = systems
+    words, shared = told_apart(systems)
+    *names, data = words or [""]
     if not names:
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
+    unknown = next((one for one in shared if not known_to_all(one, names)), None)
+    if unknown is not None:
+        raise click.NoSuchOption(unknown, ctx=click.get_current_context())
+    vary = (*(f"{option[2:]}={value}" for option, value in shared.items()), *vary)
     form, size = taken(preparing), image_size(resize)
     parsed = [parse_system(name) for name in varied(names, vary)]
     output.announce(f"comparing {', '.join(name for name, _ in parsed)} on {data}")
@@ -102,6 +109,43 @@ def command(
         output.dump({"leaderboards": [board.to_json() for board in boards], **({"report": page} if page else {})})
     elif page is not None:
         output.write(f"the runs are in {out}, the report is {page}")
+
+
+def told_apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Systems and data, and options that the command has not, with their values.
+
+    Raises
+    ------
+    UserValueError
+        An option without a value, or given twice.
+
+    Examples
+    --------
+    >>> told_apart(["rbm", "digits", "--n-hidden", "12", "--epochs=3"])
+    (['rbm', 'digits'], {'--n-hidden': '12', '--epochs': '3'})
+    """
+    names: list[str] = []
+    options: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            names.append(word)
+            continue
+        option, equals, value = word.partition("=")
+        value = value if equals else next(rest, "")
+        if not value:
+            raise UserValueError(f"{option} needs a value", "gnomon compare", f"such as {option} 10")
+        if option in options:
+            remedy = f"give it once; --vary {option[2:]}=A,B compares values"
+            raise UserValueError(f"{option} is given twice", "gnomon compare", remedy)
+        options[option] = value
+    return names, options
+
+
+def known_to_all(option: str, names: Sequence[str]) -> bool:
+    """Whether an option is a parameter of each system, or a field of one of its recipes."""
+    spelled = option.removeprefix("--").replace("-", "_")
+    return option.startswith("--") and all(spelled in option_names(card(name.partition(":")[0])) for name in names)
 
 
 def report_of(boards: Any, out: str) -> str | None:

@@ -258,7 +258,7 @@ def parse_system(text: str) -> tuple[str, dict[str, Any]]:
         key = key.strip()
         if not equals or not key:
             raise UserValueError(f"an option must be key=value, got {part!r}", text, "write SYSTEM:key=value,key=value")
-        if key in given:
+        if key.replace("-", "_") in (one.replace("-", "_") for one in given):
             raise UserValueError(f"{key} is given twice", text, "give it once")
         given[key] = value.strip()
     return name, resolve_values(about, given, name)
