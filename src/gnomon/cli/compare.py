@@ -74,7 +74,7 @@ def command(
     --n-hidden 32 . The same command with the same --out takes the runs that are there and goes on with those that were
     interrupted.
     """
-    words, shared = told_apart(systems)
+    words, shared = words_and_options(systems)
     *names, data = words or [""]
     if not names:
         raise UserValueError("no system to compare", "gnomon compare", "name at least one system before the data")
@@ -111,7 +111,7 @@ def command(
         output.write(f"the runs are in {out}, the report is {page}")
 
 
-def told_apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def words_and_options(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Systems and data, and options that the command has not, with their values.
 
     Raises
@@ -121,7 +121,7 @@ def told_apart(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
     Examples
     --------
-    >>> told_apart(["rbm", "digits", "--n-hidden", "12", "--epochs=3"])
+    >>> words_and_options(["rbm", "digits", "--n-hidden", "12", "--epochs=3"])
     (['rbm', 'digits'], {'--n-hidden': '12', '--epochs': '3'})
     """
     names: list[str] = []
