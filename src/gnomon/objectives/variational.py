@@ -25,7 +25,7 @@ from gnomon.objectives.baselines import LatentDraws
 from gnomon.objectives.estimators import GradientEstimator
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["ELBO", "IWAE", "VariationalObjective", "log_weights"]
+__all__ = ["ELBO", "IWAE", "VariationalObjective", "codes_at", "log_weights"]
 
 
 def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
@@ -41,6 +41,19 @@ def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> tor
     """
     log_w: torch.Tensor = model.log_joint(_repeated(x, len(z) // len(x)), z) - codes.log_prob(z)
     return log_w.reshape(len(x), -1)
+
+
+def codes_at(codes: Any, z: torch.Tensor) -> Any:
+    """The factors of q that each of the draws came from: q itself, unless later factors depend on earlier draws.
+
+    Parameters
+    ----------
+    codes : distribution q(z | x) of n rows
+        With ``given(z)`` where it goes in steps: those of each draw, of n * draws rows.
+    z : tensor of shape (n * draws, d)
+    """
+    given = getattr(codes, "given", None)
+    return codes if given is None else given(z)
 
 
 def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
@@ -153,6 +166,11 @@ class _Bound(Objective):
             return Loss({"negative_bound": _minus(self.combine(signal) + self.closed(closed, None), weight)})
 
 
+def _mean_of_draws(values: torch.Tensor, n: int) -> torch.Tensor:
+    """Of values by row, or by row and draw, those by row."""
+    return values if len(values) == n else values.reshape(n, -1, *values.shape[1:]).mean(1)
+
+
 def _minus(bound: torch.Tensor, weight: torch.Tensor) -> Term:
     return Term(-(bound * weight).sum(), float(weight.sum()))
 
@@ -178,10 +196,10 @@ class _EvidenceBound(_Bound):
         form = self.recipe.form
         if form == "monte-carlo":
             return super().parts(model, x, z, codes, seen)
-        rows = _repeated(x, len(z) // len(x))
+        rows, at = _repeated(x, len(z) // len(x)), codes_at(codes, z)
         if form == "entropy":
-            return model.log_joint(rows, z).reshape(len(x), -1), codes.entropy()
-        return model.log_likelihood(rows, z).reshape(len(x), -1), model.divergence(codes)
+            return model.log_joint(rows, z).reshape(len(x), -1), _mean_of_draws(at.entropy(), len(x))
+        return model.log_likelihood(rows, z).reshape(len(x), -1), _mean_of_draws(model.divergence(at), len(x))
 
     def closed(self, closed: Any, noise: Noise | None) -> Any:
         if self.recipe.form != "kl":

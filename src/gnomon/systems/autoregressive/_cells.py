@@ -15,6 +15,7 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.exact.cells import CellMoments, chosen_components, patterns
+from gnomon.inference.importance.particles import resampled
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.system.gaps import Cells, FillsGaps, Mask
 
@@ -79,28 +80,12 @@ def filtered(model: Any, z: torch.Tensor, missing: torch.Tensor, particles: int,
         gain = model.head.log_probs(raw, cells[:, at], at).masked_fill(gap[:, at], 0.0)
         log_w = log_w + gain.double().reshape(n, particles)
         state = model.take(state, t, cells[:, at])
-        index, log_w, total = _resampled(log_w, total, noise.child("again").at(t))
+        index, log_w, total = resampled(log_w, total, noise.child("again").at(t))
         if index is not None:
             state, cells = model.select(state, index), cells[index]
     share = log_w.softmax(1)
     total = total + log_w.logsumexp(1) - math.log(particles)
     return Particles(cells.reshape(n, particles, d).cpu().numpy(), share.cpu().numpy(), total.cpu().numpy())
-
-
-def _resampled(log_w: torch.Tensor, total: torch.Tensor, noise: Noise) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """Which particles go on (None: each), their weights, and the log evidence so far."""
-    n, s = log_w.shape
-    share = log_w.softmax(1)
-    poor = share.square().sum(1) * s > 2
-    if not poor.any():
-        return None, log_w, total
-    u = noise.uniform((n * s, 1), like=share)[:, 0].reshape(n, s)[:, :1]
-    ticks = (torch.arange(s, device=share.device) + u) / s
-    chosen = torch.searchsorted(share.cumsum(1).contiguous(), ticks.contiguous()).clamp_max(s - 1)
-    own = torch.arange(s, device=share.device).expand(n, s)
-    index = torch.where(poor[:, None], chosen, own) + s * torch.arange(n, device=share.device)[:, None]
-    total = total + torch.where(poor, log_w.logsumexp(1) - math.log(s), 0.0)
-    return index.reshape(-1), torch.where(poor[:, None], 0.0, log_w), total
 
 
 class FillsByOrder(FillsGaps):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from gnomon import contracts
 from gnomon.contracts import Array, Group
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
-from gnomon.distributions.frames import BinaryFrames, RealFrames, frame_width
+from gnomon.distributions.frames import BinaryFrames, RealFrames
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.arrays import to_numpy
@@ -29,6 +28,7 @@ from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
 from gnomon.system.fields import GradientSteps, HasDtype, Standardized
+from gnomon.system.sequences import TakesFrames, split_frames
 from gnomon.systems.energy._sequence_cells import FillsSequences
 from gnomon.systems.energy.conditional_rbm import EXACT_BITS
 from gnomon.training.procedure import Problem
@@ -39,7 +39,7 @@ Frames = Any
 Inside = NDArray[np.bool_]
 
 
-class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, System):
+class SequenceMachine(TakesFrames, FillsSequences, Standardized, GradientSteps, HasDtype, System):
     """Base: log p(sequence) is the sum over its frames of log p(x_t | x_1 ... x_(t-1)), each that of a machine.
 
     The model of a subclass has ``machine``, `contexts`, what this is given at each frame, and the same frame by
@@ -52,12 +52,6 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
     ordered_columns: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"standardize": {"visible": "gaussian"}}
 
-    frame_size: Annotated[
-        int | None, "[1, inf)",
-        Doc("Columns of a frame, where a row of X holds the frames of a sequence one after the other. None: d of an "
-            "array (n, T, d) or a list of arrays (T, d), what columns called frame_0_a, frame_0_b ... say, the width "
-            "of a square image, else 1."),
-    ] = None  # fmt: skip
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 10
     visible: Annotated[
         Literal["bernoulli", "gaussian"],
@@ -77,25 +71,7 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
             return RealFrames(largest=1e100)
         return BinaryFrames()
 
-    def known_domain(self) -> Any:
-        domain, frames = self.domain, self.n_features_in_ // self.arguments_["frame_size"]
-        return replace(domain, frames=frames) if hasattr(domain, "frames") else domain
-
     # --- fit ----------------------------------------------------------------------------------------------------------
-
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        own = frame_width(X)
-        if own is not None and self.frame_size not in (None, own):
-            what = f"frame_size must be {own}, as the sequences have it, got {self.frame_size}"
-            raise UserValueError(what, "frame_size", "leave it out")
-        examples = super().ingest(X, y, sample_weight)
-        columns = examples.X.shape[1]
-        side = math.isqrt(columns)
-        self.frame_size_ = own or self.frame_size or (side if side * side == columns else 1)
-        if columns % self.frame_size_:
-            what = f"frame_size must divide the {columns} columns, got {self.frame_size_}"
-            raise UserValueError(what, "frame_size", "give the columns of a frame")
-        return examples
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         d = self.frame_size_
@@ -198,7 +174,8 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
     def _before(self, context: Any, n: int) -> Array:
         """The frames before those that are drawn, (n, T, d), in the model's units: none where there is no context."""
         if context is not None:
-            return self._context(context, how_many(n))
+            given = self._given_frames(context, how_many(n))
+            return self.frames_of(given.reshape(len(given), -1))[0]
         return np.zeros((how_many(n), 0, self.arguments_["frame_size"]), self.arguments_["dtype"])
 
     def _go_on(
@@ -223,29 +200,9 @@ class SequenceMachine(FillsSequences, Standardized, GradientSteps, HasDtype, Sys
             state = model.advanced(state, seen)
         return self._unscaled(drawn).astype(dtype)
 
-    def _context(self, context: Any, n: int) -> Array:
-        """Given frames in the model's units, (n, T, d)."""
-        d = self.arguments_["frame_size"]
-        try:
-            given = np.asarray(context)
-        except ValueError:
-            raise UserValueError("the sequences of a context must be of one length", "context") from None
-        if given.ndim not in (2, 3) or given.shape[-1] != d or not len(given) >= given.ndim - 2:
-            what = f"context must be of shape (n, T, {d}) or (T, {d}), got {given.shape}"
-            raise UserValueError(what, "context")
-        given = np.repeat(given[None], n, axis=0) if given.ndim == 2 else given
-        rows = self.domain.check(given.reshape(len(given), -1), name="context", dtype=self.arguments_["dtype"])
-        return self.frames_of(rows)[0]
-
     def sample(self, n: int = 1, *, steps: int = 50, random_state: Any = None) -> Array:
         """n sequences as rows, as long as the longest of training; see `generate`."""
         check_is_fitted(self)
         frames = self.n_features_in_ // self.arguments_["frame_size"]
         drawn = self.generate(frames, n=n, steps=steps, random_state=random_state)
         return drawn.reshape(len(drawn), self.n_features_in_)
-
-
-def split_frames(rows: Array, d: int) -> tuple[Array, Inside]:
-    """Rows as frames (n, T, d), and which of these are inside of their sequence, (n, T)."""
-    frames = np.asarray(rows).reshape(len(rows), -1, d)
-    return frames, ~np.isnan(frames).any(2)
