@@ -1,6 +1,7 @@
 r"""Bounds on the log-likelihood of a model with latent variables: the evidence lower bound and importance weighting.
 
-A model is asked for ``log_joint(x, z)`` and for ``encode(x)``: q(z | x), of `gnomon.distributions.latents`.
+A model is asked for ``log_joint(x, z)`` and for ``encode(x)``: q(z | x), of `gnomon.distributions.latents` or, where
+later variables depend on earlier ones, with ``given(z)`` (`gnomon.distributions.stepwise`).
 With ``log w = log p(x, z) - log q(z | x)`` and z from q, ``E log w`` is the ELBO, ``E log mean_k w_k`` the tighter
 bound. How the gradient is estimated is a slot of its own, `gnomon.objectives.estimators`.
 """
@@ -18,6 +19,7 @@ import torch
 
 from gnomon.contracts import Group, Noise
 from gnomon.distributions.latents import MOST_STATES
+from gnomon.distributions.stepwise import StepwiseCodes
 from gnomon.errors import UserValueError
 from gnomon.nn.context import current, training
 from gnomon.objectives.base import Loss, Objective, Term
@@ -44,16 +46,23 @@ def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> tor
 
 
 def codes_at(codes: Any, z: torch.Tensor) -> Any:
-    """The factors of q that each of the draws came from: q itself, unless later factors depend on earlier draws.
+    """What each draw came from: q itself, or, of variables that depend on earlier ones, q of each given those drawn.
 
     Parameters
     ----------
     codes : distribution q(z | x) of n rows
-        With ``given(z)`` where it goes in steps: those of each draw, of n * draws rows.
+        With ``given(z)`` where it goes in steps: independent variables of n * draws rows.
     z : tensor of shape (n * draws, d)
     """
     given = getattr(codes, "given", None)
     return codes if given is None else given(z)
+
+
+def _likelihood(model: Any, codes: Any, rows: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """Log p(x | z), by what `codes` have found on the way to z where they keep it."""
+    own = getattr(codes, "log_likelihood", None)
+    found: torch.Tensor = model.log_likelihood(rows, z) if own is None else own(rows, z)
+    return found
 
 
 def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
@@ -107,8 +116,27 @@ class _Bound(Objective):
         raise NotImplementedError
 
     def parts(self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any) -> tuple[Any, Any]:
-        """Signals of the draws, (n, draws), and what is added in closed form, (n,) or 0."""
+        """Signals of the draws, (n, draws), and what is known in closed form, by row or by row and draw; or 0."""
         return log_weights(model, x, z, seen), 0.0
+
+    def drawn(self, codes: Any, noise: Noise) -> torch.Tensor:
+        """z of each row as the estimator draws it, (n * draws, d); step by step where q goes in steps."""
+        if not isinstance(codes, StepwiseCodes):
+            return self.estimator.draw(codes, noise, self.draws)
+        return codes.draw(lambda one, at: self.estimator.draw(one, at, 1), noise, self.draws)
+
+    def judged(
+        self, model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any, seen: Any, noise: Noise | None
+    ) -> tuple[torch.Tensor, Any, Any]:
+        """Signals of the draws, (n, draws), what is added to the bound of each row, and what of it is recorded.
+
+        What is in closed form given a draw belongs to the signal of that draw, which is credited with it.
+        """
+        signal, closed = self.parts(model, x, z, codes, seen)
+        added = self.closed(closed, noise)
+        if isinstance(added, torch.Tensor) and added.ndim == 2:
+            signal, added = signal + added, 0.0
+        return signal, added, closed
 
     def closed(self, closed: Any, noise: Noise | None) -> Any:
         """What of the closed form is trained on; without noise, what belongs to the bound itself."""
@@ -122,11 +150,12 @@ class _Bound(Objective):
         """Minus the bound of a batch with data ``X``."""
         x, weight = torch.as_tensor(batch.data["X"]), torch.as_tensor(batch.weight)
         codes = model.encode(x)
-        z = self.estimator.draw(codes, noise.child("latent").rows(batch.positions), self.draws)
+        z = self.drawn(codes, noise.child("latent").rows(batch.positions))
         with self._of_draws(batch, weight, noise, group):
-            signal, closed = self.parts(model, x, z, codes, codes if self.estimator.sees_codes else codes.detached())
+            seen = codes if self.estimator.sees_codes else codes.detached()
+            signal, added, closed = self.judged(model, x, z, codes, seen, noise)
         found = self.estimator.estimate(self, self.control, LatentDraws(x, weight, z, codes, signal, group))
-        terms = {"negative_bound": _minus(found.bound + self.closed(closed, noise), weight)}
+        terms = {"negative_bound": _minus(found.bound + added, weight)}
         beside = {name: _minus(-loss, weight) for name, loss in found.losses.items()}
         return Loss({**terms, **self.recorded(closed, weight), **beside})
 
@@ -142,12 +171,12 @@ class _Bound(Objective):
         if states is None or len(states) ** self.together > MOST_STATES:
             return None
         z = states.repeat(len(x), 1)
-        signal, closed = self.parts(model, x, z, codes, codes)
+        signal, added, _ = self.judged(model, x, z, codes, codes, noise)
         log_q = codes.log_prob(z).reshape(len(x), -1)
         tuples = torch.cartesian_prod(*[torch.arange(len(states))] * self.together).reshape(-1, self.together)
         values = self.combine(signal[:, tuples].flatten(0, 1)).reshape(len(x), -1)
         bound = (log_q[:, tuples].sum(2).exp() * values).sum(1)
-        return Loss({"negative_bound": _minus(bound + self.closed(closed, noise), weight)})
+        return Loss({"negative_bound": _minus(bound + added, weight)})
 
     def _of_draws(self, batch: Any, weight: torch.Tensor, noise: Noise, group: Group) -> AbstractContextManager[Any]:
         """What layers are told where a row comes once for each of its draws."""
@@ -162,13 +191,8 @@ class _Bound(Objective):
         with torch.no_grad():
             codes = model.encode(x)
             z = codes.sample(noise.child("latent").rows(batch.positions), draws=self.draws)
-            signal, closed = self.parts(model, x, z, codes, codes)
-            return Loss({"negative_bound": _minus(self.combine(signal) + self.closed(closed, None), weight)})
-
-
-def _mean_of_draws(values: torch.Tensor, n: int) -> torch.Tensor:
-    """Of values by row, or by row and draw, those by row."""
-    return values if len(values) == n else values.reshape(n, -1, *values.shape[1:]).mean(1)
+            signal, added, _ = self.judged(model, x, z, codes, codes, None)
+            return Loss({"negative_bound": _minus(self.combine(signal) + added, weight)})
 
 
 def _minus(bound: torch.Tensor, weight: torch.Tensor) -> Term:
@@ -196,26 +220,29 @@ class _EvidenceBound(_Bound):
         form = self.recipe.form
         if form == "monte-carlo":
             return super().parts(model, x, z, codes, seen)
-        rows, at = _repeated(x, len(z) // len(x)), codes_at(codes, z)
+        n, at, rows = len(x), codes_at(codes, z), _repeated(x, len(z) // len(x))
+        by = (n,) if at is codes else (n, -1)
         if form == "entropy":
-            return model.log_joint(rows, z).reshape(len(x), -1), _mean_of_draws(at.entropy(), len(x))
-        return model.log_likelihood(rows, z).reshape(len(x), -1), _mean_of_draws(model.divergence(at), len(x))
+            return model.log_joint(rows, z).reshape(n, -1), at.entropy().reshape(by)
+        likelihood, divergence = _likelihood(model, codes, rows, z), model.divergence(at)
+        return likelihood.reshape(n, -1), divergence.reshape(*by, divergence.shape[1])
 
     def closed(self, closed: Any, noise: Noise | None) -> Any:
         if self.recipe.form != "kl":
             return closed
         if noise is None:
-            return -closed.sum(1)
+            return -closed.sum(-1)
         recipe = self.recipe
         held = closed.clamp_min(recipe.free_bits) if recipe.free_bits else closed
         update: int = noise.update  # type: ignore[attr-defined]
         share = min(1.0, (update + 1) / recipe.warm_up) if recipe.warm_up else 1.0
-        return -recipe.beta * share * held.sum(1)
+        return -recipe.beta * share * held.sum(-1)
 
     def recorded(self, closed: Any, weight: torch.Tensor) -> dict[str, Term]:
         if self.recipe.form != "kl":
             return {}
-        total = float((closed.detach().sum(1) * weight).sum())
+        each = closed.detach().sum(-1)
+        total = float(((each.mean(1) if each.ndim == 2 else each) * weight).sum())
         return {"divergence": Term(total, float(weight.sum()))}
 
 
