@@ -26,6 +26,7 @@ from gnomon.inference.variational.method import (
     VariationalMethod,
     VariationalProblem,
 )
+from gnomon.inference.variational.mode import PointAscent
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import check_recipe, replace
@@ -36,7 +37,7 @@ from gnomon.training.group import Group
 from gnomon.training.interrupts import interruptible
 from gnomon.training.procedure import Problem
 
-__all__ = ["SLOTS", "PosteriorFit", "fit_posterior"]
+__all__ = ["SLOTS", "ModeFit", "PosteriorFit", "fit_posterior"]
 
 SLOTS = {"family": VariationalFamily, "method": VariationalMethod}
 """What `fit_posterior` takes by name, as systems take theirs."""
@@ -183,6 +184,34 @@ class PosteriorFit:
         return write_figure(self.plot(coordinates), path)
 
 
+@dataclass(frozen=True)
+class ModeFit(PosteriorFit):
+    """The most probable value in place of a posterior: `PosteriorFit` of ``method="map"``.
+
+    Attributes
+    ----------
+    log_joint_ : float, or array of shape (rows,)
+        log p(h, v) in nats at the point, in the parameters' own units; of every row of `data` where there are rows.
+    elbo_ : Score
+        Of discrete values their log joint. Of real ones -inf: a point has no entropy, and its log joint bounds nothing.
+    elbo_history_ : array of shape (n_iter_,)
+        What was raised: the log joint of all rows together, the mean of their starts where each begins several times.
+    """
+
+    log_joint_: float | Floats = float("nan")
+
+    @property
+    def mode(self) -> dict[str, Floats]:
+        """The point, by name."""
+        return self.mean
+
+    def _worth(self) -> list[str]:
+        total = f"log joint {np.sum(self.log_joint_):.6g} nats"
+        if self.elbo_.value == -np.inf:
+            total += ", no bound of log p"
+        return [total, *super()._worth()[1:]]
+
+
 def fit_posterior(
     target: Any,
     family: str | VariationalFamily = "mean-field",
@@ -213,13 +242,14 @@ def fit_posterior(
     method : str or VariationalMethod
         ``"advi"``: by gradients through draws, for any differentiable density. ``"svi"``: by natural gradients, for a
         conjugate pair (`gnomon.conjugate`) or a mixture of them, given `data`. ``"cavi"``: by coordinate ascent, of
-        named parameters in which the density is conjugate, and of families of factors.
+        named parameters in which the density is conjugate, and of families of factors. ``"map"``: a point, the most
+        probable value, of real parameters and latents by gradients, of discrete ones by search, of tables exactly.
     parameters : mapping of name to shape or Support, optional
         ``{"w": 3, "scale": Support(low=0)}``: names for the numbers, and ends, whose log derivatives are added.
     start : int, array or mapping, optional
         The dimension, for starts uniform in (-2, 2); real numbers to begin at; or parameters by name.
-    data : array, optional
-        Rows, for models that are given theirs apart.
+    data : array, or mapping of name to value, optional
+        Rows, for models that are given theirs apart; of a product of tables, with ``"map"``, what was observed.
     batch_size : int, in [1, inf), optional
         Rows of an iteration, of a `DataDensity` or of `data`: their likelihood counts n / batch_size times, the prior
         once.
@@ -235,7 +265,7 @@ def fit_posterior(
     -------
     PosteriorFit
         ``q_``, ``elbo_``, ``pareto_k_``, ``mean``, ``sample(n)``, ``log_prob(z)``, ``marginals``, ``table()`` and
-        ``picture(path)``.
+        ``picture(path)``; of ``"map"`` a `ModeFit`, with ``mode`` and ``log_joint_`` besides.
 
     Raises
     ------
@@ -269,7 +299,7 @@ def fit_posterior(
     """
     recipes = _recipes(family, method, options)
     problem = _problem(target, recipes["family"], parameters, start, data, batch_size)
-    starts = _starts(restarts, problem)
+    starts = _starts(restarts, problem, recipes["method"])
     noise = Noise(seed_of(random_state), "posterior")
     climb = Climb(lambda i: recipes["method"].ascent(problem, noise.child(f"start-{i}")))
     shown = (current().verbose or sys.stderr.isatty()) if progress is None else progress
@@ -307,8 +337,10 @@ def _problem(
     return VariationalProblem(target, family, start, data, batch_size)
 
 
-def _starts(restarts: int | None, problem: VariationalProblem) -> int:
+def _starts(restarts: int | None, problem: VariationalProblem, method: VariationalMethod) -> int:
     if restarts is None:
+        if method.starts_alike(problem):
+            return 1
         placed = problem.start is not None and (isinstance(problem.start, Mapping) or np.ndim(problem.start) > 0)
         return 1 if placed or problem.batch_size is not None else RESTARTS
     if how_many(restarts, "restarts") < 1:
@@ -339,11 +371,23 @@ def _finished(climb: Climb, records: Sequence[Mapping[str, float]], noise: Noise
     elif not settled:
         what = f"the bound was still rising after {len(history)} iterations"
         warnings.warn(f"{what}: raise method__max_iter, or begin elsewhere", stacklevel=3)
+    if isinstance(ascent, PointAscent):
+        return _point(ascent, history, settled, tuple(climb.heights), noise.seed)
     weights = ascent.log_weights(DRAWS, noise.child("weights"))
     return PosteriorFit(
         ascent.posterior(), _score(ascent, weights), history, settled,
         float("nan") if weights is None else _tail(weights), tuple(climb.heights), noise.seed,
     )  # fmt: skip
+
+
+def _point(ascent: PointAscent, history: Floats, settled: bool, heights: tuple[float, ...], seed: int) -> ModeFit:
+    found = ascent.log_joint()
+    note = "" if ascent.whole else "a point of real numbers has no entropy"
+    bound = Score(
+        float(found.sum()) if ascent.whole else float("-inf"), kind="lower bound", name="log_evidence", note=note
+    )
+    log_joint = found if found.ndim else float(found)
+    return ModeFit(ascent.posterior(), bound, history, settled, float("nan"), heights, seed, log_joint)
 
 
 def _score(ascent: VariationalAscent, weights: Floats | None) -> Score:

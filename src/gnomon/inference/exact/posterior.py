@@ -79,8 +79,8 @@ class ExactPosterior:
     def __init__(
         self, log_joint: Any, sizes: int | Sequence[int], *, limit: int = 1 << 20, log_partition: float = 0.0
     ) -> None:
-        self._log_joint: Callable[[Any, Array], Array] = getattr(log_joint, "log_joint", log_joint)
-        if not callable(self._log_joint):
+        self.log_joint: Callable[[Any, Array], Array] = getattr(log_joint, "log_joint", log_joint)
+        if not callable(self.log_joint):
             name = type(log_joint).__name__
             raise UserTypeError(f"log_joint must be a function of (v, h), got a {name}", "log_joint")
         each = whole(sizes, "sizes")
@@ -209,7 +209,7 @@ class ExactPosterior:
         """The joint of every row with every state, (rows, states)."""
         left, right = np.repeat(np.arange(len(v)), len(h)), np.tile(np.arange(len(h)), len(v))
         latents = convert(h[right].astype(np.float64), v if is_tensor(v) else np.empty(0))
-        return log_weights(self._log_joint(v[left], latents), left.size).reshape(len(v), len(h))
+        return log_weights(self.log_joint(v[left], latents), left.size).reshape(len(v), len(h))
 
     def _placed(self, v: Array) -> Array:
         rows = v if is_tensor(v) else numbers(v, "v")

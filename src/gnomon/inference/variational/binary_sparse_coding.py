@@ -108,6 +108,11 @@ class BinarySparseCoding:
         self._coupling = np.diag(self._energy) - gram
         """Minus what units of like components take from each other; 0 on the diagonal."""
 
+    @property
+    def latent_sizes(self) -> tuple[int, ...]:
+        """Values of each component: 0 and 1."""
+        return (2,) * len(self.b)
+
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Floats:
         """log p(v, h) of each row in nats, v (rows, n) and h of 0 and 1, (rows, m)."""
         rows = self._rows(v)

@@ -129,6 +129,12 @@ class ChainFactors:
             found.append(BlockOfTables(tuple(engine.sizes), engine, self._scopes[block], tables))
         return found
 
+    def mode(self) -> tuple[dict[str, Floats], Floats, bool]:
+        """The most probable values of all variables together, and the log of their weight: no blocks come in."""
+        found = VariableElimination(self._factors, limit=self._limit).map()
+        values = {name: np.array(float(found.values.get(name, 0))) for name in self.sizes}
+        return values, np.array(found.log_weight + self._constant), True
+
     def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats:
         """log of the product of all tables at values of the variables."""
         codes = {name: np.asarray(one).astype(np.int64) for name, one in numbers.items()}

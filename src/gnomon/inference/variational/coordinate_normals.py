@@ -89,8 +89,10 @@ class NormalFactors:
         }  # fmt: skip
         self._exact = np.linalg.solve(self.precision, self.shift.T).T
         spread = sum(np.linalg.slogdet(one)[1] for one in self.covariances.values())
+        self._height = 0.5 * float(np.linalg.slogdet(self.precision)[1]) - 0.5 * d * math.log(2 * math.pi)
+        """Log density of the posterior at its mode."""
         gap = -0.5 * (np.linalg.slogdet(self.precision)[1] + spread)
-        self._evidence = float(evidence.flat[0])
+        self._evidence = np.broadcast_to(evidence, (self.n_rows,))
         self._best = np.broadcast_to(evidence - gap, (self.n_rows,))
         """The bound at the exact means: the evidence less what the lost correlations cost."""
 
@@ -136,8 +138,16 @@ class NormalFactors:
         if self.n_rows > 1:
             return None
         off = np.stack([numbers[name] for name in self.names], -1) - self._exact
-        half_log_det = 0.5 * np.linalg.slogdet(self.precision)[1] - 0.5 * len(self.names) * math.log(2 * math.pi)
-        return np.asarray(self._evidence + half_log_det - 0.5 * ((off @ self.precision) * off).sum(1))
+        return np.asarray(self._evidence[0] + self._height - 0.5 * ((off @ self.precision) * off).sum(1))
+
+    def mode(self) -> tuple[dict[str, Floats], Floats, bool]:
+        """The most probable values, which are the exact means, and their log joint; of real numbers.
+
+        Of one row they are numbers, of several arrays (rows,).
+        """
+        shape = () if self.n_rows == 1 else (self.n_rows,)
+        found = {name: column.reshape(shape) for name, column in zip(self.names, self._exact.T, strict=True)}
+        return found, (self._evidence + self._height).reshape(shape), False
 
     def mean(self, state: State) -> Floats:
         """All means in the order of the names, (rows, d)."""

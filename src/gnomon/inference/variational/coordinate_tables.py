@@ -173,6 +173,19 @@ class TableFactors:
                 )
         return found
 
+    def mode(self) -> tuple[dict[str, Floats], Floats, bool]:
+        """The most probable values of each row, their log joint, and whether no variable is on a grid.
+
+        Of one row they are numbers, of several arrays (rows,).
+        """
+        order = [name for group in self.groups.values() for name in group]
+        table = self._table if self._gone is None else np.where(self._gone, -np.inf, self._table)
+        flat = table.reshape(self.n_rows, -1)
+        at = np.unravel_index(flat.argmax(1), [self.sizes[name] for name in order])
+        found = {name: self.values[name][code] for name, code in zip(order, at, strict=True)}
+        shape = () if self.n_rows == 1 else (self.n_rows,)
+        return {name: found[name].reshape(shape) for name in self.names}, flat.max(1).reshape(shape), not self._measure
+
     def log_joint_at(self, numbers: Mapping[str, Floats]) -> Floats | None:
         """log p(v, h) at values of the variables of the only row; None of several rows."""
         if self.n_rows > 1:

@@ -229,6 +229,10 @@ class VariationalMethod(Recipe):
         """
         raise NotImplementedError
 
+    def starts_alike(self, problem: VariationalProblem) -> bool:
+        """Whether every start ends alike, so that one is enough where the user asks for no number."""
+        return False
+
     def settled(self, before: float, bound: float) -> bool:
         """Whether an iteration has gained too little to go on."""
         return self.tol > 0 and bound - before <= self.tol * max(1.0, abs(bound))

@@ -80,8 +80,9 @@ def _draw_bound(axis: Any, history: NDArray[np.float64]) -> None:
 
 def _draw_density(axis: Any, name: str, marginal: Marginal) -> None:
     low, high = np.ravel(marginal.icdf(np.array([TAIL, 1 - TAIL])))
-    x = np.linspace(low, high, 200)
-    axis.fill_between(x, np.exp(np.asarray(marginal.log_prob(x))), color="C0", alpha=0.3, linewidth=0)
+    if high > low:  # a point has no density to draw
+        x = np.linspace(low, high, 200)
+        axis.fill_between(x, np.exp(np.asarray(marginal.log_prob(x))), color="C0", alpha=0.3, linewidth=0)
     axis.axvline(float(marginal.mean), color="C0", linewidth=0.8)
     axis.set_title(name, fontsize=9)
     axis.set_ylim(bottom=0)
