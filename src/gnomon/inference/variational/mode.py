@@ -44,11 +44,11 @@ PROBES = 64
 
 @dataclass(frozen=True)
 class PosteriorMode(VariationalMethod):
-    r"""The most probable value: by gradients where it is real, by search where it is discrete, by elimination on tables.
+    r"""The most probable value: by gradients where it is real, by search or elimination where it is discrete.
 
     What it does follows from the target. A log density, and a model with ``log_joint(x, z)`` of real z given `data`:
-    L-BFGS, from several starts. A model with ``log_joint(v, h)`` of discrete h (`DiscreteLatents`, `BinarySparseCoding`,
-    `ExactPosterior`): all states, or one latent after the other. Tables, `Factor` products and
+    L-BFGS, from several starts. A model with ``log_joint(v, h)`` of discrete h (`DiscreteLatents`,
+    `BinarySparseCoding`, `ExactPosterior`): all states, or one latent after the other. Tables, products of `Factor` and
     directed graphs of tables: the exact maximum, for a product by eliminating one variable after the other (on a tree
     this is max-product), given `data` as a mapping of what was observed. A linear-Gaussian model: the closed form.
 
