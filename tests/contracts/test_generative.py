@@ -219,6 +219,45 @@ def test_draws_of_missing_cells_have_the_moments_of_all_completions(name):
         assert (np.abs(drawn[:, gaps].std(0) - deviation) <= 4.5 / np.sqrt(n) * deviation + 1e-2).all()
 
 
+@pytest.mark.spec("REP-122")
+@pytest.mark.parametrize("name", FILLING)
+def test_the_joint_distribution_of_missing_cells_is_that_of_all_completions(name):
+    """Tables and normal densities to 1e-6; of 200 draws means within 5 standard errors (false alarm 1e-5).
+
+    The draws of chains are those of the test above: here those of one such system.
+    """
+    system = fitted(name)
+    X, many = gap_rows(system), 2 if name in WALKS - {"product-of-t"} else 200
+    found = system.conditional_distribution(*lacking(system, X), n_draws=many, random_state=0)
+    assert len(found) == 3 and found.kind[2] == "exact" and (found.covariance[2] == 0).all() and found.note
+    for k in (0, 1):
+        gaps = np.isnan(X[k])
+        values, log_p, _ = completed(system, X[k])
+        p = np.exp(log_p - logsumexp(log_p))
+        mean = p @ values
+        covariance = (values - mean).T @ ((values - mean) * p[:, None])
+        spread = found.covariance[k][np.ix_(gaps, gaps)]
+        np.testing.assert_array_equal(found.mean[k, ~gaps], X[k, ~gaps])
+        assert found.covariance[k].sum() == pytest.approx(spread.sum())
+        if found.kind[k] == "estimate":
+            deviation = np.sqrt(np.diag(covariance))
+            assert found[k].shape == (many, gaps.sum())
+            if many == 2:
+                continue
+            assert (np.abs(found.mean[k, gaps] - mean) <= 5 * deviation / np.sqrt(200)).all()
+            assert np.abs(spread - covariance).max() <= 0.5 * deviation.max() ** 2 + 1e-12
+            continue
+        np.testing.assert_allclose(found.mean[k, gaps], mean, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(spread, covariance, rtol=1e-5, atol=1e-7)
+        if is_binary(system):
+            assert found[k].names == tuple(f"x{j}" for j in np.flatnonzero(gaps))
+            np.testing.assert_allclose(found[k].probabilities.ravel(), p, atol=1e-7)
+        else:
+            step = values[1, 0] - values[0, 0]
+            at = np.argsort(p)[-3:]
+            np.testing.assert_allclose(found[k].log_prob(values[at]), np.log(p[at] / step), atol=1e-5)
+
+
 # --- a normal density, whose every conditional is known by hand -------------------------------------------------------
 
 
@@ -238,7 +277,7 @@ NORMAL = {
 }
 
 
-@pytest.mark.spec("PRA-220")
+@pytest.mark.spec("PRA-220", "REP-122")
 @pytest.mark.parametrize("name", NORMAL)
 @pytest.mark.parametrize("gaps", [(1,), (0, 3), (0, 1, 2), (0, 1, 2, 3)])
 def test_a_normal_density_fills_in_by_regression(name, gaps):
@@ -251,6 +290,11 @@ def test_a_normal_density_fills_in_by_regression(name, gaps):
     given = mean[gaps] + slope @ (row[seen] - mean[seen])
     spread = covariance[np.ix_(gaps, gaps)] - slope @ covariance[np.ix_(seen, gaps)]
     np.testing.assert_allclose(system.impute([row])[0, gaps], given, rtol=1e-9)
+    joint = system.conditional_distribution([row])
+    np.testing.assert_allclose(joint.mean[0, gaps], given, rtol=1e-9)
+    np.testing.assert_allclose(joint.covariance[0][np.ix_(gaps, gaps)], spread, rtol=1e-8)
+    density = multivariate_normal(given, spread)
+    np.testing.assert_allclose(joint[0].log_prob([given + 0.1]), density.logpdf(given + 0.1), atol=1e-8)
     np.testing.assert_allclose(system.impute([row], how="deviation")[0, gaps], np.sqrt(np.diag(spread)), rtol=1e-8)
     at = multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(row[seen]) if seen else 0.0
     np.testing.assert_allclose(system.log_prob_observed([row]), at, atol=1e-9)

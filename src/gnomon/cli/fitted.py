@@ -110,7 +110,7 @@ def having(verb: str, tasks: tuple[str, ...]) -> list[str]:
 
 def tell(
     query: Query, keep: str | None, found: Mapping[str, Any], out: str | None, as_json: bool, *,
-    rows: Any = None, noun: str = "row", facts: Mapping[str, Any] | None = None,
+    rows: Any = None, noun: str = "row", facts: Mapping[str, Any] | None = None, source: Any = None,
 ) -> None:  # fmt: skip
     """Write what was found of each row, beside the columns that are kept: a file, JSON or CSV on standard output.
 
@@ -128,9 +128,13 @@ def tell(
         What was found: "score".
     facts : mapping, optional
         What else the JSON says.
+    source : int array of shape (n,), optional
+        The row of DATA that each answer is of, where they are not one for one.
     """
     n = len(next(iter(found.values()))) if found else len(query.data)
-    first = kept(query.name, keep, n, query.recipe)
+    first = kept(query.name, keep, n if source is None else len(query.data), query.recipe)
+    if source is not None:
+        first = {name: column[source] for name, column in first.items()}
     columns = beside(first, found)
     if out is not None:
         write_table(out, columns, None if first else rows)

@@ -13,11 +13,15 @@ from gnomon.cli import completion
 from gnomon.cli.fit import column_names
 from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
 from gnomon.cli.form import with_form
-from gnomon.cli.write import TABLES, as_columns, check_out
+from gnomon.cli.write import TABLES, as_columns, beside, check_out
+from gnomon.distributions.table import Table
 from gnomon.errors import UserTypeError
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
+
+JOINT = ("covariance", "table")
+"""What is asked of the joint distribution of the missing cells of a row."""
 
 
 @click.command("impute")
@@ -26,8 +30,13 @@ __all__ = ["command"]
 @click.option("--columns", metavar="A,B,...", help="Columns to take as features; those of the fit by default.")
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option(
-    "--how", type=click.Choice(["mean", "mode", "sample", "deviation"]),
-    help="Conditional mean, likelier bit, one draw, or standard deviation of each missing cell.  [default: mean]",
+    "--how", type=click.Choice(["mean", "mode", "sample", "deviation", "covariance", "table"]),
+    help="Conditional mean, likelier bit, one draw, or standard deviation of each missing cell; covariances of all "
+    "pairs of them; or each state of those of a row with its probability.  [default: mean]",
+)  # fmt: skip
+@click.option(
+    "--n-draws", type=click.IntRange(1), metavar="N",
+    help="N draws of the missing cells of each row, one table after the other under the column draw.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.Choice(["auto", "exact", "mean_field", "gibbs"]),
@@ -38,12 +47,13 @@ __all__ = ["command"]
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, data: str, columns: str | None, keep: str | None, how: str | None, method: str | None,
-    steps: int | None, seed: int | None, out: str | None, as_json: bool,
+    run: str, data: str, columns: str | None, keep: str | None, how: str | None, n_draws: int | None,
+    method: str | None, steps: int | None, seed: int | None, out: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Fill in the missing cells of DATA by the model in the folder RUN, from the known cells of their row.
 
-    Known cells stay as they are. Models that can: mixtures, factor models, vae, Boltzmann machines.
+    Known cells stay as they are. That cells are missing is taken to say nothing of what they hold. Models that can:
+    mixtures, factor models, vae, autoregressive models, Boltzmann machines.
     """
     check_out(out, TABLES)
     from gnomon.system.saving import load
@@ -52,17 +62,57 @@ def command(
     if not hasattr(system, "impute"):
         raise lacks(system, "impute", "fill in missing cells", run)
     _refuse_codes(run, getattr(system, "preparation_", None))
-    given = {"how": how, "method": method, "steps": steps, "random_state": seed}
-    options = {name: value for name, value in given.items() if value is not None}
-    known = inspect.signature(system.impute).parameters
+    verb = system.conditional_distribution if how in JOINT else system.impute
+    given = {"how": None if how in JOINT else how, "n_draws": n_draws, "method": method, "steps": steps}
+    options = {name: value for name, value in (given | {"random_state": seed}).items() if value is not None}
+    known = inspect.signature(verb).parameters
     for name in options:
         if name not in known:
-            flag = "--seed" if name == "random_state" else f"--{name}"
+            flag = "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
+            if how in JOINT:
+                raise UserTypeError(f"--how {how} takes no {flag}", flag, "leave it out")
             raise UserTypeError(f"{system.name} takes no {flag}: it fills in cells in one way", flag, "leave it out")
     query = _with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
     mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
-    filled = system.impute(query.X, **mask, **options)
-    tell(query, keep, as_columns(filled, _names(query, system)), out, as_json, rows=filled, noun="row")
+    found, names = verb(query.X, **mask, **options), _names(query, system)
+    if how == "covariance":
+        tell(query, keep, _covariances(found, names), out, as_json)
+    elif how == "table":
+        table, source = _states(found, names, run)
+        tell(query, keep, table, out, as_json, source=source)
+    elif n_draws is not None:
+        flat, n = found.reshape(-1, found.shape[2]), found.shape[1]
+        table = beside({"draw": np.repeat(np.arange(1, n_draws + 1), n)}, as_columns(flat, names))
+        tell(query, keep, table, out, as_json, rows=found, source=np.tile(np.arange(n), n_draws))
+    else:
+        tell(query, keep, as_columns(found, names), out, as_json, rows=found, noun="row")
+
+
+def _covariances(found: Any, names: list[str]) -> dict[str, Any]:
+    """A column for each pair of cells that are missing together in some row, in the order of the table."""
+    pairs = np.argwhere(np.triu((found.covariance != 0).any(0)))
+    return {f"cov({names[j]}:{names[k]})": found.covariance[:, j, k] for j, k in pairs}
+
+
+def _states(found: Any, names: list[str], run: str) -> tuple[dict[str, Any], Any]:
+    """A line for each state of the missing cells of a row: its number, the row filled in, and the probability."""
+    rows, chances = [], []
+    for i, known in enumerate(found.mean):
+        if found.pattern[i] < 0:
+            rows.append(known[None])
+            chances.append(np.ones(1))
+            continue
+        table = found[i]
+        if not isinstance(table, Table):
+            what = f"the missing cells of row {i + 1} have no table of states"
+            raise UserTypeError(what, run, "--how covariance, or --n-draws 100")
+        filled = np.tile(known, (table.probabilities.size, 1))
+        filled[:, [int(name[1:]) for name in table.names]] = np.argwhere(np.ones(table.probabilities.shape))
+        rows.append(filled)
+        chances.append(table.probabilities.ravel())
+    source = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+    columns = beside({"row": source + 1}, as_columns(np.concatenate(rows), names))
+    return beside(columns, {"probability": np.concatenate(chances)}), source
 
 
 def _refuse_codes(run: str, found: Any) -> None:

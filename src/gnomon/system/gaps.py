@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.contracts import Array
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.inference.exact.cells import CellMoments
+from gnomon.inference.exact.cells import CellMoments, NormalCells
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.sparse import in_full, is_sparse
+from gnomon.recipes.parameters import how_many
+from gnomon.system.conditional_cells import ConditionalCells, conditional_cells
 
 __all__ = ["HOW", "Cells", "FillsExactly", "FillsGaps", "Imputed", "TakesGaps", "check_choice", "truths"]
 
@@ -47,7 +50,7 @@ class Imputed:
 
     Parameters
     ----------
-    values : array of shape (n, d)
+    values : array of shape (n, d), or (n_draws, n, d)
         Known cells as they were.
     kind : str array of shape (n,)
         ``exact`` or ``estimate`` of each row; rows without missing cells are exact.
@@ -92,7 +95,9 @@ class FillsGaps(TakesGaps):
     and `cells_drawn`.
     """
 
-    def impute(self, X: Any, mask: Any = None, *, how: str = "mean", random_state: Any = None) -> Array:
+    def impute(
+        self, X: Any, mask: Any = None, *, how: str = "mean", n_draws: int | None = None, random_state: Any = None
+    ) -> Array:
         """X with each missing cell replaced by what the model says of it given the known cells of its row.
 
         Parameters
@@ -104,31 +109,70 @@ class FillsGaps(TakesGaps):
         how : {"mean", "mode", "sample", "deviation"}
             The conditional mean (of bits the probability of a 1), the likelier value of each bit, one joint draw of the
             missing cells, or the conditional standard deviation of each, 0 where the cell is known.
+        n_draws : int, in [1, inf), optional
+            So many joint draws of the missing cells of each row in place of one answer (multiple imputation).
         random_state : int, Generator or None
             Of what is drawn.
 
         Returns
         -------
-        array of shape (n, n_features)
+        array of shape (n, n_features), or (n_draws, n, n_features)
             Known cells as they were.
 
         Raises
         ------
         UserValueError
-            An unknown choice, a mode of real numbers.
-        """
-        return self.imputed(X, mask, how=how, random_state=random_state).values
+            An unknown choice, a mode of real numbers, draws of a mode or a deviation.
 
-    def imputed(self, X: Any, mask: Any = None, *, how: str = "mean", random_state: Any = None) -> Imputed:
+        Notes
+        -----
+        Cells are taken to be missing at random: that they are missing may rest on the known cells of the row, not on
+        what they hold (Rubin 1976). Where large values go unreported, say, answers are biased. A row without a known
+        cell has the moments and the draws of the model itself.
+        """
+        return self.imputed(X, mask, how=how, n_draws=n_draws, random_state=random_state).values
+
+    def imputed(
+        self, X: Any, mask: Any = None, *, how: str = "mean", n_draws: int | None = None, random_state: Any = None
+    ) -> Imputed:
         """What `impute` gives, and of each row whether it is exact or an estimate. Parameters as of `impute`."""
-        return self._imputed(X, mask, how, random_state)
+        return self._imputed(X, mask, how, random_state, n_draws)
 
     def conditional_sample(self, X: Any, mask: Any = None, *, random_state: Any = None) -> Array:
-        """X with the missing cells of each row drawn given the known ones; repeat a row to see how far draws differ.
+        """X with the missing cells of each row drawn given the known ones.
 
-        Parameters as of `impute`.
+        Parameters as of `impute`, which takes ``n_draws``.
         """
         return self.impute(X, mask, how="sample", random_state=random_state)
+
+    def conditional_distribution(
+        self, X: Any, mask: Any = None, *, n_draws: int = 500, random_state: Any = None
+    ) -> ConditionalCells:
+        """The joint distribution of the missing cells of each row given its known ones.
+
+        Parameters
+        ----------
+        X, mask
+            As of `impute`.
+        n_draws : int, in [2, inf), default 500
+            Draws of rows that have no closed form and more than 2^12 states; they are then an estimate.
+        random_state : int, Generator or None
+            Of the draws.
+
+        Returns
+        -------
+        ConditionalCells
+            ``mean``, ``covariance`` (n, d, d), ``kind`` of each row, and by ``found[i]`` the distribution of row i:
+            normal densities, a table of the states of its missing cells, or draws.
+
+        Notes
+        -----
+        Memory n d^2. That cells are missing is taken to say nothing of what they hold: see `impute`.
+        """
+        if how_many(n_draws, "n_draws") < 2:
+            raise UserValueError.must("n_draws", "be at least 2", n_draws)
+        rows, missing = self._gaps(X, mask)
+        return conditional_cells(self, rows, missing, Noise(seed_of(random_state), "impute"), n_draws)
 
     def evaluate_observed(self, X: Any, mask: Any = None) -> Score:
         """Mean log probability (or density) of the known cells of rows in nats, of each row in ``pointwise``.
@@ -166,6 +210,27 @@ class FillsGaps(TakesGaps):
         drawn = self._in_units(self.model_.draw_cells(rows, missing, noise))  # type: ignore[attr-defined]
         return Cells(drawn, None, True, "independent draws")
 
+    def normal_density(self) -> NormalCells | None:
+        """The density of rows in the columns' own units as a mixture of normal ones; None where it is none."""
+        find = getattr(self.model_, "normal_cells", None)  # type: ignore[attr-defined]
+        return None if find is None else self._normals_in_units(find(), self._in_units)  # type: ignore[attr-defined]
+
+    def column_states(self) -> int | None:
+        """How many values 0, 1, ... each cell may have; None of real columns."""
+        return 2 if getattr(self.outcomes, "view", "") == "binary" else None  # type: ignore[attr-defined]
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        """Log density of complete rows of the model but for a constant that they share; None without a closed form."""
+        log_prob = getattr(self.model_, "log_prob", None)  # type: ignore[attr-defined]
+        return None if log_prob is None else log_prob(rows)
+
+    def _normals_in_units(self, normals: NormalCells | None, in_units: Callable[[Array], Array]) -> NormalCells | None:
+        """The normal densities in other units, to which rows are brought column by column."""
+        if normals is None:
+            return None
+        shift = in_units(np.zeros((1, normals.means.shape[1])))[0]
+        return normals.in_units(shift, in_units(np.ones((1, normals.means.shape[1])))[0] - shift)
+
     def _in_own_units(self, found: CellMoments, exact: Any, note: str) -> Cells:
         deviation = np.sqrt(found.variance)
         spread = self._in_units(deviation) - self._in_units(0 * deviation)  # type: ignore[attr-defined]
@@ -173,8 +238,12 @@ class FillsGaps(TakesGaps):
 
     # --- one way through ----------------------------------------------------------------------------------------------
 
-    def _imputed(self, X: Any, mask: Any, how: str, random_state: Any, **options: Any) -> Imputed:
+    def _imputed(
+        self, X: Any, mask: Any, how: str, random_state: Any, n_draws: int | None = None, **options: Any
+    ) -> Imputed:
         check_choice("how", how, HOW)
+        if n_draws is not None:
+            return self._drawn(X, mask, how, random_state, n_draws, options)
         rows, missing = self._gaps(X, mask)
         if how == "mode":
             self._check_bits()
@@ -188,6 +257,22 @@ class FillsGaps(TakesGaps):
         filled = np.asarray(np.where(missing, values, known), rows.dtype)
         kind = np.where(missing.any(1) & ~np.asarray(found.exact), "estimate", "exact")
         return Imputed(filled, kind, found.note)
+
+    def _drawn(
+        self, X: Any, mask: Any, how: str, random_state: Any, n_draws: int, options: dict[str, Any]
+    ) -> Imputed:
+        """Several draws of each row: those of a row do not depend on the rows beside it."""
+        if how_many(n_draws, "n_draws") < 1:
+            raise UserValueError.must("n_draws", "be at least 1", n_draws)
+        if how not in ("mean", "sample"):
+            raise UserValueError(f"n_draws asks for draws, and how for one {how}", "n_draws", "leave one of them out")
+        rows, missing = self._gaps(X, mask)
+        many, lacks = np.repeat(rows, n_draws, axis=0), np.repeat(missing, n_draws, axis=0)
+        found = self.cells_drawn(many, lacks, Noise(seed_of(random_state), "impute"), **options)
+        filled = np.asarray(np.where(lacks, found.values, self._in_units(many)), rows.dtype)  # type: ignore[attr-defined]
+        exact = np.broadcast_to(np.asarray(found.exact), len(many)).reshape(-1, n_draws).all(1)
+        kind = np.where(missing.any(1) & ~exact, "estimate", "exact")
+        return Imputed(filled.reshape(len(rows), n_draws, -1).swapaxes(0, 1), kind, found.note)
 
     def _check_bits(self) -> None:
         """Refuse the likelier of two values for columns that hold others."""

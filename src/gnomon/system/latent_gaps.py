@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from gnomon.contracts import Array, Noise
 from gnomon.inference.arrays import to_numpy
@@ -20,8 +21,9 @@ class FillsByLatents(FillsGaps):
     """Beside a system that gives `latent_view`: latent variables proposed by its encoder, then cells given them."""
 
     def impute(
-        self, X: Any, mask: Any = None, *, how: str = "mean", steps: int = 500, random_state: Any = None
-    ) -> Array:
+        self, X: Any, mask: Any = None, *, how: str = "mean", n_draws: int | None = None, steps: int = 500,
+        random_state: Any = None,
+    ) -> Array:  # fmt: skip
         """X with each missing cell replaced by what the model says of it given the known cells of its row.
 
         Parameters
@@ -33,32 +35,35 @@ class FillsByLatents(FillsGaps):
         how : {"mean", "mode", "sample", "deviation"}
             The conditional mean (of bits the probability of a 1), the likelier value of each bit, one joint draw of the
             missing cells, or the conditional standard deviation of each, 0 where the cell is known.
+        n_draws : int, in [1, inf), optional
+            So many joint draws of each row, ends of chains of their own, in place of one answer.
         steps : int, default 500
             Sweeps of a chain over latent variables and missing cells, of which averages leave out the first fifth.
         random_state : int, Generator or None
 
         Returns
         -------
-        array of shape (n, n_features)
+        array of shape (n, n_features), or (n_draws, n, n_features)
             Known cells as they were.
 
         Raises
         ------
         UserValueError
-            An unknown choice, a mode of real numbers.
+            An unknown choice, a mode of real numbers, draws of a mode or a deviation.
         """
-        return self.imputed(X, mask, how=how, steps=steps, random_state=random_state).values
+        return self.imputed(X, mask, how=how, n_draws=n_draws, steps=steps, random_state=random_state).values
 
     def imputed(
-        self, X: Any, mask: Any = None, *, how: str = "mean", steps: int = 500, random_state: Any = None
-    ) -> Imputed:
+        self, X: Any, mask: Any = None, *, how: str = "mean", n_draws: int | None = None, steps: int = 500,
+        random_state: Any = None,
+    ) -> Imputed:  # fmt: skip
         """What `impute` gives, and of each row whether it is exact or an estimate. Parameters as of `impute`."""
-        return self._imputed(X, mask, how, random_state, steps=max(how_many(steps, "steps"), 1))
+        return self._imputed(X, mask, how, random_state, n_draws, steps=max(how_many(steps, "steps"), 1))
 
     def conditional_sample(self, X: Any, mask: Any = None, *, steps: int = 500, random_state: Any = None) -> Array:
         """X with the missing cells of each row drawn given the known ones: the end of a chain that holds these.
 
-        Repeat a row to see how far its draws differ. Parameters as of `impute`.
+        Parameters as of `impute`, which takes ``n_draws``.
         """
         return self.impute(X, mask, how="sample", steps=steps, random_state=random_state)
 
@@ -109,6 +114,12 @@ class FillsByStates(FillsByLatents):
     def _has_few_states(self) -> bool:
         """Whether all states are visited."""
         raise NotImplementedError
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        if not self._has_few_states:
+            return None
+        found: Array = logsumexp(self._joint_of_states(rows, np.zeros(rows.shape, np.bool_))[0], axis=1)
+        return found
 
     def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         """log p(known cells, state) of each row and state, up to a constant, and E[x | state] of each state."""

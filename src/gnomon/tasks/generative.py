@@ -156,7 +156,9 @@ class Generative:
         kind = np.full(len(values), score.kind)
         return Stated(values, kind, f"log {what} of known cells", score.error, score.note)
 
-    def impute(self, X: Any, mask: Any = None, *, how: str = "mean", random_state: Any = None) -> Stated:
+    def impute(
+        self, X: Any, mask: Any = None, *, how: str = "mean", n_draws: int | None = None, random_state: Any = None
+    ) -> Stated:
         """Rows with their missing cells filled in: conditional means, modes, draws or deviations, and what they are.
 
         Parameters
@@ -164,10 +166,31 @@ class Generative:
         X, mask
             As of `log_prob`.
         how : {"mean", "mode", "sample", "deviation"}
+        n_draws : int, in [1, inf), optional
+            So many draws of each row, arrays (n_draws, n, n_features), in place of one answer.
         random_state : int, Generator or None
         """
-        found = self.system.imputed(X, mask, how=how, random_state=random_state)
-        return Stated(found.values, found.kind, f"missing cells, {how}", 0.0, found.note)
+        found = self.system.imputed(X, mask, how=how, n_draws=n_draws, random_state=random_state)
+        what = how if n_draws is None else counted(n_draws, "draw")
+        return Stated(found.values, found.kind, f"missing cells, {what}", 0.0, found.note)
+
+    def conditional(self, X: Any, mask: Any = None, *, n_draws: int = 500, random_state: Any = None) -> Any:
+        """The joint distribution of the missing cells of each row given its known ones.
+
+        Parameters
+        ----------
+        X, mask
+            As of `log_prob`.
+        n_draws : int, in [2, inf), default 500
+            Draws of rows whose distribution has no closed form and more than 2^12 states.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        ConditionalCells
+            `gnomon.system.conditional_cells.ConditionalCells`: mean, covariance, kind and distribution of each row.
+        """
+        return self.system.conditional_distribution(X, mask, n_draws=n_draws, random_state=random_state)
 
 
 def generative(system: Any) -> Generative:

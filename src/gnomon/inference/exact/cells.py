@@ -166,11 +166,15 @@ class NormalCells:
         masses = log_weights + 0.5 * ((linear * means).sum(1) - np.linalg.slogdet(precisions)[1])
         return cls(masses - logsumexp(masses), means, np.linalg.inv(precisions))
 
+    def in_units(self, shift: Floats, scale: Floats) -> NormalCells:
+        """Of the rows times `scale` plus `shift`, arrays of shape (d,)."""
+        return NormalCells(self.log_weights, self.means * scale + shift, self.covariances * np.outer(scale, scale))
+
     def moments(self, x: Array, missing: Mask) -> CellMoments:
         """Log density of the known cells, and mean and variance of each missing one."""
         found = CellMoments(np.zeros(len(x)), np.array(x, np.float64), np.zeros(np.shape(x)))
         for gap, rows in self._chunks(missing):
-            log_joint, means, covariances = self._given(x[rows], gap)
+            log_joint, means, covariances = self.given(x[rows], gap)
             total = logsumexp(log_joint, axis=1)
             share = np.exp(log_joint - total[:, None]).T
             mean = np.einsum("kn,knj->nj", share, means)
@@ -187,7 +191,7 @@ class NormalCells:
         for gap, rows in self._chunks(missing):
             if not gap.any():
                 continue
-            log_joint, means, covariances = self._given(x[rows], gap)
+            log_joint, means, covariances = self.given(x[rows], gap)
             chosen = chosen_components(log_joint, noise.child("component").rows(rows))
             z = noise.child("cells").rows(rows).normal((len(rows), int(gap.sum())), like=found)
             turned = (_root(covariances)[chosen] @ z[:, :, None])[:, :, 0]
@@ -201,8 +205,15 @@ class NormalCells:
             for start in range(0, len(rows), step):
                 yield gap, rows[start : start + step]
 
-    def _given(self, x: Array, gap: Mask) -> tuple[Floats, Floats, Floats]:
-        """log pi_k N(x_o) (n, K), conditional means (K, n, m) and covariances (K, m, m) of each component."""
+    def given(self, x: Array, gap: Mask) -> tuple[Floats, Floats, Floats]:
+        """log pi_k N(x_o) (n, K), conditional means (K, n, m) and covariances (K, m, m) of each component.
+
+        Parameters
+        ----------
+        x : array of shape (n, d)
+        gap : bool array of shape (d,)
+            The missing cells of all rows.
+        """
         seen = ~gap
         whole = self.covariances
         left = whole[:, gap][:, :, gap]

@@ -185,6 +185,14 @@ class FillsByOrder(FillsGaps):
         note = "independent draws" if exact.all() else f"one of {PARTICLES} particles"
         return Cells(self._in_units(drawn), None, exact, note)  # type: ignore[attr-defined]
 
+    def column_states(self) -> int | None:
+        found: int | None = self.model_.head.values
+        return found
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        found: Array = self.model_.ask("log_prob", rows)
+        return found
+
     # --- rows by kind -------------------------------------------------------------------------------------------------
 
     def _last(self, missing: Mask) -> Mask:

@@ -76,6 +76,12 @@ class FillsByMoves(FillsGaps):
             scaled[gap] = self._walked(scaled[gap], missing[gap], noise, 1)[:, -1]
         return Cells(self.from_visible(scaled), None, False, f"ends of Hamiltonian chains of {MOVES} moves")
 
+    def normal_density(self) -> NormalCells | None:
+        return self._normals_in_units(self._normal_cells(), self.from_visible) if self.model_._is_normal else None
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        return np.asarray(-self.model_.energy(self._scaled(rows)))
+
     def _in_columns(self, found: CellMoments, exact: bool, note: str) -> Cells:
         spread = self.from_visible(np.sqrt(found.variance)) - self.from_visible(0 * found.variance)
         return Cells(self.from_visible(found.mean), spread, exact, note)

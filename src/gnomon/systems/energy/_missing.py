@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.utils.metaestimators import available_if
 
 from gnomon import contracts
 from gnomon.contracts import Array
+from gnomon.distributions.units import GaussianUnits
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
-from gnomon.inference.blocks import bits, smallest_keep
+from gnomon.inference.blocks import bits, coupled_blocks, smallest_keep
 from gnomon.inference.exact.cells import NormalCells, observed_by_quadrature, patterns
 from gnomon.inference.exact.enumeration import log_evidence
 from gnomon.inference.exact.moments import posterior_moments, variance_of
@@ -28,6 +30,8 @@ EXACT_GAPS = 12
 """log2 of the states that are enumerated for the moments of a row's missing cells."""
 EXACT_SEEN = 20
 """log2 of the states that are enumerated for the probability of a row's known cells."""
+FEW_STATES = 1 << 10
+"""States of hidden units of which each gives a normal density."""
 METHODS = ("auto", "exact", "mean_field", "gibbs")
 
 Mask = NDArray[np.bool_]
@@ -43,6 +47,7 @@ class FillsMachineGaps(gaps.FillsGaps):
         mask: Any = None,
         *,
         how: str = "mean",
+        n_draws: int | None = None,
         method: str = "auto",
         steps: int = 500,
         random_state: Any = None,
@@ -58,6 +63,8 @@ class FillsMachineGaps(gaps.FillsGaps):
         how : {"mean", "mode", "sample", "deviation"}
             The conditional mean (of bits the probability of a 1), the likelier value of each bit, one joint draw of the
             missing cells, or the conditional standard deviation of each, 0 where the cell is known.
+        n_draws : int, in [1, inf), optional
+            So many joint draws of each row, ends of chains of their own, in place of one answer.
         method : {"auto", "exact", "mean_field", "gibbs"}
             Enumeration of at most 2^12 states of the missing bits, or of the hidden units where these are fewer;
             independent cells and hidden units that come closest; averages along a chain with the known cells held.
@@ -68,7 +75,7 @@ class FillsMachineGaps(gaps.FillsGaps):
 
         Returns
         -------
-        array of shape (n, n_features)
+        array of shape (n, n_features), or (n_draws, n, n_features)
             Known cells as they were.
 
         Raises
@@ -76,7 +83,10 @@ class FillsMachineGaps(gaps.FillsGaps):
         UserValueError
             An unknown choice, a mode of real numbers, more states than can be enumerated with method="exact".
         """
-        return self.imputed(X, mask, how=how, method=method, steps=steps, random_state=random_state).values
+        found = self.imputed(
+            X, mask, how=how, n_draws=n_draws, method=method, steps=steps, random_state=random_state
+        )
+        return found.values
 
     def imputed(
         self,
@@ -84,6 +94,7 @@ class FillsMachineGaps(gaps.FillsGaps):
         mask: Any = None,
         *,
         how: str = "mean",
+        n_draws: int | None = None,
         method: str = "auto",
         steps: int = 500,
         random_state: Any = None,
@@ -91,12 +102,12 @@ class FillsMachineGaps(gaps.FillsGaps):
         """What `impute` gives, and of each row whether it is exact or an estimate. Parameters as of `impute`."""
         check_choice("how", how, gaps.HOW)
         check_choice("method", method, METHODS)
-        return self._imputed(X, mask, how, random_state, method=method, steps=steps)
+        return self._imputed(X, mask, how, random_state, n_draws, method=method, steps=steps)
 
     def conditional_sample(self, X: Any, mask: Any = None, *, steps: int = 500, random_state: Any = None) -> Array:
         """X with the missing cells of each row drawn given the known ones: the end of a chain that holds these.
 
-        Repeat a row to see how far its draws differ. Parameters as of `impute`.
+        Parameters as of `impute`, which takes ``n_draws``.
         """
         return self.impute(X, mask, how="sample", steps=steps, random_state=random_state)
 
@@ -163,6 +174,21 @@ class FillsMachineGaps(gaps.FillsGaps):
         drawn = self.from_visible(chain.end(how_many(steps, "steps")))  # type: ignore[attr-defined]
         return Cells(drawn, None, False, f"ends of chains of {steps} sweeps")
 
+    def normal_density(self) -> NormalCells | None:
+        normals = _few_normals(self.model_) or _of_hidden_states(self.model_)  # type: ignore[attr-defined]
+        return self._normals_in_units(normals, self.from_visible)  # type: ignore[attr-defined]
+
+    def column_states(self) -> int | None:
+        values = getattr(self.model_.units["visible"], "values", None)  # type: ignore[attr-defined]
+        return super().column_states() if values is None or tuple(values) == (0, 1) else None
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        values, gap = self._visible_cells(rows, np.zeros(rows.shape, np.bool_))
+        given = given_columns(self.model_, ~gap[0])  # type: ignore[attr-defined]
+        if _bits(given) > EXACT_SEEN:
+            return None
+        return log_evidence(given.machine, given.state(values), limit=EXACT_SEEN)
+
     def _check_bits(self) -> None:
         if not hasattr(self.model_.units["visible"], "values"):  # type: ignore[attr-defined]
             raise UserValueError("how must be mean, sample or deviation for real columns, got 'mode'", "how")
@@ -225,6 +251,21 @@ def _few_normals(model: Any) -> NormalCells | None:
     """The density as a mixture of few normal ones, where it is one."""
     found: NormalCells | None = model.normal_cells() if hasattr(model, "normal_cells") else None
     return found
+
+
+def _of_hidden_states(model: Any) -> NormalCells | None:
+    """A mixture over the states of up to 10 hidden bits, given which real columns are independent and normal."""
+    units = model.units
+    if set(units) != {"visible", "hidden"} or not isinstance(units["visible"], GaussianUnits):
+        return None
+    if coupled_blocks(model) or units["hidden"].n_states > FEW_STATES:
+        return None
+    h = {"hidden": model.place(units["hidden"].states(np.arange(units["hidden"].n_states)))}
+    log_weights = to_numpy(-model.marginal_energy(h)).astype(np.float64)
+    given = model.conditional("visible", h)
+    means = to_numpy(given.mean).astype(np.float64)
+    spread = np.eye(means.shape[1]) * np.broadcast_to(variance_of(given), means.shape)[:, None]
+    return NormalCells(log_weights - logsumexp(log_weights), means, spread)
 
 
 def _enumerated(model: Any, values: Array, gap: Mask, method: str) -> tuple[Any, Any, Mask]:

@@ -61,6 +61,13 @@ class FillsSequences(FillsGaps):
             drawn[np.ix_(at, gap)] = bits[chosen_components(log_p, noise.child("completion").rows(at))]
         return Cells(drawn, None, True, "independent draws")
 
+    def column_states(self) -> int | None:
+        return 2 if self.visible == "bernoulli" and hasattr(self, "log_prob") else None  # type: ignore[attr-defined]
+
+    def complete_log_density(self, rows: Array) -> Array | None:
+        found: Array = self._by_sequence(rows, True)[0]  # type: ignore[attr-defined]
+        return found
+
     def _completed(self, rows: Array, gap: Mask) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """All states of the missing bits (states, bits), and log p of each row with each of them, (rows, states)."""
         if self.visible != "bernoulli" or not hasattr(self, "log_prob"):  # type: ignore[attr-defined]

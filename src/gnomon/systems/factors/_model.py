@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnomon.contracts import Array, Noise
-from gnomon.inference.exact.cells import CellMoments
+from gnomon.inference.exact.cells import CellMoments, NormalCells
 
 __all__ = ["FLOOR", "PPCAModel"]
 
@@ -58,6 +58,10 @@ class PPCAModel:
     def covariance(self) -> Array:
         """W W^T + noise_variance I, shape (d, d)."""
         return np.matmul(self.components, self.components.T) + self.noise_variance * np.eye(len(self.mean))
+
+    def normal_cells(self) -> NormalCells:
+        """The density as a normal one."""
+        return NormalCells([0.0], [self.mean], [self.covariance()])
 
     # --- inference ----------------------------------------------------------------------------------------------
 

@@ -126,13 +126,14 @@ class ProductOfPPCAModel:
 
     def cells(self, x: Array, missing: Array) -> CellMoments:
         """Log density of the known cells of each row, and mean and variance of the missing ones given them."""
-        return self._normal_cells().moments(x, missing)
+        return self.normal_cells().moments(x, missing)
 
     def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
         """The rows with a joint draw of the missing cells of each, given the known ones."""
-        return self._normal_cells().draw(x, missing, noise)
+        return self.normal_cells().draw(x, missing, noise)
 
-    def _normal_cells(self) -> NormalCells:
+    def normal_cells(self) -> NormalCells:
+        """The density as a normal one."""
         return NormalCells([0.0], [self.mean], [self.covariance()])
 
     # --- maximum likelihood -------------------------------------------------------------------------------------------

@@ -133,12 +133,12 @@ class GaussianMixtureModel(MixtureModel):
 
     def cells(self, x: Array, missing: Array) -> CellMoments:
         """Log density of the known cells of each row, and mean and variance of the missing ones given them."""
-        return self._normal_cells().moments(x, missing) if self._is_correlated else super().cells(x, missing)
+        return self.normal_cells().moments(x, missing) if self._is_correlated else super().cells(x, missing)
 
     def draw_cells(self, x: Array, missing: Array, noise: Noise) -> Array:
         """The rows with a joint draw of the missing cells of each, given the known ones."""
         if self._is_correlated:
-            return self._normal_cells().draw(x, missing, noise)
+            return self.normal_cells().draw(x, missing, noise)
         return super().draw_cells(x, missing, noise)
 
     @property
@@ -146,7 +146,8 @@ class GaussianMixtureModel(MixtureModel):
         """Whether columns depend on each other within a component."""
         return self.normals.form in ("full", "tied")
 
-    def _normal_cells(self) -> NormalCells:
+    def normal_cells(self) -> NormalCells:
+        """The density as a mixture of normal ones."""
         return NormalCells(self.log_weights(), self.means, self.normals.dense())
 
     def log_joint_seen(self, x: Array, missing: Array) -> Array:
