@@ -40,7 +40,9 @@ def table():
 
 
 def machine():
-    return gnomon.RBM(n_hidden=4, epochs=40, learning_rate=0.2, batch_size=50, dtype="float64", random_state=0).fit(bits())
+    return gnomon.RBM(n_hidden=4, epochs=40, learning_rate=0.2, batch_size=50, dtype="float64", random_state=0).fit(
+        bits()
+    )
 
 
 SYSTEMS = {"mixture": (mixture, {}), "table": (table, {}), "machine": (machine, {"steps": 20})}
@@ -140,7 +142,7 @@ def test_wrong_questions_are_refused():
     system, row = mixture(), [[0.0, np.nan, 1.0]]
     with pytest.raises(UserValueError, match="n_draws must be at least 1, got 0"):
         system.impute(row, n_draws=0)
-    with pytest.raises(UserValueError, match="n_draws asks for draws, and how for one deviation"):
+    with pytest.raises(UserValueError, match="how must be mean or sample where n_draws are asked for, got 'deviation'"):
         system.impute(row, how="deviation", n_draws=2)
     with pytest.raises(UserValueError, match="n_draws must be at least 2, got 1"):
         system.conditional_distribution(row, n_draws=1)

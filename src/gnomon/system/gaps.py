@@ -258,14 +258,12 @@ class FillsGaps(TakesGaps):
         kind = np.where(missing.any(1) & ~np.asarray(found.exact), "estimate", "exact")
         return Imputed(filled, kind, found.note)
 
-    def _drawn(
-        self, X: Any, mask: Any, how: str, random_state: Any, n_draws: int, options: dict[str, Any]
-    ) -> Imputed:
+    def _drawn(self, X: Any, mask: Any, how: str, random_state: Any, n_draws: int, options: dict[str, Any]) -> Imputed:
         """Several draws of each row: those of a row do not depend on the rows beside it."""
         if how_many(n_draws, "n_draws") < 1:
             raise UserValueError.must("n_draws", "be at least 1", n_draws)
         if how not in ("mean", "sample"):
-            raise UserValueError(f"n_draws asks for draws, and how for one {how}", "n_draws", "leave one of them out")
+            raise UserValueError.must("how", "be mean or sample where n_draws are asked for", how)
         rows, missing = self._gaps(X, mask)
         many, lacks = np.repeat(rows, n_draws, axis=0), np.repeat(missing, n_draws, axis=0)
         found = self.cells_drawn(many, lacks, Noise(seed_of(random_state), "impute"), **options)

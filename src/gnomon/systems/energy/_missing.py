@@ -83,9 +83,7 @@ class FillsMachineGaps(gaps.FillsGaps):
         UserValueError
             An unknown choice, a mode of real numbers, more states than can be enumerated with method="exact".
         """
-        found = self.imputed(
-            X, mask, how=how, n_draws=n_draws, method=method, steps=steps, random_state=random_state
-        )
+        found = self.imputed(X, mask, how=how, n_draws=n_draws, method=method, steps=steps, random_state=random_state)
         return found.values
 
     def imputed(
