@@ -1,4 +1,4 @@
-"""Missing cells given the known ones of their row as a joint distribution: normal densities, tables of states, draws."""
+"""Missing cells given the known ones of their row: normal densities, tables of states, or draws of all together."""
 
 from __future__ import annotations
 
@@ -158,7 +158,8 @@ def conditional_cells(system: Any, rows: Array, missing: Mask, noise: Noise, n_d
     own = np.array(system._in_units(rows), np.float64)
     mean, covariance = own.copy(), np.zeros((*own.shape, own.shape[1]))
     pattern, place = np.full(len(own), -1), np.zeros(len(own), np.int64)
-    answers, exact, notes = [], np.ones(len(own), np.bool_), []
+    answers: list[_Normals | _Tables | _Draws] = []
+    exact, notes = np.ones(len(own), np.bool_), []
     normals = system.normal_density()
     for gap, at in patterns(missing):
         if not gap.any():
