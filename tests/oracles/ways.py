@@ -79,6 +79,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {"dropout": 0.2, "batch_norm": True, "early_stopping": "patience", "batch_size": 6, "epochs": 30},
     ),
     "ppca, EM": ("ppca", {"method": "em", "max_iter": 12}),
+    "ppca, modes": ("ppca", {"method": "map", "noise": 0.5, "max_iter": 12}),
     "bernoulli-mixture, starts": ("bernoulli-mixture", {"n_init": 3, "max_iter": 5}),
     "bayesian-gaussian-mixture, diag, starts": (
         "bayesian-gaussian-mixture",

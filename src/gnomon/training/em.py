@@ -82,7 +82,7 @@ class EM(ClosedForm):
     """
 
     iterates: ClassVar[bool] = True
-    quantity: ClassVar[str] = "log_likelihood"
+    quantity: str = "log_likelihood"
     """What an expectation step says of the rows beside its sums."""
 
     def __init__(self, max_iter: int, tol: float) -> None:

@@ -13,7 +13,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.training.em import EM, Iterations, per_row
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["EMForm", "Full", "Generalized", "Hard", "Incremental", "Online"]
+__all__ = ["EMForm", "Full", "Generalized", "Hard", "HardEM", "Incremental", "Online"]
 
 KEPT = "kept."
 """What the names of the sums that are kept of every batch begin with."""
@@ -94,7 +94,7 @@ class Hard(EMForm):
 
     def build(self, max_iter: int, tol: float) -> EM:
         """Alternate until the log joint stands; the history has ``log_joint`` in place of ``log_likelihood``."""
-        return _Hard(max_iter, tol)
+        return HardEM(max_iter, tol)
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,20 @@ class _Partial(EM):
         toward(model, statistics, self.share, float(statistics["weight"]))
 
 
-class _Hard(EM):
-    """EM with each row at its likeliest latent value."""
+class HardEM(EM):
+    """EM with each row at its likeliest latent value: the model gives ``expect_mode``.
 
-    quantity: ClassVar[str] = "log_joint"
+    Parameters
+    ----------
+    max_iter, tol
+        As of `EM`.
+    quantity : str, default "log_joint"
+        What ``log_likelihood`` of its sums is: the name that the history has for it.
+    """
+
+    def __init__(self, max_iter: int, tol: float, quantity: str = "log_joint") -> None:
+        super().__init__(max_iter, tol)
+        self.quantity = quantity
 
     def expectation(self, model: Any) -> Any:
         """The sums at the modes."""
@@ -207,7 +217,7 @@ class _Passes(Iterations):
 class _Incremental(EM):
     """EM on the bound, batch by batch."""
 
-    quantity: ClassVar[str] = "bound"
+    quantity: str = "bound"
 
     def start(self, problem: Problem) -> Any:
         """No posteriors yet."""

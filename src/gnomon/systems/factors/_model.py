@@ -34,6 +34,8 @@ class PPCAModel:
         self.pivot = self.mean.copy()
         self.held = False
         self.identified = False
+        self.spread: float | None = None
+        """Standard deviation of q about the most probable z in a fit by these; None in a fit by posteriors."""
         self.sums: dict[str, Array] | None = None
         self._turn = np.eye(self.components.shape[1] + 1)
 
@@ -191,8 +193,28 @@ class PPCAModel:
 
     def expect(self, x: Array, weight: Array, latents: Array | None = None) -> dict[str, Array]:
         """Sums for the regression of every column on (z, 1), over the rows in which the column is observed."""
+        return self._sums(x, weight, *(self._posterior(x)[:3] if latents is None else self._with_known(x, latents)))
+
+    def expect_mode(self, x: Array, weight: Array) -> dict[str, Array]:
+        r"""As `expect`, with :math:`q(z) = N(z^*, s^2 I)` about the most probable z of each row in place of p(z | x).
+
+        ``log_likelihood`` is then :math:`E_q[\log p(x, z)] + \tfrac k2 \log 2 \pi e s^2`, at most log p(x); of s = 0
+        log p(x, z*), without the entropy, which bounds nothing.
+        """
+        W, s, spread = self.components, self.noise_variance, (self.spread or 0.0) ** 2
+        z, _, _, residual = self._posterior(x)
+        k, observed = z.shape[1], ~np.isnan(np.asarray(x, dtype=np.float64))
+        rest = np.where(observed, residual - np.matmul(z, W.T), 0.0)
+        wide = (rest * rest).sum(1) + spread * np.matmul(observed, (W * W).sum(1))
+        prior = (z * z).sum(1) + k * (spread + math.log(2 * math.pi))
+        value = -0.5 * (observed.sum(1) * math.log(2 * math.pi * s) + wide / s + prior)
+        if spread > 0:
+            value += 0.5 * k * (1 + math.log(2 * math.pi * spread))
+        return self._sums(x, weight, z, spread * np.eye(k)[None], value)
+
+    def _sums(self, x: Array, weight: Array, z: Array, covariance: Array, log_prob: Array) -> dict[str, Array]:
+        """Sums under q(z) of these means and covariances, one for all rows or one for each."""
         weight = np.asarray(weight, dtype=np.float64)
-        z, covariance, log_prob = self._posterior(x)[:3] if latents is None else self._with_known(x, latents)
         n, k = z.shape
         centered = np.asarray(x, dtype=np.float64) - self.pivot
         observed = ~np.isnan(centered)
@@ -225,12 +247,13 @@ class PPCAModel:
         Parameter-expanded EM (Liu, Rubin and Wu 1998): the model with z ~ N(m, L) has the same likelihood, its M step
         takes m and L from the posteriors, and W L^(1/2), mean + W m say the same with z ~ N(0, I). Without it the
         length of W hardly moves where the noise is small, and not at all where the rows lie in the subspace. Where z is
-        known for some rows it has a scale already: the regressions are all.
+        known for some rows it has a scale already, and at modes another scale is another objective: the regressions are
+        all.
         """
         self.regress(statistics)
         k = self.components.shape[1]
         self.sums, self._turn = statistics, np.eye(k + 1)
-        if self.identified:
+        if self.identified or self.spread is not None:
             return
         latent = statistics["latent"] / statistics["weight"]
         shift = latent[:k, k]

@@ -24,6 +24,7 @@ from gnomon.system.gaps import FillsExactly, truths
 from gnomon.system.latent_codes import LatentCodes
 from gnomon.systems.factors._model import FLOOR, PPCAModel
 from gnomon.training.em import EM, ClosedForm
+from gnomon.training.em_forms import HardEM
 from gnomon.training.group import current as current_group
 
 __all__ = ["PPCA", "PPCAModel"]
@@ -77,8 +78,15 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
     that count it by its share of the weight so far to the power 0.6: go over the chunks until ``log_likelihood``, that
     of the chunk before its step, stands. A model fitted by EM keeps d (k + 1)^2 such numbers in memory.
 
+    ``method="map"`` puts :math:`N(z^*, s^2 I)` about the most probable z in the place of the posterior, s = `noise`,
+    and raises :math:`E \log p(x, z^* + s e) + \tfrac k2 \log 2 \pi e s^2`, a lower bound of log p(x), tight where
+    :math:`\sigma^2 (W^T W + \sigma^2 I)^{-1} = s^2 I`. With s = 0 the objective is log p(x, z*), which bounds nothing:
+    z shrinks and W grows from iteration to iteration, since that costs no likelihood, and the density spreads beyond
+    the rows. Noise makes W pay for its length.
+
     Source: Tipping and Bishop (1999), sections 3.1 to 3.3; missing values: Ilin and Raiko (2010), section 3; EM
-    with expanded parameters: Liu, Rubin and Wu (1998); in chunks: Cappe and Moulines (2009).
+    with expanded parameters: Liu, Rubin and Wu (1998); in chunks: Cappe and Moulines (2009); at the most probable z:
+    Goodfellow, Bengio and Courville (2016), section 19.3.
 
     Examples
     --------
@@ -91,7 +99,7 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
     name: ClassVar[str] = "ppca"
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         field: {"method": "em"} for field in ("max_iter", "tol", "random_state")
-    }
+    } | {"noise": {"method": "map"}}
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = PPCAModel
     domain = Real(allow_missing=True, largest=1e100)
@@ -106,17 +114,25 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         ),
     ] = None
     method: Annotated[
-        Literal["auto", "closed", "em"],
+        Literal["auto", "closed", "em", "map"],
         Doc(
             '"closed" takes eigenvalues of the covariance, O(n d^2 + d^3), memory d^2; "em" never forms it, O(n d '
             'k) per iteration (O(n d k^2) with missing values); "auto" is closed without missing values and with at '
-            "most 4,096 columns."
+            'most 4,096 columns; "map" is hard EM, with each z at its most probable value.'
         ),
     ] = "auto"
+    noise: Annotated[
+        float,
+        "[0, inf)",
+        Doc(
+            'With method="map" the standard deviation s of normal noise about each z, which makes the objective a '
+            "bound of log p(x); 0 leaves a point, and no bound."
+        ),
+    ] = 0.0
     max_iter: int = 500
     tol: float = 1e-7
 
-    fixed_by_sums: ClassVar[tuple[str, ...]] = ("n_components", "method")
+    fixed_by_sums: ClassVar[tuple[str, ...]] = ("n_components", "method", "noise")
 
     def chunk(self, rows: Array, y: Any, sample_weight: Any) -> Examples:
         n, k = len(rows), self._checked_latents(rows.shape[1])
@@ -138,7 +154,9 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
     def sums_of(self, model: PPCAModel, examples: Examples, earlier: PPCAModel | None) -> dict[str, Array]:
         if earlier is not None:
             model.load(earlier.state())
-        return (model.moments if self.arguments_["closed"] else model.expect)(examples.X, examples.weight)
+        if self.arguments_["closed"]:
+            return model.moments(examples.X, examples.weight)
+        return (model.expect_mode if self.method == "map" else model.expect)(examples.X, examples.weight)
 
     def pooled(self, one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
         """Of the closed form the sum; of EM means per row, the new ones by a share that grows smaller."""
@@ -181,8 +199,9 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
             )
         if missing.any() and self.method == "closed":
             raise UserValueError("the closed form needs complete rows, got NaN", "method", 'use method="em" or "auto"')
-        if "y" in examples.fields and self.method == "closed":
-            raise UserValueError("the closed form takes no known latents", "method", 'use method="em" or "auto"')
+        if "y" in examples.fields and self.method in ("closed", "map"):
+            what = {"closed": "the closed form takes", "map": "hard EM takes"}[self.method]
+            raise UserValueError(f"{what} no known latents", "method", 'use method="em" or "auto"')
         return examples
 
     def _known(self, latents: Any, n: int, d: int) -> Array:
@@ -224,6 +243,7 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
     def make(self, n_features: int, dtype: str, closed: bool, known: bool = False) -> PPCAModel:
         model = PPCAModel(np.zeros((n_features, self._latents(n_features))), np.zeros(n_features), 1.0)
         model.identified = known
+        model.spread = self.noise if self.method == "map" else None
         return model
 
     def initialize(self, model: PPCAModel, examples: Examples, noise: Noise) -> None:
@@ -239,7 +259,17 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
             model.components = scale * noise.normal(model.components.shape, like=model.mean)
 
     def procedure(self, examples: Any) -> Procedure:
-        return ClosedForm() if self.arguments_["closed"] else EM(self.max_iter, self.tol)
+        if self.arguments_["closed"]:
+            return ClosedForm()
+        if self.method == "map":
+            return HardEM(self.max_iter, self.tol, self._quantity())
+        return EM(self.max_iter, self.tol)
+
+    def _quantity(self) -> str:
+        """What an iteration says of the rows."""
+        if self.method != "map":
+            return "log_likelihood"
+        return "bound" if self.noise else "log_joint"
 
     def _batch_size(self) -> int | None:
         return max(1, CHUNK_NUMBERS // max(self.n_features_in_, (self._latents(self.n_features_in_) + 1) ** 2))
@@ -254,12 +284,24 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         if self.arguments_["closed"]:
             record = super().solve(model, sums, examples, n)
         else:
-            record = {"log_likelihood": float(sums["log_likelihood"] / sums["weight"])}
+            record = {self._quantity(): float(sums["log_likelihood"] / sums["weight"])}
             model.maximize(sums)
             model.canonicalize()
             model.settle()
         _tell(model)
         return record
+
+    @property
+    def objective_(self) -> float:
+        """What an iterated fit has raised, per row in nats, at its last expectations.
+
+        The log-likelihood; with ``method="map"`` log p(x, z) at the most probable z, or with noise the bound. Values
+        of unlike `noise` are no measure of models: `log_prob` is.
+        """
+        check_is_fitted(self)
+        if "objective" not in self.history_:
+            raise AttributeError("objective_ is of iterated fits (method='em' or 'map')")
+        return float(self.history_["objective"][-1])
 
     @property
     def components_(self) -> Array:
