@@ -61,6 +61,7 @@ from gnomon.systems.ensemble.random_forest import RandomForest as RandomForest
 from gnomon.systems.ensemble.random_forest import RandomForestRegression as RandomForestRegression
 from gnomon.systems.ensemble.stacking import Stacking as Stacking
 from gnomon.systems.ensemble.stacking import StackingRegression as StackingRegression
+from gnomon.systems.factors.generalized_factor_analysis import GeneralizedFactorAnalysis as GeneralizedFactorAnalysis
 from gnomon.systems.factors.mean_field_network import MeanFieldNetwork as MeanFieldNetwork
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.factors.product_of_ppca import ProductOfPPCA as ProductOfPPCA

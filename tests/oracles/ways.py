@@ -54,6 +54,14 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "bagging",
         {"base": "softmax-regression", "base__epochs": 5, "max_samples": 0.7, "max_features": 0.5},
     ),
+    "generalized-factor-analysis, counts on a grid": (
+        "generalized-factor-analysis",
+        {"n_components": 1, "likelihood": "poisson", "expectation": "quadrature", "n_init": 2, "max_iter": 6},
+    ),
+    "generalized-factor-analysis, draws": (
+        "generalized-factor-analysis",
+        {"n_components": 2, "expectation": "monte-carlo", "expectation__draws": 100, "max_iter": 6},
+    ),
     "stacking, two layers apart": ("stacking", {"layers": 2, "apart": True, "average": True}),
     "stacking regressions, two layers": ("stacking-regression", {"layers": 2}),
     "svm, polynomial": ("svm", {"kernel": "polynomial"}),

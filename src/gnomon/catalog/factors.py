@@ -27,6 +27,13 @@ ENTRIES = (
         {"n_components": 3, "max_iter": 30},
     ),
     Entry(
+        "generalized-factor-analysis", "Generalized factor analysis (logistic and Poisson PCA)",
+        "广义因子分析（逻辑斯谛与泊松主成分）", "model", ("density", "represent"),
+        "gnomon.systems.factors.generalized_factor_analysis:GeneralizedFactorAnalysis",
+        "Bartholomew and Knott 1999", ("BAY-49", "BAY-51", "INF-99"),
+        {"n_components": 2, "max_iter": 30}, takes="table of 0 and 1",
+    ),
+    Entry(
         "mean-field-network", "Mean-field recurrent network", "平均场循环网络", "model",
         ("density", "represent"), "gnomon.systems.factors.mean_field_network:MeanFieldNetwork",
         "Goodfellow, Bengio and Courville 2016, section 19.4.1", ("INF-93",),

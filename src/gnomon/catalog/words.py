@@ -149,6 +149,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "deep-autoencoder": "AE stacked RBM pre-training dimension reduction bottleneck 自编码器 自动编码器 降维 预训练",
     "product-of-experts": "PoE energy-based model EBM unnormalized 专家乘积 能量模型 未归一化 玻尔兹曼分布",
     "spike-and-slab-sparse-coding": "S3C spike slab 尖峰 平板 稀疏编码 变分 EM",
+    "generalized-factor-analysis": "logistic PCA Poisson PCA binary PCA count PCA item response IRT latent trait "
+    "factor analysis GLM-PCA variational EM 因子分析 潜在特质 项目反应 二值 计数 主成分 变分",
     "mean-field-network": "unrolled binary sparse coding recurrent autoencoder LISTA 平均场 循环 展开 二值稀疏编码",
     "product-of-t": "PoT mPoT product of experts Student-t heavy-tailed ICA 专家乘积 学生t 重尾 玻尔兹曼机 波尔兹曼机",
     "nade": "NADE neural autoregressive distribution estimator 神经自回归分布估计 密度估计",

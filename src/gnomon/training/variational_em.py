@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gnomon.contracts import Array
-from gnomon.training.em import EM, Iterations
-from gnomon.training.procedure import Problem
+from gnomon.training.em import EM, Iterations, per_row
+from gnomon.training.procedure import Info, Problem
 
-__all__ = ["VariationalEM"]
+__all__ = ["AscendingEM", "VariationalEM", "by_parts"]
 
 KEPT = "posterior."
 """What the names of saved posteriors begin with."""
+HALVINGS = 30
+"""Times that a step of a part of the parameters is halved before it is given up."""
+SLACK = 1e-12
+"""Share of its size by which rounding may lower the worth of a part."""
 
 
 @dataclass
@@ -78,3 +82,76 @@ class VariationalEM(EM):
         begun = super().load(problem, arrays, facts)
         kept = {name.removeprefix(KEPT): np.array(one) for name, one in arrays.items() if name.startswith(KEPT)}
         return _State(problem, begun.iteration, begun.last, begun.settled, kept)
+
+
+class AscendingEM(VariationalEM):
+    r"""Variational EM whose parameters have no closed form: Newton steps up :math:`E_q \log p(x, z)`, q held.
+
+    Parameters come in parts, such as those of each column, that q leaves independent; a part's step is halved until
+    its share of the objective does not fall, at a pass over the rows each time, so that the bound never does. At q
+    held the slope of the bound by the parameters is that of the expected log joint, and where q is p(z | x) it is that
+    of the log-likelihood (Fisher's identity). The model keeps `gnomon.contracts.HasAscent`.
+
+    Parameters
+    ----------
+    max_iter, tol
+        As of `EM`, of the bound.
+    outer_steps : int, in [1, inf), default 1
+        Steps of the parameters in an iteration.
+    """
+
+    def __init__(self, max_iter: int, tol: float, outer_steps: int = 1) -> None:
+        super().__init__(max_iter, tol)
+        self.outer_steps = outer_steps
+
+    def step(self, state: Any) -> tuple[Any, Info]:
+        """One iteration."""
+        model = state.problem.model
+        statistics = self.expected(state)
+        reached = per_row(model, statistics)
+        for i in range(self.outer_steps):
+            statistics = statistics if i == 0 else self._over_rows(state, "expect")
+            worth = statistics["parts"] + model.log_prior_of_parts()
+            by_parts(model, model.ascent(statistics), worth, lambda: self._worth(state))
+        return self.recorded(state, *reached)
+
+    def _worth(self, state: Any) -> Array:
+        return self._over_rows(state, "worth")["parts"] + state.problem.model.log_prior_of_parts()
+
+    def _over_rows(self, state: Any, name: str) -> dict[str, Array]:
+        """Sums over all rows at the posteriors that are kept."""
+        total: dict[str, Array] = {}
+        for batch in state.problem.batches.epoch(0):
+            held = {key: one[batch.rows] for key, one in state.posteriors.items()}
+            for key, value in getattr(state.problem.model, name)(batch.data["X"], batch.weight, held).items():
+                total[key] = total[key] + value if key in total else value
+        sums: dict[str, Array] = state.problem.group.sum(total)
+        return sums
+
+
+def by_parts(model: Any, direction: Any, before: Array, worth: Callable[[], Array], share: float = 1.0) -> None:
+    """Move each part of the parameters along its direction, by half as much again and again while its worth would fall.
+
+    Parameters
+    ----------
+    model : object with ``state``, ``load`` and ``move(direction, share)``
+    direction : object
+        What `move` takes.
+    before : array of shape (parts,)
+        Worth of each part as it is.
+    worth : callable
+        Worth of each part after a move.
+    share : float in (0, 1], default 1
+        Of the direction, at first.
+    """
+    begun = {name: np.array(value) for name, value in model.state().items()}
+    shares, least = np.full(len(before), share), before - SLACK * np.maximum(1.0, np.abs(before))
+    for _ in range(HALVINGS):
+        model.load(begun)
+        model.move(direction, shares)
+        fell = ~(worth() >= least)
+        if not fell.any():
+            return
+        shares = np.where(fell, shares / 2, shares)
+    model.load(begun)
+    model.move(direction, np.where(fell, 0.0, shares))
