@@ -14,14 +14,14 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.training.em import EM
 from gnomon.training.variational_em import AscendingEM
 
-__all__ = ["Expectation", "MonteCarlo", "Quadrature", "Variational"]
+__all__ = ["ExpectationForm", "MonteCarlo", "Quadrature", "Variational"]
 
 MOST_NODES = 4096
 """Nodes of a grid at most."""
 
 
 @dataclass(frozen=True)
-class Expectation(Recipe):
+class ExpectationForm(Recipe):
     """Base of the recipes of the slot ``expectation``: how means over p(z | x) are found in a fit."""
 
     @property
@@ -47,7 +47,7 @@ class Expectation(Recipe):
 
 
 @dataclass(frozen=True)
-class Variational(Expectation):
+class Variational(ExpectationForm):
     r"""A normal q(z) for each row, of any covariance, by updates that raise the evidence lower bound.
 
     The bound never falls, however few the updates; an unsettled q leaves it looser. What is fitted is the bound, so
@@ -73,12 +73,12 @@ class Variational(Expectation):
         return self.inner_steps
 
     def build(self, max_iter: int, tol: float) -> EM:
-        """See `Expectation`."""
+        """See `ExpectationForm`."""
         return AscendingEM(max_iter, tol, self.outer_steps)
 
 
 @dataclass(frozen=True)
-class Quadrature(Expectation):
+class Quadrature(ExpectationForm):
     """The posterior on a grid of Gauss-Hermite nodes of the prior: exact to rounding for few factors.
 
     Cost O(n d points^k) an iteration: refused beyond 4,096 nodes, where ``variational`` and ``monte-carlo`` go on.
@@ -108,7 +108,7 @@ class Quadrature(Expectation):
 
 
 @dataclass(frozen=True)
-class MonteCarlo(Expectation):
+class MonteCarlo(ExpectationForm):
     """The posterior by draws of the prior, weighed by p(x | z): Monte Carlo EM (Wei and Tanner 1990).
 
     The same draws serve all iterations and rows, so that the simulated likelihood never falls and the fit comes to an

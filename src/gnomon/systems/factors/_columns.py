@@ -13,7 +13,7 @@ from scipy.stats import poisson
 from gnomon.contracts import Array, Noise
 from gnomon.numeric.fast import exp64, log1p64, softplus
 
-__all__ = ["COLUMNS", "BernoulliColumns", "NaturalColumns", "Normalizer", "PoissonColumns"]
+__all__ = ["COLUMNS", "BitColumns", "NaturalColumns", "NormalizerMeans", "CountColumns"]
 
 Floats = NDArray[np.float64]
 kernel = numba.njit(cache=True, error_model="numpy")
@@ -29,7 +29,7 @@ STEEPEST = 700.0
 """Natural parameters of counts are held below this one, where their mean is still a number."""
 
 
-class Normalizer(NamedTuple):
+class NormalizerMeans(NamedTuple):
     """Means of the log normalizer A(eta) and of its first two derivatives, each of the shape of eta."""
 
     value: Floats
@@ -44,7 +44,7 @@ class NaturalColumns:
         """log h(x)."""
         raise NotImplementedError
 
-    def at(self, eta: Array) -> Normalizer:
+    def at(self, eta: Array) -> NormalizerMeans:
         """A and its derivatives, the mean and the variance of the cell."""
         raise NotImplementedError
 
@@ -52,7 +52,7 @@ class NaturalColumns:
         """A alone."""
         return self.at(eta).value
 
-    def expected(self, mean: Array, variance: Array) -> Normalizer:
+    def expected(self, mean: Array, variance: Array) -> NormalizerMeans:
         """Their means where eta is normal."""
         raise NotImplementedError
 
@@ -65,27 +65,27 @@ class NaturalColumns:
         raise NotImplementedError
 
 
-class BernoulliColumns(NaturalColumns):
+class BitColumns(NaturalColumns):
     """Zeros and ones: eta is the log-odds of a one."""
 
     def log_base(self, x: Array) -> Floats:
         """0."""
         return np.zeros(np.shape(x))
 
-    def at(self, eta: Array) -> Normalizer:
+    def at(self, eta: Array) -> NormalizerMeans:
         """log(1 + exp(eta)), the chance of a one, and its variance."""
         p = expit(eta)
-        return Normalizer(np.logaddexp(0.0, eta), p, p * (1 - p))
+        return NormalizerMeans(np.logaddexp(0.0, eta), p, p * (1 - p))
 
     def normalizer(self, eta: Array) -> Floats:
         """log(1 + exp(eta))."""
         return np.asarray(softplus(eta))
 
-    def expected(self, mean: Array, variance: Array) -> Normalizer:
+    def expected(self, mean: Array, variance: Array) -> NormalizerMeans:
         """By 20 nodes."""
         found = np.zeros((3, mean.size))
         _bits(np.ravel(mean), np.sqrt(np.ravel(variance)), POINTS, SHARES, *found)
-        return Normalizer(*found.reshape(3, *mean.shape))
+        return NormalizerMeans(*found.reshape(3, *mean.shape))
 
     def start(self, total: Array, weight: float) -> Floats:
         """Log-odds."""
@@ -96,19 +96,19 @@ class BernoulliColumns(NaturalColumns):
         return np.asarray(noise.bernoulli_logits(eta), np.float64)
 
 
-class PoissonColumns(NaturalColumns):
+class CountColumns(NaturalColumns):
     """Counts: eta is the logarithm of their mean."""
 
     def log_base(self, x: Array) -> Floats:
         """-log x!"""
         return np.asarray(-gammaln(np.asarray(x, np.float64) + 1))
 
-    def at(self, eta: Array) -> Normalizer:
+    def at(self, eta: Array) -> NormalizerMeans:
         """exp(eta), three times."""
         rate = np.exp(np.minimum(eta, STEEPEST))
-        return Normalizer(rate, rate, rate)
+        return NormalizerMeans(rate, rate, rate)
 
-    def expected(self, mean: Array, variance: Array) -> Normalizer:
+    def expected(self, mean: Array, variance: Array) -> NormalizerMeans:
         """exp(mean + variance / 2), three times."""
         return self.at(mean + 0.5 * variance)
 
@@ -121,7 +121,7 @@ class PoissonColumns(NaturalColumns):
         return np.asarray(poisson.ppf(noise.uniform(np.shape(eta), like=eta), self.at(eta).value))
 
 
-COLUMNS: dict[str, NaturalColumns] = {"bernoulli": BernoulliColumns(), "poisson": PoissonColumns()}
+COLUMNS: dict[str, NaturalColumns] = {"bernoulli": BitColumns(), "poisson": CountColumns()}
 
 
 @kernel

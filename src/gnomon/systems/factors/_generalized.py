@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
 from gnomon.inference.exact.linear_gaussian import GaussianPosterior
-from gnomon.systems.factors._columns import NaturalColumns, Normalizer
+from gnomon.systems.factors._columns import NaturalColumns, NormalizerMeans
 from gnomon.training.variational_em import by_parts
 
 __all__ = ["EXACT_FACTORS", "GeneralizedFactorAnalysisModel"]
@@ -162,7 +162,7 @@ class GeneralizedFactorAnalysisModel:
         W = self.components
         return (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
 
-    def _expected(self, mean: Array, covariance: Array) -> tuple[Floats, Normalizer]:
+    def _expected(self, mean: Array, covariance: Array) -> tuple[Floats, NormalizerMeans]:
         """Means of the fields and of their normalizers, (n, d) each."""
         at = self.fields(mean)
         variance = covariance.reshape(len(at), -1) @ self._squares.T

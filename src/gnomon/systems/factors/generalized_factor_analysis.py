@@ -32,7 +32,7 @@ from gnomon.systems.factors._generalized import EXACT_FACTORS, GeneralizedFactor
 from gnomon.training.driver import FitResult
 from gnomon.training.em import Restarts
 from gnomon.training.em_forms import Online
-from gnomon.training.expectations import Expectation
+from gnomon.training.expectations import ExpectationForm
 
 __all__ = ["GeneralizedFactorAnalysis", "GeneralizedFactorAnalysisModel"]
 
@@ -93,7 +93,7 @@ class GeneralizedFactorAnalysis(FillsGaps, LatentCodes, Iterated, System):
     name: ClassVar[str] = "generalized-factor-analysis"
     tasks: ClassVar[tuple[str, ...]] = ("density", "represent")
     model_class: ClassVar[type] = GeneralizedFactorAnalysisModel
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"expectation": Expectation}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"expectation": ExpectationForm}
 
     n_components: Annotated[int, "[1, inf)", Doc("Factors k; there may be more of them than columns.")] = 5
     likelihood: Annotated[
