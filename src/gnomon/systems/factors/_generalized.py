@@ -131,7 +131,8 @@ class GeneralizedFactorAnalysisModel:
     def _laplace(self, rows: Floats, known: Array | float, updates: int) -> tuple[Floats, Floats]:
         """z of each row after Newton steps that raise the log joint, and the inverse of its curvature there."""
         eye = np.eye(self.components.shape[1])
-        z, share = np.zeros((len(rows), len(eye))), np.ones(len(rows))
+        z: Floats = np.zeros((len(rows), len(eye)))
+        share = np.ones(len(rows))
         height, (slope, precision) = self._height(rows, known, z), self._turning(rows, known, z)
         for _ in range(updates):
             moved = z + share[:, None] * np.linalg.solve(precision, slope[:, :, None])[:, :, 0]
@@ -143,7 +144,7 @@ class GeneralizedFactorAnalysisModel:
             slope, precision = self._turning(rows, known, z)
             if ((gained <= SETTLED**2) | (share < LEAST)).all():
                 break
-        return z, np.linalg.inv(precision)
+        return z, np.asarray(np.linalg.inv(precision), np.float64)
 
     def _height(self, rows: Floats, known: Array | float, z: Floats) -> Floats:
         return np.asarray((self.log_cells(rows, z) * known).sum(-1) + self.log_prior_of(z))
