@@ -28,9 +28,9 @@ D = 4
 DENSITIES = [one.name for one in gnomon.catalog() if "density" in one.tasks]
 JOINT = ["gaussian-classifier", "label-rbm"]
 """Classifiers whose model is a density of rows and labels."""
-SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm"}
+SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm", "vrnn"}
 """Of frames: cells are masked, since NaN stands for no frame."""
-WALKS = {"darn", "product-of-experts", "product-of-t", "rnade", "vae"}
+WALKS = {"darn", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
 """Those that find missing cells along chains or by particles, even of so few columns."""
 PARTLY = {"rnade"}
 """Those that sum out missing cells exactly only where these come last in an order, as not all of these here do."""
@@ -42,6 +42,7 @@ CHANGED = {
     "factored-conditional-rbm": {"frame_size": 2},
     "rnn-rbm": {"frame_size": 2},
     "rtrbm": {"frame_size": 2},
+    "vrnn": {"frame_size": 2},
 }
 FILLING = [*DENSITIES, *JOINT]
 
@@ -82,7 +83,7 @@ def is_binary(system):
 
 def log_densities(system, X):
     """Log of the density of complete rows, and whether it is normalized."""
-    if system.name == "vae":
+    if system.name in ("vae", "vrnn"):
         return np.concatenate([by_latents(system, part) for part in np.array_split(X, 8)]), True
     if system.name == "mean-field-network":
         return by_components(system, X), True
@@ -92,7 +93,7 @@ def log_densities(system, X):
 
 
 def by_latents(system, X):
-    """log p of rows of a variational autoencoder of two latent variables, by a grid over these."""
+    """log p of rows with two latent variables, of a vrnn one of each of two frames, by a grid over these."""
     if not len(X):
         return np.zeros(0)
     ticks = torch.linspace(-5, 5, 31, dtype=torch.float64)

@@ -25,7 +25,7 @@ from gnomon.objectives.ratio_matching import RatioMatching
 from gnomon.objectives.score_matching import ScoreMatching
 from gnomon.objectives.self_contrastive import SelfContrast
 from gnomon.objectives.tempered import TemperedSML
-from gnomon.objectives.variational import ELBO
+from gnomon.objectives.variational import ELBO, IWAE
 from gnomon.objectives.wake_sleep import WakeSleep
 from gnomon.objectives.warm_start import WarmStart
 from gnomon.systems.autoregressive.conditionals import Linear, Neural
@@ -124,6 +124,19 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "batch_size": 7,
             "clip": 5.0,
             "epochs": 8,
+        },
+    ),
+    "vrnn, everything on": (
+        "vrnn",
+        {
+            "likelihood": "gaussian",
+            "recurrent": "rnn",
+            "objective": IWAE(k=2),
+            "early_stopping": "patience",
+            "frame_size": 1,
+            "hidden": (),
+            "epochs": 40,
+            "learning_rate": 0.01,
         },
     ),
     "fvbn, tables": ("fvbn", {"conditionals": "tables", "order": "random"}),

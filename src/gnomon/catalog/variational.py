@@ -46,4 +46,13 @@ ENTRIES = (
         ),
         {"n_latent": 2, "epochs": 30, "learning_rate": 0.01, "batch_size": 16},
     ),
+    Entry(
+        "vrnn", "Variational recurrent network", "变分循环神经网络", "model", ("density", "generate"),
+        "gnomon.systems.variational.vrnn:VRNN",
+        "Chung, Kastner, Dinh, Goel, Courville and Bengio 2015", ("GEN-092",),
+        {
+            "n_latent": 1, "n_recurrent": 6, "hidden": (6,), "epochs": 20, "learning_rate": 0.02, "batch_size": 16,
+        },
+        takes="table of 0 and 1",
+    ),
 )  # fmt: skip

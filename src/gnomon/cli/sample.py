@@ -181,4 +181,8 @@ def header(found: Any, features: list[str] | None) -> list[str]:
     """Names of the columns, those of the data where the fit had a name or file; none for sentences."""
     if not hasattr(found, "shape"):
         return []
-    return features or [f"x{j}" for j in range(found.shape[-1])]
+    from gnomon.tasks.sequences import frame_names
+
+    width = found.shape[-1]
+    known = frame_names(features, width) if features and len(features) != width else features
+    return known or [f"x{j}" for j in range(width)]

@@ -23,7 +23,10 @@ def drawing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--label", metavar="LABEL", help="Rows of this class, of a model of rows and labels."),
         click.option("--means", is_flag=True, help="What the columns are on average in place of the last draw (dbn)."),
-        click.option("--length", type=click.IntRange(0), metavar="N", help="Words of a row, of counted words (dbm)."),
+        click.option(
+            "--length", type=click.IntRange(0), metavar="N",
+            help="Words of a row, of counted words (dbm); frames of a sequence (vrnn).",
+        ),
         click.option(
             "--steps", type=click.IntRange(0), metavar="K",
             help="Sweeps of a chain before its end is a row.  [default: the system's]",

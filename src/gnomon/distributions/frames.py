@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import Floats
 from gnomon.distributions.domains import Binary, Domain, Real
+from gnomon.distributions.whole import Categories
 from gnomon.errors import UserValueError
 
-__all__ = ["BinaryFrames", "RealFrames", "frame_width", "rows_of"]
+__all__ = ["BinaryFrames", "CategoryFrames", "RealFrames", "frame_width", "rows_of"]
 
 
 def frame_width(X: Any) -> int | None:
@@ -126,6 +127,26 @@ class RealFrames(_Frames, Real):
     ----------
     frames : int in [0, inf), default 0
         Shorter sequences are filled up to so many.
+    """
+
+    frames: int = 0
+
+
+@dataclass(frozen=True)
+class CategoryFrames(_Frames, Categories):
+    """Frames of codes 0 to n - 1: a table, an array (n, T, d), or a list of arrays (T_i, d).
+
+    Parameters
+    ----------
+    n : int in [2, inf)
+        Categories of every column.
+    frames : int in [0, inf), default 0
+        Shorter sequences are filled up to so many.
+
+    Examples
+    --------
+    >>> CategoryFrames(3).check([np.full((2, 1), 2), np.zeros((1, 1))]).tolist()
+    [[2.0, 2.0], [0.0, nan]]
     """
 
     frames: int = 0

@@ -14,8 +14,9 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.frames import frame_width
 from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc, Fields
+from gnomon.system.gaps import FillsGaps, Mask, truths
 
-__all__ = ["TakesFrames", "split_frames"]
+__all__ = ["MaskedFrames", "TakesFrames", "split_frames"]
 
 
 class TakesFrames(Fields):
@@ -59,6 +60,18 @@ class TakesFrames(Fields):
         given = np.repeat(given[None], n, axis=0) if given.ndim == 2 else given
         rows = self.domain.check(given.reshape(len(given), -1), name="context", dtype=self.arguments_["dtype"])
         return np.asarray(rows).reshape(len(given), -1, d)
+
+
+class MaskedFrames(FillsGaps):
+    """Beside a system of frames: NaN stands for no frame, so that `mask` alone says which cells are missing."""
+
+    def _gaps(self, X: Any, mask: Any) -> tuple[Array, Mask]:
+        rows = self._rows(X)  # type: ignore[attr-defined]
+        if mask is None:
+            return rows, np.zeros(rows.shape, np.bool_)
+        shape = rows.shape if np.ndim(mask) == 2 else np.shape(X)
+        missing = truths(mask, shape).reshape(rows.shape) & ~np.isnan(rows)
+        return np.where(missing, 0, rows).astype(rows.dtype), missing
 
 
 def split_frames(rows: Array, d: int) -> tuple[Array, NDArray[np.bool_]]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array
 from gnomon.distributions.arrays import Floats
-from gnomon.distributions.frames import BinaryFrames, RealFrames
 from gnomon.errors import UserTypeError, UserValueError, counted
 from gnomon.system.gaps import FillsGaps
 from gnomon.system.unlabeled import TakesUnlabeled
@@ -200,7 +199,7 @@ def generative(system: Any) -> Generative:
 
 def _has_gaps(system: Any, X: Any) -> bool:
     """Whether cells of a table are missing; behind the end of a sequence there are none."""
-    if isinstance(system.domain, BinaryFrames | RealFrames):
+    if hasattr(system.domain, "frames"):
         return False
     try:
         return bool(np.isnan(np.asarray(X, np.float64)).any())

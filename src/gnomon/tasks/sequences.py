@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.data.dataset import Dataset
 
-__all__ = ["frame_size_of", "in_frames"]
+__all__ = ["frame_names", "frame_size_of", "in_frames"]
 
 _NAME = re.compile(r"frame_(\d+)_(.+)")
 
@@ -47,3 +47,18 @@ def frame_size_of(columns: Sequence[str]) -> int | None:
     names = [one[2] for one in found if one is not None]
     regular = frames == [i // width for i in range(len(columns))] and names == names[:width] * (frames[-1] + 1)
     return width if regular else None
+
+
+def frame_names(columns: Sequence[str], width: int) -> list[str] | None:
+    """Names of sequences of another length than that of the columns, ``frame_0_a`` ...; None of other names.
+
+    Examples
+    --------
+    >>> frame_names(["frame_0_a", "frame_0_b"], 4)
+    ['frame_0_a', 'frame_0_b', 'frame_1_a', 'frame_1_b']
+    """
+    size = frame_size_of(columns)
+    if size is None or width % size:
+        return None
+    inner = [name.removeprefix("frame_0_") for name in columns[:size]]
+    return [f"frame_{t}_{name}" for t in range(width // size) for name in inner]

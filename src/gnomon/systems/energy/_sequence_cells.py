@@ -13,7 +13,8 @@ from gnomon.contracts import Array, Noise
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.exact.cells import CellMoments, chosen_components, patterns
 from gnomon.inference.exact.enumeration import states
-from gnomon.system.gaps import Cells, FillsGaps, Mask, truths
+from gnomon.system.gaps import Cells, Mask
+from gnomon.system.sequences import MaskedFrames
 
 __all__ = ["FillsSequences"]
 
@@ -23,7 +24,7 @@ CHUNK = 1 << 14
 """Completed sequences at a time."""
 
 
-class FillsSequences(FillsGaps):
+class FillsSequences(MaskedFrames):
     """Beside a machine of sequences of bits with exact probabilities; NaN stands for no frame, so `mask` alone.
 
     A cell moves every frame after it, so that cells are found from whole sequences: up to 2^12 completions of each.
@@ -37,14 +38,6 @@ class FillsSequences(FillsGaps):
         for gap, at in patterns(missing):
             found[at] = logsumexp(self._completed(rows[at], gap)[1], axis=1)
         return np.where((missing | np.isnan(rows)).all(1), 0.0, found)
-
-    def _gaps(self, X: Any, mask: Any) -> tuple[Array, Mask]:
-        rows = self._rows(X)  # type: ignore[attr-defined]
-        if mask is None:
-            return rows, np.zeros(rows.shape, np.bool_)
-        shape = rows.shape if np.ndim(mask) == 2 else np.shape(X)
-        missing = truths(mask, shape).reshape(rows.shape) & ~np.isnan(rows)
-        return np.where(missing, 0, rows).astype(rows.dtype), missing
 
     def cells_given(self, rows: Array, missing: Mask, noise: Noise) -> Cells:
         found = CellMoments(np.zeros(len(rows)), np.array(rows, np.float64), np.zeros(rows.shape))
