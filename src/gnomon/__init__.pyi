@@ -95,6 +95,7 @@ from gnomon.systems.variational.darn import DARN as DARN
 from gnomon.systems.variational.helmholtz_machine import HelmholtzMachine as HelmholtzMachine
 from gnomon.systems.variational.sbn import SBN as SBN
 from gnomon.systems.variational.vae import VAE as VAE
+from gnomon.systems.variational.vrnn import VRNN as VRNN
 from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.tasks.chains import load_draws as load_draws
 from gnomon.tasks.chains import sample_chain as sample_chain
