@@ -77,6 +77,7 @@ from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture as Bernou
 from gnomon.systems.mixtures.gaussian_classifier import GaussianClassifier as GaussianClassifier
 from gnomon.systems.mixtures.gaussian_mixture import GaussianMixture as GaussianMixture
 from gnomon.systems.mixtures.kmeans import KMeans as KMeans
+from gnomon.systems.neural.code_generator import CodeGenerator as CodeGenerator
 from gnomon.systems.neural.metric_network import MetricNetwork as MetricNetwork
 from gnomon.systems.neural.mlp import MLP as MLP
 from gnomon.systems.neural.mlp_regression import MLPRegression as MLPRegression

@@ -20,6 +20,12 @@ ENTRIES = (
         {"hidden": (8,), "epochs": 20, "learning_rate": 0.05, "batch_size": None},
     ),
     Entry(
+        "code-generator", "Generator from known codes", "已知编码的监督生成器", "model",
+        ("regress",), "gnomon.systems.neural.code_generator:CodeGenerator",
+        "Dosovitskiy, Springenberg and Brox 2015", ("GEN-085",),
+        {"generator": "dense", "epochs": 20, "learning_rate": 3e-3, "batch_size": None},
+    ),
+    Entry(
         "metric-network", "Metric network", "度量学习网络", "model",
         ("represent",), "gnomon.systems.neural.metric_network:MetricNetwork",
         "Schroff, Kalenichenko and Philbin 2015; Hermans, Beyer and Leibe 2017", ("DLN-25",),

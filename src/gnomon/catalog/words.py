@@ -96,6 +96,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "logistic-regression": "logit 逻辑斯谛回归 对数几率回归 二分类 罗吉斯回归 逻辑回归模型",
     "mlp": "MLP 多层感知器 全连接网络 feedforward deep neural network DNN BP神经网络",
     "mlp-regression": "MLP 多层感知器 全连接网络 feedforward deep neural network DNN BP神经网络",
+    "code-generator": "supervised generator renderer up-convolution chairs 渲染 条件生成 上卷积 图像生成 反卷积",
     "metric-network": "siamese triplet 孪生网络 对比学习 度量学习",
     "svm": "SVM SVC 支持向量 支持向量机分类器",
     "support-vector-regression": "SVR 支持向量",

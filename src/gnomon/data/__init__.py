@@ -12,14 +12,15 @@ _WHERE = {
     "Indicators": "encoding",
     "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
     "Standardizer": "preprocessing", "Triples": "relations", "File": "form", "Interactions": "interactions",
-    "fingerprint": "dataset", "load": "loading", "open": "streams", "ratings": "pairs", "read": "readers",
+    "fingerprint": "dataset", "images_by_codes": "by_codes", "load": "loading", "open": "streams", "ratings": "pairs",
+    "read": "readers",
     "sentences": "text", "split": "splitting", "split_ratings": "rating_splits", "tokenize": "text", "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [
     "Batch", "Batches", "Binarizer", "Dataset", "File", "Indicators", "Interactions", "Preparation", "Prepared",
-    "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary", "fingerprint", "load", "names", "open", "ratings",
-    "read", "sentences", "split", "split_ratings", "tokenize", "triples",
+    "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary", "fingerprint", "images_by_codes", "load", "names",
+    "open", "ratings", "read", "sentences", "split", "split_ratings", "tokenize", "triples",
 ]  # fmt: skip
 
 

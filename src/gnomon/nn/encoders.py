@@ -26,8 +26,8 @@ from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "ConvDecoder", "ConvEncoder", "ConvNetwork", "DecoderNetwork", "DenseDecoder", "DenseEncoder", "DenseNetwork",
-    "EncoderNetwork", "begin_network", "build_network", "image_shape_of",
+    "AutoDecoder", "ConvDecoder", "ConvEncoder", "ConvNetwork", "DecoderNetwork", "DenseDecoder", "DenseEncoder",
+    "DenseNetwork", "EncoderNetwork", "begin_network", "build_network", "image_shape_of",
 ]  # fmt: skip
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
@@ -397,6 +397,19 @@ class ConvDecoder(ConvNetwork, DecoderNetwork):
         return transposed_convolution(
             before, maps, KERNEL, stride=STRIDE, padding=PADDING, extra=extra, bias=bias, dtype=dtype
         )
+
+
+@dataclass(frozen=True)
+class AutoDecoder(DecoderNetwork):
+    """`ConvDecoder` without batch normalization for images of at least 4 x 4; else `DenseDecoder` of 128 units."""
+
+    short: ClassVar[str] = "auto"
+
+    def build(self, inputs: int, outputs: int, shape: Sequence[int] | None, dtype: torch.dtype) -> nn.Module:
+        """The network."""
+        maps = shape is not None and min(shape[:2]) >= 4
+        network = ConvDecoder(batch_norm=False) if maps else DenseDecoder((128,))
+        return network.build(inputs, outputs, shape, dtype)
 
 
 def _columns(shape: Sequence[int]) -> int:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.dummy import DummyRegressor
 
+from gnomon.data.by_codes import IMAGES_AS_TARGET, images_by_codes
 from gnomon.data.dataset import Dataset
+from gnomon.data.loading import load as load_data
+from gnomon.data.sources import RECORDS, TABLES, kind
 from gnomon.distributions.domains import Real
 from gnomon.evaluation.regression import regression_metrics, regression_scores
 from gnomon.evaluation.score import Score
@@ -64,6 +69,22 @@ class Regress(Task):
     verbs: ClassVar[tuple[str, ...]] = ("predict",)
     example_data: ClassVar[str] = "diabetes"
 
+    def read(
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """A table; images by their labels or codes, `images_by_codes`, where the target is ``images``."""
+        table = kind(Path(name)) in (*TABLES, *RECORDS)
+        if target == IMAGES_AS_TARGET and not table:
+            found = load_data(name)
+            if found.images is not None:
+                return images_by_codes(found)
+        return super().read(name, target=target, columns=columns, kinds=kinds)
+
     def view(self, domain: Any) -> str:
         """What the target is predicted from."""
         return str(domain.features)
@@ -113,6 +134,10 @@ class Regress(Task):
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Predicted against true numbers, and what is left of them."""
         y, found = np.asarray(y, np.float64), np.asarray(system.predict(X))
+        drawn = getattr(system, "image_shape_", None)
+        if drawn is not None:
+            made = pictures.beside(found[: pictures.SHOWN], y, drawn, "drawn from codes")
+            return {"drawn": made["samples"], "images": made["data"]}
         return {"predictions": pictures.predicted(y, found), "residuals": pictures.residuals(y, found)}
 
     def example_answers(self, X: Any, group: Any, random: np.random.Generator) -> Any:
