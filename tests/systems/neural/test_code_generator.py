@@ -56,6 +56,7 @@ def test_a_linear_generator_is_the_linear_regression_on_encoded_codes() -> None:
     Z, W = codes(120, 0), np.random.default_rng(1).normal(size=(7, 9))
     X = encoded(Z) @ W + 0.3 * np.random.default_rng(2).normal(size=(120, 9))
     ours = gnomon.CodeGenerator(angles=(2,), categories=(3,), **LINEAR).fit(Z, X)
+    np.testing.assert_allclose(ours.model_.ask("encode", Z)[:, 2:], encoded(Z)[:, 2:], rtol=0, atol=1e-12)
     theirs, new = LinearRegression().fit(encoded(Z), X), codes(50, 3)
     np.testing.assert_allclose(ours.predict(new), theirs.predict(encoded(new)), rtol=0, atol=1e-4)
     np.testing.assert_allclose(ours.predict(new + [0, 0, 360, 0]), ours.predict(new), rtol=0, atol=1e-9)
