@@ -129,7 +129,7 @@ class _ImageLoss(Objective):
         off = ((images - x) / model.out_scale).square() / 2
         terms: dict[str, Term] = {}
         if mask is not None:
-            inside = (x != model.background).double()
+            inside = torch.ne(x, float(model.background or 0.0)).double()
             off = off * inside
             crossed = nn.functional.binary_cross_entropy_with_logits(mask.double(), inside, reduction="none")
             terms["mask_cross_entropy"] = Term((crossed.mean(1) * w).sum(), total, self.mask)
