@@ -16,6 +16,7 @@ from gnomon.system.saving import load as load
 from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as ConditionalGAN
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN
+from gnomon.systems.autoregressive.deep_nade import DeepNADE as DeepNADE
 from gnomon.systems.autoregressive.fvbn import FVBN as FVBN
 from gnomon.systems.autoregressive.nade import NADE as NADE
 from gnomon.systems.autoregressive.rnade import RNADE as RNADE

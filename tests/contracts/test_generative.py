@@ -30,8 +30,10 @@ JOINT = ["gaussian-classifier", "label-rbm"]
 """Classifiers whose model is a density of rows and labels."""
 SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm", "vrnn"}
 """Of frames: cells are masked, since NaN stands for no frame."""
-WALKS = {"darn", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
-"""Those that find missing cells along chains or by particles, even of so few columns."""
+WALKS = {"darn", "deep-nade", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
+"""Those that find missing cells along chains, by particles or by a network, even of so few columns."""
+ORDERS = {"deep-nade"}
+"""Those whose joint density of rows with gaps is that of an order which takes the known cells first."""
 PARTLY = {"rnade"}
 """Those that sum out missing cells exactly only where these come last in an order, as not all of these here do."""
 CHANGED = {
@@ -129,6 +131,9 @@ def completed(system, row):
         values, step = grid[:, None], grid[1] - grid[0]
     filled = np.tile(row, (len(values), 1))
     filled[:, gaps] = values
+    if system.name in ORDERS:
+        rest = system.conditional_log_prob(filled, ~np.isnan(row))
+        return values, rest + system.log_prob_observed(row[None]), True
     log_p, normalized = log_densities(system, filled)
     return values, np.asarray(log_p, np.float64) + np.log(step), normalized
 

@@ -154,6 +154,17 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 0.01,
         },
     ),
+    "deep-nade, previous groups": (
+        "deep-nade",
+        {
+            "hidden": (4, 3),
+            "connect": "previous-groups",
+            "order": "random",
+            "activation": "tanh",
+            "epochs": 8,
+            "batch_size": 7,
+        },
+    ),
     "sbn, layers with links": (
         "sbn",
         {

@@ -23,6 +23,14 @@ ENTRIES = (
         takes="table of 0 and 1",
     ),
     Entry(
+        "deep-nade", "Deep NADE for all orders of the columns", "深度神经自回归分布估计器", "model",
+        ("density", "generate"), "gnomon.systems.autoregressive.deep_nade:DeepNADE",
+        "Uria, Murray and Larochelle 2014",
+        ("GEN-121", "GEN-122", "GEN-123"),
+        {"hidden": (16, 16), "epochs": 100, "learning_rate": 0.01, "batch_size": 32},
+        takes="table of 0 and 1",
+    ),
+    Entry(
         "rnade", "Neural autoregressive density of real numbers", "实值神经自回归密度估计器", "model",
         ("density", "generate"), "gnomon.systems.autoregressive.rnade:RNADE",
         "Uria, Murray and Larochelle 2013",

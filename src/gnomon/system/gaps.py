@@ -291,15 +291,15 @@ class FillsExactly(FillsGaps):
         return np.asarray(log_prob - self._log_units_seen(rows, missing))
 
 
-def truths(mask: Any, shape: tuple[int, ...]) -> Mask:
+def truths(mask: Any, shape: tuple[int, ...], name: str = "mask") -> Mask:
     """A mask of the shape of the rows."""
     try:
         also = np.asarray(mask)
     except ValueError:
         also = np.empty(0)  # of rows of several lengths
     if also.shape != shape or also.dtype.kind not in "bui":
-        what = f"mask must be truth values of shape {shape}, got {also.dtype} of shape {also.shape}"
-        raise UserValueError(what, "mask")
+        what = f"{name} must be truth values of shape {shape}, got {also.dtype} of shape {also.shape}"
+        raise UserValueError(what, name)
     return np.asarray(also != 0)
 
 

@@ -25,7 +25,7 @@ from gnomon.distributions.table import Categorical
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.cells import NormalCells
 from gnomon.nn.likelihoods import Head, Likelihood
-from gnomon.nn.module import Module
+from gnomon.nn.module import CHUNK_NUMBERS, Module
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
@@ -58,8 +58,11 @@ class ChainModel(Module):
     ----------
     order : int64 tensor of shape (d,)
         The column at each place.
+    wide : int
+        Numbers that a pass holds for a cell; what is asked of rows takes so many fewer of them at a time.
     """
 
+    wide: int = 1
     order: torch.Tensor
     shift: torch.Tensor
     scale: torch.Tensor
@@ -100,6 +103,10 @@ class ChainModel(Module):
         return None
 
     # --- what follows -------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, rows: Any, *others: Any, chunk: int | None = None) -> Any:
+        """As of `Module`."""
+        return super().ask(method, rows, *others, chunk=chunk or max(1, CHUNK_NUMBERS // self.wide))
 
     def inside(self, x: torch.Tensor) -> torch.Tensor:
         """Rows in the units of the head."""

@@ -146,8 +146,7 @@ class FillsByOrder(FillsGaps):
         return found, {"kind": "lower bound", "note": f"log of an unbiased estimate by {PARTICLES} particles"}
 
     def cells_given(self, rows: Array, missing: Mask, noise: Noise) -> Cells:
-        if (self.model_.head.values or 2) > 2:
-            raise UserValueError("codes have no mean", "how", "use how='sample'")
+        self._refuse_codes()
         normal = self.model_.normal_cells()
         if normal is not None:
             return self._in_own_units(normal.moments(rows, missing), True, "closed form")
@@ -192,6 +191,11 @@ class FillsByOrder(FillsGaps):
     def complete_log_density(self, rows: Array) -> Array | None:
         found: Array = self.model_.ask("log_prob", rows)
         return found
+
+    def _refuse_codes(self) -> None:
+        """Refuse means of columns of more than two codes."""
+        if (self.model_.head.values or 2) > 2:
+            raise UserValueError("codes have no mean", "how", "use how='sample'")
 
     # --- rows by kind -------------------------------------------------------------------------------------------------
 

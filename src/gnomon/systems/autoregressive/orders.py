@@ -12,16 +12,35 @@ from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["AsGiven", "Chosen", "Order", "Shuffled"]
+__all__ = ["AnyOrder", "AsGiven", "Chosen", "Order", "Orders", "Shuffled"]
 
 
 @dataclass(frozen=True)
-class Order(Recipe):
-    """Base of the orders."""
+class Orders(Recipe):
+    """Base of what a model is learned for: one order, or all of them."""
 
     def build(self, columns: int, noise: Noise) -> NDArray[np.int64]:
         """The column at each place, a permutation of the numbers of the columns."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AnyOrder(Orders):
+    """All orders: another one for each row and update, so that any columns are predicted from any others.
+
+    Rows are scored and drawn in orders that are drawn once by the seed of the fit.
+    """
+
+    short: ClassVar[str] = "any"
+
+    def build(self, columns: int, noise: Noise) -> NDArray[np.int64]:
+        """The first of these."""
+        return np.asarray(noise.order(columns), np.int64)
+
+
+@dataclass(frozen=True)
+class Order(Orders):
+    """Base of the orders."""
 
 
 @dataclass(frozen=True)
