@@ -34,7 +34,7 @@ HOOKS = (
     "latent_means", "latent_modes", "own_rows",
     # rows with missing cells
     "cells_given", "cells_drawn", "observed_estimate", "completed", "latent_view",
-    "normal_density", "column_states", "complete_log_density",
+    "normal_density", "column_states", "bits_by_state", "tilted_bits", "complete_log_density",
     # what a class says of itself
     "get_params", "set_params", "restore",
 )  # fmt: skip

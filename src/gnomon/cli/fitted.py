@@ -12,7 +12,7 @@ from gnomon.cli.write import beside, write_table
 from gnomon.errors import UserTypeError
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "tell"]
+__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "names_of", "tell"]
 
 KEEP = "Columns of DATA that stand before the answers, such as an id; of images there is: file."
 SOME = 6
@@ -74,6 +74,12 @@ def kept(data: str, text: str | None, n: int, recipe: Mapping[str, Any]) -> dict
     found = cells(file_as(data, recipe.get("form")), names)
     assert all(len(column) == n for column in found.values())
     return found
+
+
+def names_of(query: Query) -> list[str]:
+    """Names of the columns, as the fit had them."""
+    names = query.recipe.get("features") or getattr(query.system, "feature_names_in_", None)
+    return [str(name) for name in names] if names is not None else [f"x{j}" for j in range(query.system.n_features_in_)]
 
 
 def lacks(

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnomon.cli import completion
 from gnomon.cli.fit import column_names
-from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
+from gnomon.cli.fitted import KEEP, Query, ask, lacks, names_of, tell
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, beside, check_out
 from gnomon.distributions.table import Table
@@ -74,7 +74,7 @@ def command(
             raise UserTypeError(f"{system.name} takes no {flag}: it fills in cells in one way", flag, "leave it out")
     query = _with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
     mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
-    found, names = verb(query.X, **mask, **options), _names(query, system)
+    found, names = verb(query.X, **mask, **options), names_of(query)
     if how == "covariance":
         tell(query, keep, _covariances(found, names), out, as_json)
     elif how == "table":
@@ -137,12 +137,6 @@ def _with_gaps(run: str, data: str, system: Any, columns: str | None) -> Query:
     whole = replace(raw, X=np.nan_to_num(X, nan=0.0))
     rows, _ = goal.examples(whole if found is None else found.apply(whole), system, answers=False)
     return Query(run, data, system, recipe, raw, rows, None)
-
-
-def _names(query: Query, system: Any) -> list[str]:
-    """Names of the columns, as the fit had them."""
-    names = query.recipe.get("features") or getattr(system, "feature_names_in_", None)
-    return [str(name) for name in names] if names is not None else [f"x{j}" for j in range(system.n_features_in_)]
 
 
 with_form(command)

@@ -38,6 +38,7 @@ VERBS = {
     "score": "How likely each row is, and outliers: gnomon score RUN DATA --rate 0.01.",
     "transform": "Codes of rows, such as principal components: gnomon transform RUN DATA.",
     "impute": "Missing cells filled in from the known ones of their row: gnomon impute RUN DATA.",
+    "denoise": "What damaged rows were, under noise that is named: gnomon denoise RUN DATA --noise 0.1.",
     "components": "What a model is made of, by column: gnomon components RUN.",
     "explain": "Coefficients, and what each column is worth: gnomon explain RUN [DATA].",
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
@@ -56,8 +57,8 @@ VERBS = {
 }
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 WAITED_FOR = (
-    "evaluate", "predict", "show", "score", "transform", "impute", "components", "explain", "recommend", "sample",
-    "diagnose", "report",
+    "evaluate", "predict", "show", "score", "transform", "impute", "denoise", "components", "explain", "recommend",
+    "sample", "diagnose", "report",
 )  # fmt: skip
 """Those without progress of their own, some of which take long: they say for how long they have been at work."""
 

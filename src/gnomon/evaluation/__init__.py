@@ -62,7 +62,7 @@ _WHERE = {
     "power_law": ("PowerLaw",),
     "ranking": ("Ranking",),
     "recommendation": ("Placements", "rmse"),
-    "regression": ("r_squared", "regression_metrics", "regression_scores"),
+    "regression": ("psnr", "r_squared", "regression_metrics", "regression_scores"),
     "rejection": (
         "Coverage", "CoverageCurve", "RejectOption", "coverage_at_accuracy", "coverage_curve", "fit_threshold",
     ),

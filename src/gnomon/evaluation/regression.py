@@ -17,6 +17,7 @@ __all__ = [
     "coverage",
     "explained_variance",
     "median_absolute_error",
+    "psnr",
     "r_squared",
     "regression_metrics",
     "regression_scores",
@@ -48,6 +49,42 @@ def r_squared(y: Any, found: Any, *, sample_weight: Any = None) -> float:
         first = np.where(np.ptp(y[kept], axis=0) == 0, y[kept][0], 0.0)
         y, found = y - first, found - first
     return float(r2_score(y, found, sample_weight=sample_weight))
+
+
+def psnr(x: Any, found: Any, *, peak: float | None = None) -> float:
+    r"""Peak signal-to-noise ratio :math:`10 \log_{10} (peak^2 / MSE)` in decibels, higher is better.
+
+    Parameters
+    ----------
+    x, found : arrays of one shape
+        The truth, and what is compared with it.
+    peak : float, in (0, inf), optional
+        Range that values may have: 1 of images in [0, 1], 255 of bytes. The range of `x` by default.
+
+    Returns
+    -------
+    float
+        Infinite where they are equal.
+
+    Raises
+    ------
+    UserValueError
+        Other shapes, a truth of one value without a peak.
+
+    Examples
+    --------
+    >>> round(psnr([0.0, 1.0], [0.1, 0.9]), 6)
+    20.0
+    """
+    truth, other = np.asarray(x, np.float64), np.asarray(found, np.float64)
+    if truth.shape != other.shape or not truth.size:
+        what = f"x and found must have one shape and a value, got {truth.shape} and {other.shape}"
+        raise UserValueError(what, "found")
+    top = float(np.ptp(truth)) if peak is None else float(peak)
+    if not 0 < top < math.inf:
+        raise UserValueError.must("peak", "be positive and finite", top, remedy="give the range of values")
+    error = float(((truth - other) ** 2).mean())
+    return math.inf if error == 0 else 20 * math.log10(top) - 10 * math.log10(error)
 
 
 def regression_scores(y: Array, found: Array) -> dict[str, Score]:

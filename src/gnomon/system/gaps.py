@@ -18,6 +18,7 @@ from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.sparse import in_full, is_sparse
 from gnomon.recipes.parameters import how_many
 from gnomon.system.conditional_cells import ConditionalCells, conditional_cells
+from gnomon.system.denoising import Denoises
 
 __all__ = ["HOW", "Cells", "FillsExactly", "FillsGaps", "Imputed", "TakesGaps", "check_choice", "truths"]
 
@@ -88,7 +89,7 @@ class TakesGaps:
         return self._log_units(np.where(missing, np.nan, rows))  # type: ignore[attr-defined]
 
 
-class FillsGaps(TakesGaps):
+class FillsGaps(Denoises, TakesGaps):
     """Beside a system that says what missing cells are given the known ones of their row.
 
     The model has ``cells`` and ``draw_cells`` in closed form; a system that finds them otherwise gives `cells_given`

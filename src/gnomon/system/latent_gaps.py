@@ -121,6 +121,13 @@ class FillsByStates(FillsByLatents):
         found: Array = logsumexp(self._joint_of_states(rows, np.zeros(rows.shape, np.bool_))[0], axis=1)
         return found
 
+    def bits_by_state(self) -> Any:
+        if not self._has_few_states:
+            return None
+        nothing = np.zeros((1, self.n_features_in_))  # type: ignore[attr-defined]
+        joint, mean = self._joint_of_states(nothing, np.ones(nothing.shape, np.bool_))
+        return joint[0], mean
+
     def _joint_of_states(self, rows: Array, missing: Mask) -> tuple[Any, Any]:
         """log p(known cells, state) of each row and state, up to a constant, and E[x | state] of each state."""
         raise NotImplementedError

@@ -191,6 +191,22 @@ class Generative:
         """
         return self.system.conditional_distribution(X, mask, n_draws=n_draws, random_state=random_state)
 
+    def denoise(
+        self, X: Any, corruption: Any, *, method: str = "mean", steps: int = 500, random_state: Any = None
+    ) -> Stated:
+        """Damaged rows as they were under a known corruption, which the note names: see ``denoise`` of the system.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        corruption : GaussianNoise, BitFlips, or object with ``log_prob(damaged, x)``
+        method : {"mean", "map"}
+        steps : int, in [2, inf), default 500
+        random_state : int, Generator or None
+        """
+        found = self.system.denoised(X, corruption, method=method, steps=steps, random_state=random_state)
+        return Stated(found.values, np.full(len(found.values), found.kind), f"denoised, {method}", 0.0, found.note)
+
 
 def generative(system: Any) -> Generative:
     """The verbs of a generative model around a system: see `Generative`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from gnomon import contracts
 from gnomon.contracts import Array
-from gnomon.distributions.units import GaussianUnits
+from gnomon.distributions.bernoulli import Bernoulli
+from gnomon.distributions.units import BernoulliUnits, GaussianUnits
 from gnomon.errors import UserValueError
 from gnomon.inference.arrays import to_numpy
 from gnomon.inference.blocks import bits, coupled_blocks, smallest_keep
@@ -182,10 +184,23 @@ class FillsMachineGaps(gaps.FillsGaps):
 
     def complete_log_density(self, rows: Array) -> Array | None:
         values, gap = self._visible_cells(rows, np.zeros(rows.shape, np.bool_))
-        given = given_columns(self.model_, ~gap[0])  # type: ignore[attr-defined]
+        model: Any = self.model_  # type: ignore[attr-defined]
+        if not gap.any() and set(model.units) <= {"visible", "hidden"}:
+            return -to_numpy(model.energy(values))
+        given = given_columns(model, ~gap[0])
         if _bits(given) > EXACT_SEEN:
             return None
         return log_evidence(given.machine, given.state(values), limit=EXACT_SEEN)
+
+    def bits_by_state(self) -> tuple[Any, Any] | None:
+        found = _by_hidden_states(self.model_, BernoulliUnits, 1 << EXACT_GAPS)  # type: ignore[attr-defined]
+        return None if found is None else (found[0], to_numpy(found[1].mean).astype(np.float64))
+
+    def tilted_bits(self, rows: Array, field: Array, noise: contracts.Noise, steps: int) -> Iterator[Any] | None:
+        model: Any = self.model_  # type: ignore[attr-defined]
+        if coupled_blocks(model) or not isinstance(model.units["visible"], BernoulliUnits):
+            return None
+        return _tilted(model, model.place(np.array(rows)), model.place(field), noise, steps)
 
     def _check_bits(self) -> None:
         if not hasattr(self.model_.units["visible"], "values"):  # type: ignore[attr-defined]
@@ -251,19 +266,26 @@ def _few_normals(model: Any) -> NormalCells | None:
     return found
 
 
-def _of_hidden_states(model: Any) -> NormalCells | None:
-    """A mixture over the states of up to 10 hidden bits, given which real columns are independent and normal."""
+def _by_hidden_states(model: Any, kind: type, most: int) -> tuple[Any, Any] | None:
+    """Log weights of the states of few hidden units, and columns of a kind that are independent given these."""
     units = model.units
-    if set(units) != {"visible", "hidden"} or not isinstance(units["visible"], GaussianUnits):
+    if set(units) != {"visible", "hidden"} or not isinstance(units["visible"], kind):
         return None
-    if coupled_blocks(model) or units["hidden"].n_states > FEW_STATES:
+    if coupled_blocks(model) or units["hidden"].n_states > most:
         return None
     h = {"hidden": model.place(units["hidden"].states(np.arange(units["hidden"].n_states)))}
     log_weights = to_numpy(-model.marginal_energy(h)).astype(np.float64)
-    given = model.conditional("visible", h)
-    means = to_numpy(given.mean).astype(np.float64)
-    spread = np.eye(means.shape[1]) * np.broadcast_to(variance_of(given), means.shape)[:, None]
-    return NormalCells(log_weights - logsumexp(log_weights), means, spread)
+    return log_weights - logsumexp(log_weights), model.conditional("visible", h)
+
+
+def _of_hidden_states(model: Any) -> NormalCells | None:
+    """A mixture over the states of up to 10 hidden bits, given which real columns are independent and normal."""
+    found = _by_hidden_states(model, GaussianUnits, FEW_STATES)
+    if found is None:
+        return None
+    means = to_numpy(found[1].mean).astype(np.float64)
+    spread = np.eye(means.shape[1]) * np.broadcast_to(variance_of(found[1]), means.shape)[:, None]
+    return NormalCells(found[0], means, spread)
 
 
 def _enumerated(model: Any, values: Array, gap: Mask, method: str) -> tuple[Any, Any, Mask]:
@@ -283,6 +305,30 @@ def _enumerated(model: Any, values: Array, gap: Mask, method: str) -> tuple[Any,
             for name, columns in given.missing.items():
                 mean[np.ix_(at, columns)], variance[np.ix_(at, columns)] = found[name]
     return mean, variance, left
+
+
+class _Tilted:
+    """A machine times exp(field . x) of its visible bits, a field for each row, as Gibbs sampling asks for it."""
+
+    def __init__(self, model: Any, field: Array) -> None:
+        self.model, self.field = model, field
+        self.blocks, self.sizes, self.units = model.blocks, model.sizes, model.units
+        self.joint_energy = model.joint_energy
+
+    def conditional(self, block: str, state: Any) -> Any:
+        one = self.model.conditional(block, state)
+        return Bernoulli(one.logits + self.field) if block == "visible" else one
+
+
+def _tilted(model: Any, x: Any, field: Any, noise: contracts.Noise, steps: int) -> Iterator[Any]:
+    """Bits and their means given all the rest after each sweep, (n, d) each; chains begin at x."""
+    tilted, hidden = _Tilted(model, field), [block for block in model.blocks if block != "visible"]
+    rows = noise.rows(np.arange(len(x)))
+    start = rows.child("start")
+    state: Any = {block: model.units[block].start(start.child(block), len(x), x) for block in hidden} | {"visible": x}
+    for t in range(steps):
+        state = gibbs(tilted, state, rows.at(t), order=(*hidden, "visible"))
+        yield to_numpy(state["visible"]), to_numpy(tilted.conditional("visible", state).mean)
 
 
 def _bits(given: Given) -> float:

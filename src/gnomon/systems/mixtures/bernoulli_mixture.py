@@ -193,6 +193,9 @@ class BernoulliMixture(Mixture):
         model.starts = [{"weights": weights, "means": each} for each in means]
         model.load(model.starts[0])
 
+    def bits_by_state(self) -> tuple[Array, Array]:
+        return self.model_.log_weights(), self.model_.means
+
     def finish(self, model: BernoulliMixtureModel) -> None:
         held = (model.means <= SMALLEST_MEAN) | (model.means >= 1 - SMALLEST_MEAN)
         if not held.any() or current_group().rank:
