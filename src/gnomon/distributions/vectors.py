@@ -95,7 +95,8 @@ class Dirichlet(Family):
 class MultivariateNormal:
     r"""Normal density on vectors, :math:`(2 \pi)^{-d/2} |C|^{-1/2} \exp(-(x - m)^T C^{-1} (x - m) / 2)`.
 
-    Components of a mixture are batches of their own: `gnomon.distributions.gaussian`.
+    The simplest generator: draws are ``m + L z`` of standard normal z, with the Cholesky factor L of C. Components of a
+    mixture are batches of their own: `gnomon.distributions.gaussian`.
 
     Parameters
     ----------
@@ -103,18 +104,36 @@ class MultivariateNormal:
         The mean m.
     covariance : array of shape (d, d), positive definite
         C, neither precision nor factor.
+    jitter : float in [0, inf), default 0
+        Added to the diagonal of C, in its units (variances): for matrices that rounding, or columns that depend on
+        each other, have left singular. ``covariance`` and all else then are those of the sum. Nothing is added unasked.
+
+    Raises
+    ------
+    UserValueError
+        A matrix that is not positive definite with what is added: an indefinite one takes a jitter above minus its
+        least eigenvalue, which is named, and is then another covariance.
+
+    Notes
+    -----
+    Cost O(d^3) once, O(d^2) for each row.
 
     Examples
     --------
+    >>> pair = MultivariateNormal([0.0, 0.0], [[2.0, 1.0], [1.0, 2.0]])
+    >>> pair.factor.round(4).tolist(), float(pair.log_prob([1.0, -1.0]).round(6))
+    ([[1.4142, 0.0], [0.7071, 1.2247]], -3.387183)
     >>> float(MultivariateNormal([0.0, 0.0], [[1.0, 0.0], [0.0, 4.0]]).log_prob([[0.0, 0.0]]).round(6)[0])
     -2.531024
     """
 
     @checked
-    def __init__(self, loc: Any, covariance: Any) -> None:
-        self._given = (loc, covariance)
+    def __init__(self, loc: Any, covariance: Any, jitter: float = 0.0) -> None:
+        if not 0 <= jitter < math.inf:
+            raise UserValueError.must("jitter", "be at least 0 and finite", jitter)
+        self._given, self.jitter = (loc, covariance), float(jitter)
         self.loc = _location(loc)
-        self.covariance = positive_definite(covariance, "covariance", len(self.loc))
+        self.covariance = positive_definite(covariance, "covariance", len(self.loc), self.jitter)
         self._factor = np.linalg.cholesky(self.covariance)
 
     @property
@@ -126,6 +145,11 @@ class MultivariateNormal:
     def mean(self) -> Floats:
         """loc."""
         return self.loc
+
+    @property
+    def factor(self) -> Floats:
+        """L, lower triangular with a positive diagonal and L L^T = C."""
+        return self._factor
 
     @property
     def log_determinant(self) -> float:
@@ -171,10 +195,11 @@ class MultivariateNormal:
         return torch.from_numpy(normal(noise, (*axes(shape), len(self.loc)), draw))
 
     def transform(self, e: Any) -> Any:
-        """``m + A e`` with A A^T = C, lower triangular."""
+        """``m + L e``."""
         import torch
 
         loc, covariance = (torch.as_tensor(one, dtype=torch.float64) for one in self._given)
+        covariance = covariance + self.jitter * torch.eye(len(self.loc), dtype=torch.float64)
         return loc + e @ torch.linalg.cholesky(covariance).T
 
 
@@ -345,8 +370,8 @@ def _location(loc: Any) -> Floats:
     return values
 
 
-def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Floats:
-    """The matrix as float64, made exactly symmetric.
+def positive_definite(matrix: ArrayLike, name: str, d: int | None = None, jitter: float = 0.0) -> Floats:
+    """The matrix as float64, made exactly symmetric, with `jitter` added to its diagonal.
 
     Raises
     ------
@@ -363,7 +388,7 @@ def positive_definite(matrix: ArrayLike, name: str, d: int | None = None) -> Flo
         raise UserValueError.must(name, f"be a square matrix{f' of size {d}' * bool(d)}", values)
     if not np.isfinite(values).all() or not np.allclose(values, values.T, rtol=1e-8, atol=1e-12):
         raise UserValueError(f"{name} must be finite and symmetric", name)
-    values = (values + values.T) / 2
+    values = (values + values.T) / 2 + jitter * np.eye(len(values))
     least = float(np.linalg.eigvalsh(values)[0])
     if least <= 0:
         raise UserValueError(f"{name} must be positive definite, got the eigenvalue {least:.3g}", name)
