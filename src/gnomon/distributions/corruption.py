@@ -46,7 +46,7 @@ class GaussianNoise:
             raise UserValueError.must("deviation", "be positive and finite", self.deviation)
 
     def __str__(self) -> str:
-        return f"normal noise of deviation {_said(self.deviation)}"
+        return f"normal noise of deviation {_range_of(self.deviation)}"
 
     def variances(self, d: int) -> Floats:
         """Of each of d columns."""
@@ -87,7 +87,7 @@ class BitFlips:
             raise UserValueError.must("probability", "be in (0, 1)", self.probability)
 
     def __str__(self) -> str:
-        return f"bits flipped with probability {_said(self.probability)}"
+        return f"bits flipped with probability {_range_of(self.probability)}"
 
     def probabilities(self, d: int) -> Floats:
         """Of each of d columns."""
@@ -133,6 +133,6 @@ def _each(value: Floats, d: int, name: str) -> Floats:
     return np.broadcast_to(value, (d,))
 
 
-def _said(value: Any) -> str:
+def _range_of(value: Any) -> str:
     found = np.unique(np.asarray(value, np.float64))
     return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g} by column"
