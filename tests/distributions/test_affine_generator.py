@@ -56,9 +56,9 @@ def test_gradients_reach_a_covariance_that_was_given_as_a_tensor():
 
 @pytest.mark.spec("GEN-081")
 def test_what_is_no_covariance_is_refused_and_jitter_is_only_what_was_asked_for():
-    with pytest.raises(UserValueError, match="covariance must be positive definite, got the eigenvalue -1"):
+    with pytest.raises(UserValueError, match=r"covariance must be positive definite, got the eigenvalue -1"):
         MultivariateNormal([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(UserValueError, match="positive definite, got the eigenvalue -0.5"):
+    with pytest.raises(UserValueError, match=r"positive definite, got the eigenvalue -0\.5"):
         MultivariateNormal([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]], jitter=0.5)
     with pytest.raises(UserValueError, match="positive definite"):
         MultivariateNormal([0.0, 0.0], [[1.0, 0.0], [0.0, 0.0]])  # singular: nothing is added unasked
@@ -66,5 +66,5 @@ def test_what_is_no_covariance_is_refused_and_jitter_is_only_what_was_asked_for(
     np.testing.assert_allclose(found.covariance, [[1 + 1e-6, 1.0], [1.0, 1 + 1e-6]], rtol=1e-15)
     assert found.jitter == 1e-6
     for jitter in (-1.0, np.inf, np.nan):  # NaN is no number
-        with pytest.raises(UserValueError, match="jitter must be (at least 0 and finite|a number)"):
+        with pytest.raises(UserValueError, match=r"jitter must be (at least 0 and finite|a number)"):
             MultivariateNormal([0.0], [[1.0]], jitter=jitter)
