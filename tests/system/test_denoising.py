@@ -106,7 +106,7 @@ GIVEN = {"rbm": MACHINE | {"n_hidden": 4}, "boltzmann-machine": MACHINE}
 @pytest.mark.spec("REP-121")
 @pytest.mark.parametrize("name", ["rbm", "bernoulli-mixture", "boltzmann-machine"])
 def test_where_rows_are_too_many_closed_forms_and_chains_say_the_same(name, monkeypatch):
-    """Enumeration forbidden: hidden states exactly, 1,000 sweeps to 0.1, 40 chains of each row to 0.03 (four errors)."""
+    """No enumeration: hidden states exactly, 1,000 sweeps to 0.1, 40 chains of each row to 0.03 (four errors)."""
     system = gnomon.make(name, **GIVEN.get(name, {"random_state": 0})).fit(bits())
     damaged = BitFlips(0.2).damage(bits()[:8], Noise(1, "test"))
     mean, mode = exact(system, damaged, 0.2)
