@@ -134,7 +134,7 @@ class MultivariateNormal:
         self._given, self.jitter = (loc, covariance), float(jitter)
         self.loc = _location(loc)
         self.covariance = positive_definite(covariance, "covariance", len(self.loc), self.jitter)
-        self._factor = np.linalg.cholesky(self.covariance)
+        self._factor = np.asarray(np.linalg.cholesky(self.covariance), np.float64)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
