@@ -50,6 +50,7 @@ _WHERE = {
         "joint_entropy", "js", "kl", "kl_samples", "largest_entropy", "mutual_information", "npmi", "pmi", "ppmi",
         "self_information", "symmetric_kl",
     ),
+    "inference_harm": ("HarmReport", "InferenceGap", "LearnsBothWays", "harm_report", "inference_gap"),
     "latent_likelihood": ("latent_log_prob", "latent_score"),
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "model_comparison": ("ModelComparison", "compare_models"),

@@ -11,7 +11,7 @@ from gnomon.contracts import Array, HasState
 from gnomon.numeric.given import floats
 from gnomon.numeric.tensors import is_tensor
 
-__all__ = ["convert", "double", "prototype", "to_numpy", "where"]
+__all__ = ["convert", "double", "of_network", "prototype", "to_numpy", "where"]
 
 
 def prototype(model: Any) -> Array:
@@ -24,6 +24,13 @@ def prototype(model: Any) -> Array:
             if value.is_floating_point() if is_tensor(value) else np.issubdtype(value.dtype, np.floating):
                 return value
     return np.empty(0)
+
+
+def of_network(model: Any) -> Array:
+    """As `prototype`; of a network, which keeps parameters in place of a state, the first of these."""
+    if hasattr(model, "named_parameters"):
+        return next((x.detach() for x in model.parameters() if x.is_floating_point()), np.empty(0))
+    return prototype(model)
 
 
 def convert(x: Array, like: Array) -> Array:

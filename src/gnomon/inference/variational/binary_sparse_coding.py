@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, xlogy
 
+from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.posterior import ExactPosterior
 from gnomon.inference.mcmc.site_updates import means_by_sites
 from gnomon.numeric.given import checked, floats
 
-__all__ = ["BinarySparseCoding", "SparseCodes"]
+__all__ = ["BinarySparseCoding", "CodeMoments", "SparseCodes"]
 
 Floats = NDArray[np.float64]
 
+FLOOR = 1e-6
+"""Least share of rows that have a component, and least noise as a share of a column's mean square."""
 LARGEST = 1e100
 """Size of a number in a row whose square is far from overflowing."""
 
@@ -43,6 +46,24 @@ class SparseCodes(NamedTuple):
     residual: Floats
     converged: NDArray[np.bool_]
     sweeps: int
+
+
+class CodeMoments(NamedTuple):
+    """What learning asks of codes.
+
+    Attributes
+    ----------
+    means : array of shape (rows, m)
+        E[h] of each row.
+    second : array of shape (m, m)
+        Sum over rows of E[h h^T].
+    value : array of shape (rows,)
+        log p(v) under posteriors, the evidence lower bound under mean field.
+    """
+
+    means: Floats
+    second: Floats
+    value: Floats
 
 
 class BinarySparseCoding:
@@ -199,6 +220,47 @@ class BinarySparseCoding:
         if method == "mean":
             return self.infer(v).means
         return ExactPosterior(self.log_joint, len(self.b)).mode(self._rows(v)).astype(np.float64)
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def begin(cls, v: ArrayLike, noise: Noise, n_components: int = 2) -> Self:
+        """A model to begin learning with: components at random, of the size of the rows, there or not alike."""
+        rows = floats(v, "v")
+        if rows.ndim != 2 or len(rows) < 2 or not np.isfinite(rows).all():
+            raise UserValueError(f"v must be at least 2 finite rows, got shape {rows.shape}", "v")
+        variance = np.maximum(rows.var(0), FLOOR * max(1.0, float((rows**2).mean())))
+        directions = np.asarray(noise.normal((rows.shape[1], n_components), like=np.empty(0)))
+        return cls(np.sqrt((rows**2).mean(0) + variance)[:, None] * directions, 0.0, 1 / variance)
+
+    def posterior_moments(self, v: ArrayLike) -> CodeMoments:
+        """Under the posteriors, all 2^m states visited."""
+        rows, engine = self._rows(v), ExactPosterior(self.log_joint, len(self.b))
+        p, states = engine.posterior(rows), engine.states().astype(np.float64)
+        return CodeMoments(p @ states, states.T @ (p.sum(0)[:, None] * states), engine.log_evidence(rows))
+
+    def mean_field_moments(self, v: ArrayLike, start: ArrayLike = 0.5) -> CodeMoments:
+        """Under independent units, found by `infer` from these means on."""
+        found = self.infer(v, start=start)
+        q = found.means
+        second = q.T @ q
+        np.fill_diagonal(second, q.sum(0))
+        return CodeMoments(q, second, found.elbo)
+
+    def refitted(self, v: ArrayLike, moments: CodeMoments) -> Self:
+        """The model of the parameters that are best for moments: a step of expectation maximization.
+
+        A least-squares problem for W, the mean square of what is left for the noise (at least 10^-6 of the column's
+        mean square), and the share of rows for each component (at least a millionth, so that no b is infinite).
+        """
+        rows, target = self._rows(v), moments.means.T @ self._rows(v)
+        W = np.linalg.lstsq(moments.second, target, rcond=None)[0].T
+        squares = (rows * rows).sum(0)
+        left = squares - 2 * (W * target.T).sum(1) + ((W @ moments.second) * W).sum(1)
+        share = np.clip(moments.means.mean(0), FLOOR, 1 - FLOOR)
+        return type(self)(
+            W, np.log(share / (1 - share)), len(rows) / np.maximum(left, FLOOR * np.maximum(squares, FLOOR))
+        )
 
     def _fields(self, rows: Floats, means: Floats) -> Floats:
         """Log-odds of each unit given the row and the means of the others."""

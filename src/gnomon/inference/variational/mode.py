@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
 from gnomon.errors import Diverged, UserTypeError, UserValueError
-from gnomon.inference.arrays import convert, prototype, to_numpy
+from gnomon.inference.arrays import convert, of_network, prototype, to_numpy
 from gnomon.inference.exact.elimination import VariableElimination
 from gnomon.inference.exact.factors import Factor, HasFactors
 from gnomon.inference.exact.linear_gaussian import LinearGaussian
@@ -242,7 +242,7 @@ class _OfRows(_ByGradient):
         model, rows = problem.target, _rows(problem.data)
         shape = _shape_of_latents(model, problem.start, len(rows), noise.child("prior"))
         placed = isinstance(problem.start, Mapping) or np.ndim(problem.start) > 1
-        self.starts, self.n_rows, like = 1 if placed else recipe.starts, len(rows), prototype(model)
+        self.starts, self.n_rows, like = 1 if placed else recipe.starts, len(rows), of_network(model)
         given = _as_tensor(rows, like)
         given = given.repeat(self.starts, *(1,) * (given.ndim - 1))
 
