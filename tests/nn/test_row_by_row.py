@@ -24,6 +24,7 @@ from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEnco
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
 from gnomon.nn.masked import masked
+from gnomon.nn.mixed import MixedLikelihood
 from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
@@ -66,6 +67,7 @@ class Scores(nn.Module):
 
 IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])
 MASK = torch.arange(7) < torch.tensor([7, 1, 3, 0, 5])[:, None]
+MIXED = torch.column_stack([normal(N, 1), IDS[:, 1] % 2, IDS[:, 2] % 3, normal(N, 1, seed=1)])
 ROWS, IMAGES = normal(N, 6), normal(N, 2, 6, 8)
 SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N, 7, 4), normal(N, 7, 3), MASK)
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -98,6 +100,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "categories": (lambda: Density(CategoricalLikelihood(6)), (normal(N, 24), IDS.double())),
     "gaussian": (lambda: Density(GaussianLikelihood()), (normal(N, 4), normal(N, 4, seed=1))),
     "mixture": (lambda: Density(MixtureLikelihood(2)), (normal(N, 24), normal(N, 4, seed=1))),
+    "mixed": (lambda: Density(MixedLikelihood((0, 2, 3, 0))), (normal(N, 12), MIXED)),
     "gaussian, network": (lambda: Density(GaussianLikelihood("network")), (normal(N, 8), normal(N, 4, seed=1))),
 } | {
     short: (lambda short=short: named(Activation, short)().build(6, F64), (ROWS,)) for short in shorts(Activation)

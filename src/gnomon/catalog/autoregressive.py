@@ -11,7 +11,7 @@ ENTRIES = (
         "fvbn", "Fully visible Bayes network", "全可见贝叶斯网络", "model",
         ("density", "generate"), "gnomon.systems.autoregressive.fvbn:FVBN",
         "Frey 1998; Bengio and Bengio 2000",
-        ("GEN-110", "GEN-111", "GEN-112", "GEN-113", "GEN-114"),
+        ("GEN-110", "GEN-111", "GEN-112", "GEN-113", "GEN-114", "GEN-115"),
         {"epochs": 5}, "table of 0 and 1",
     ),
     Entry(

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
@@ -42,9 +43,17 @@ class Head(nn.Module):
     def begin(self, X: Any, weight: Any) -> None:
         """Take what the training rows say of the columns alone."""
 
-    def inputs(self, x: torch.Tensor) -> torch.Tensor:
-        """What an encoder sees of rows, shape (n, seen * d)."""
+    def inputs(self, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        """What an encoder sees of the columns `at` of rows, shape (n, seen * d)."""
         return x
+
+    def states(self, columns: int) -> NDArray[np.float64]:
+        """How many values each column may have, inf of real numbers, shape (d,)."""
+        return np.full(columns, self.values or np.inf)
+
+    def used(self, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Which of the numbers seen of a column, (d, seen), and of those answered, (width, d), it makes use of."""
+        return torch.ones(columns, self.seen, dtype=torch.bool), torch.ones(self.width, columns, dtype=torch.bool)
 
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Log p(x | z) in nats, shape (n,)."""
@@ -162,7 +171,7 @@ class _Categories(Head):
         frequencies = np.stack([np.average(code == X, axis=0, weights=weight) for code in range(self.n)])
         self.offset.copy_(torch.from_numpy(np.log(np.clip(frequencies, 0.01, 0.99))))
 
-    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+    def inputs(self, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         return functional.one_hot(x.long(), self.n).to(x.dtype).flatten(1)
 
     def _logits(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:

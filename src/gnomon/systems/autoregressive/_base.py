@@ -163,7 +163,10 @@ class Autoregressive(FillsByOrder, HasDtype, System):
 
     likelihood: Annotated[
         str | Recipe,
-        Doc("What a column is given those before it: ``bernoulli`` for zeros and ones, ``categorical``, ``gaussian``."),
+        Doc(
+            "What a column is given those before it: ``bernoulli`` for zeros and ones, ``categorical``, ``gaussian``, "
+            "or ``mixed`` for columns of several kinds."
+        ),
     ] = "bernoulli"
     order: Annotated[
         str | Recipe,
@@ -183,6 +186,8 @@ class Autoregressive(FillsByOrder, HasDtype, System):
         X = examples.X
         if model.scales:
             shift, scale = standardization(X, examples.weight)
+            real = np.isinf(model.head.states(model.n_features))
+            shift, scale = np.where(real, shift, 0.0), np.where(real, scale, 1.0)
             model.shift.copy_(torch.from_numpy(shift))
             model.scale.copy_(torch.from_numpy(scale))
             X = (X - shift) / scale

@@ -146,7 +146,7 @@ class FillsByOrder(FillsGaps):
         return found, {"kind": "lower bound", "note": f"log of an unbiased estimate by {PARTICLES} particles"}
 
     def cells_given(self, rows: Array, missing: Mask, noise: Noise) -> Cells:
-        self._refuse_codes()
+        self._refuse_codes(missing)
         normal = self.model_.normal_cells()
         if normal is not None:
             return self._in_own_units(normal.moments(rows, missing), True, "closed form")
@@ -192,9 +192,10 @@ class FillsByOrder(FillsGaps):
         found: Array = self.model_.ask("log_prob", rows)
         return found
 
-    def _refuse_codes(self) -> None:
-        """Refuse means of columns of more than two codes."""
-        if (self.model_.head.values or 2) > 2:
+    def _refuse_codes(self, missing: Mask) -> None:
+        """Refuse means where cells of columns of more than two codes are missing."""
+        own = self._states(missing)
+        if ((own > 2) & np.isfinite(own) & missing.any(0)).any():
             raise UserValueError("codes have no mean", "how", "use how='sample'")
 
     # --- rows by kind -------------------------------------------------------------------------------------------------
@@ -206,9 +207,13 @@ class FillsByOrder(FillsGaps):
 
     def _few(self, missing: Mask) -> Mask:
         """Rows whose missing cells have few states."""
-        values = self.model_.head.values
-        most = 0 if values is None else int(math.log(STATES) / math.log(values) + 1e-9)
-        return np.asarray(missing.sum(1) <= most)
+        logs = np.where(missing, np.log(self._states(missing)), 0.0).sum(1)
+        return np.asarray(logs <= math.log(STATES) + 1e-9)
+
+    def _states(self, missing: Mask) -> Floats:
+        """How many values each column may have."""
+        found: Floats = self.model_.head.states(missing.shape[1])
+        return found
 
     def _solved(self, missing: Mask) -> Mask:
         """Rows whose known cells have an exact probability."""
@@ -220,7 +225,8 @@ class FillsByOrder(FillsGaps):
         """Rows of one pattern, log p of them with every state of their missing cells, (n, S), and the states (S, m)."""
         numbers = np.flatnonzero(chosen)
         for gap, at in patterns(missing[numbers]) if len(numbers) else ():
-            states = np.indices((self.model_.head.values,) * int(gap.sum())).reshape(int(gap.sum()), -1).T
+            sizes = self._states(missing)[gap].astype(np.int64)
+            states = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
             step = max(1, NUMBERS // (len(states) * rows.shape[1]))
             for start in range(0, len(at), step):
                 here = numbers[at[start : start + step]]

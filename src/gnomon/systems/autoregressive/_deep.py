@@ -90,8 +90,9 @@ class OwnGroup(OrderlessModel):
         return self._upper(state) @ self.out.weight[at].T + self.out.bias[at]
 
     def take(self, state: torch.Tensor, t: int, cells: torch.Tensor) -> torch.Tensor:
-        (W, M), at = self._weights(), self.order[t]
-        state += self.head.inputs(cells).to(state.dtype) @ W[at].detach() + M[at].detach()
+        (W, M), at = self._weights(), int(self.order[t])
+        seen = self.head.inputs(cells, slice(at, at + 1))
+        state += seen.to(state.dtype) @ W[at].detach() + M[at].detach()
         return state
 
 

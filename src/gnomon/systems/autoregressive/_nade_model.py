@@ -69,6 +69,13 @@ class NADEModel(ChainModel):
         return model
 
     @property
+    def n_parameters(self) -> int:
+        """Weights of what columns make use of."""
+        seen, answered = (int((~one).sum()) for one in self.head.used(self.n_features))
+        h = len(self.c)
+        return super().n_parameters - seen * h - answered * (h + 1)
+
+    @property
     def matrices(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The weights that a penalty may shrink: W and V."""
         return self.W, self.V
@@ -93,6 +100,7 @@ class NADEModel(ChainModel):
         return torch.sigmoid(field) @ self.V[at].T + self.b[at]
 
     def take(self, state: torch.Tensor, t: int, cells: torch.Tensor) -> torch.Tensor:
-        seen = self.head.inputs(cells)
-        state += seen.to(state.dtype) @ self.W[self.order[t]].detach()
+        column = int(self.order[t])
+        seen = self.head.inputs(cells, slice(column, column + 1))
+        state += seen.to(state.dtype) @ self.W[column].detach()
         return state

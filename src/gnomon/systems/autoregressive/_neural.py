@@ -52,7 +52,8 @@ class LeftToRight(ChainModel):
     def n_parameters(self) -> int:
         """Weights that are not held at 0, biases, and the head's own."""
         held = sum(int((~layer.mask).sum()) for layer in self._masked())
-        return super().n_parameters - held
+        biases = int((~self.head.used(self.n_features)[1]).sum())
+        return super().n_parameters - held - biases
 
     def _masked(self) -> list[MaskedLinear]:
         return [*self.layers, self.direct, *([self.out] if self.out is not None else [])]
@@ -61,18 +62,19 @@ class LeftToRight(ChainModel):
         """Masks by the order, and first weights."""
         place = torch.argsort(self.order)
         inputs, outputs = place.repeat_interleave(self.head.seen), place.repeat(self.head.width)
+        seen, answered = (one.flatten() for one in self.head.used(self.n_features))
         groups = torch.arange(self.n_features - 1)
-        below = inputs
+        below, there = inputs, seen
         for layer, units in zip(self.layers, self.hidden, strict=True):
             own = groups.repeat_interleave(units)
-            layer.allow(below[None] <= own[:, None])
-            below = own
-        self.direct.allow(inputs[None] < outputs[:, None])
+            layer.allow((below[None] <= own[:, None]) & there[None])
+            below, there = own, torch.ones_like(own, dtype=torch.bool)
+        self.direct.allow((inputs[None] < outputs[:, None]) & seen[None] & answered[:, None])
         gains = {f"layers.{k}": self.gain for k in range(len(self.layers))}
         initialize(self, initializer, noise, gain=gains)
         nn.init.zeros_(self.direct.weight)
         if self.out is not None:
-            self.out.allow(below[None] < outputs[:, None])
+            self.out.allow((below[None] < outputs[:, None]) & answered[:, None])
             nn.init.zeros_(self.out.weight)
         for layer in self._masked():
             layer.clear()

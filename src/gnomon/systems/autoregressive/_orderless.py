@@ -266,7 +266,7 @@ class Orderless(Autoregressive):
     def cells_given(self, rows: Array, missing: Mask, noise: contracts.Noise) -> Cells:
         if not self._any:
             return super().cells_given(rows, missing, noise)
-        self._refuse_codes()
+        self._refuse_codes(missing)
         mean, variance = self.model_.ask("moments_given", rows, ~missing)
         found = CellMoments(np.zeros(len(rows)), np.where(missing, mean, rows), np.where(missing, variance, 0.0))
         return self._in_own_units(found, False, "one pass for each cell given the known ones")

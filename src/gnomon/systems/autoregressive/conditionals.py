@@ -13,6 +13,7 @@ from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Likelihood
+from gnomon.nn.mixed import MixedLikelihood
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.autoregressive._base import ChainModel
 from gnomon.systems.autoregressive._linear import LinearModel, Newton
@@ -46,6 +47,12 @@ class ChainConditionals(Recipe):
         raise NotImplementedError
 
 
+def _refuse_mixed(likelihood: Likelihood, given: str) -> None:
+    if isinstance(likelihood, MixedLikelihood):
+        what = f"conditionals must be neural for columns of several kinds, got {given}"
+        raise UserValueError(what, "conditionals", "use neural; without hidden layers it is linear")
+
+
 @dataclass(frozen=True)
 class Tables(ChainConditionals):
     """A probability for each value of a column in each state of the columns before it: by counting.
@@ -69,8 +76,9 @@ class Tables(ChainConditionals):
         Raises
         ------
         UserValueError
-            Real columns, or more than 2^22 probabilities.
+            Real or mixed columns, or more than 2^22 probabilities.
         """
+        _refuse_mixed(likelihood, self.short)
         head = likelihood.build(n_features, dtype)
         if head.values is None:
             what = "conditionals must be linear or neural for real columns, got tables"
@@ -126,8 +134,9 @@ class Linear(ChainConditionals):
         Raises
         ------
         UserValueError
-            Variances that depend on the other columns, or mixtures, for which nothing is solved.
+            Variances that depend on the other columns, mixtures, or mixed columns, for which nothing is solved.
         """
+        _refuse_mixed(likelihood, self.short)
         if likelihood.scales and getattr(likelihood, "variance", "network") == "network":
             what = "conditionals must be neural where all that a column's distribution has depends on those before it"
             raise UserValueError(what, "conditionals", "use neural, or a gaussian likelihood with variances of columns")

@@ -28,7 +28,8 @@ class FVBN(Autoregressive, ByGradient):
 
     :math:`p(x) = \prod_t p(x_{o_t} | x_{o_1}, \ldots, x_{o_{t-1}})` in an order o of the columns. The conditionals are
     tables, linear in features of the columns before (logistic and softmax regressions; least squares of real columns,
-    together a normal density), or a network from left to right. Scores and draws are exact.
+    together a normal density), or a network from left to right, whose columns may be of several kinds (``likelihood``
+    ``mixed``). Scores and draws are exact.
 
     Attributes
     ----------
@@ -44,8 +45,9 @@ class FVBN(Autoregressive, ByGradient):
     What comes of it depends on the order, but for linear conditionals of real columns. A row is scored in one pass,
     drawn column by column. Missing cells are filled in exactly where they come last in the order or are few; a column
     given later ones is not free. Of p features and d columns an iteration of Newton's method costs some ten products
-    O(n p d), least squares O(n p^2 + p^3), both for all columns at once. Source: Frey (1998); Bengio and Bengio (2000);
-    Goodfellow, Bengio and Courville (2016), section 20.10.7-20.10.9.
+    O(n p d), least squares O(n p^2 + p^3), both for all columns at once; a network with groups of h units takes
+    O(d^2 h) a row. Source: Frey (1998); Bengio and Bengio (2000); Goodfellow, Bengio and Courville (2016), section
+    20.10.7-20.10.9.
 
     Examples
     --------

@@ -87,7 +87,10 @@ class VAE(
 
     likelihood: Annotated[
         str | Recipe,
-        Doc("p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones, ``categorical`` for codes."),
+        Doc(
+            "p(x | z): ``gaussian`` for real columns, ``bernoulli`` for zeros and ones, ``categorical`` for codes, "
+            "``mixed`` for columns of several kinds."
+        ),
     ] = "gaussian"
     objective: Annotated[str | Recipe, Doc("The bound that is raised; see `gnomon.objectives.variational`.")] = "elbo"
     encoder: Annotated[str | Recipe | Callable[..., Any], Doc("Network of q(z | x); see `gnomon.nn.encoders`.")] = (
@@ -134,6 +137,9 @@ class VAE(
         rows: Any = examples.X
         if self.standardize and not self.recipe("likelihood").codes:
             mean, deviation = standardization(examples.X, examples.weight)
+            if model.scales:
+                real = np.isinf(model.head.states(len(mean)))
+                mean, deviation = np.where(real, mean, 0.0), np.where(real, deviation, 1.0)
             model.shift.copy_(torch.from_numpy(mean))
             model.scale.copy_(torch.from_numpy(deviation))
             rows = (rows - mean) / deviation if model.scales else rows
@@ -179,7 +185,8 @@ class VAE(
         return CompletingCodes(self.model_)
 
     def cells_given(self, rows: Array, missing: Mask, noise: contracts.Noise, *, steps: int = 500) -> Cells:
-        if self.recipe("likelihood").codes:
+        own = self.model_.head.states(missing.shape[1])
+        if ((own > 2) & np.isfinite(own) & missing.any(0)).any():
             raise UserValueError("codes have no mean", "how", "use how='sample'")
         return super().cells_given(rows, missing, noise, steps=steps)
 
