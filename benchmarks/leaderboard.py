@@ -79,7 +79,7 @@ BOARD: Mapping[str, Entry] = {
         tuple(
             {"n_hidden": 200, "objective": one, "epochs": n, "batch_size": 50}
             for one in ("cd", "pcd")
-            for n in (100, 300)
+            for n in (300,)
         ),
     ),
     "nade": Entry(
