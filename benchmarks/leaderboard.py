@@ -77,9 +77,7 @@ BOARD: Mapping[str, Entry] = {
         {},
         tuple({"n_hidden": 64, "objective": one, "epochs": n} for one in ("cd", "pcd") for n in (400, 1600)),
         tuple(
-            {"n_hidden": 200, "objective": one, "epochs": n, "batch_size": 50}
-            for one in ("cd", "pcd")
-            for n in (300,)
+            {"n_hidden": 200, "objective": one, "epochs": n, "batch_size": 50} for one in ("cd", "pcd") for n in (300,)
         ),
     ),
     "nade": Entry(
@@ -87,6 +85,9 @@ BOARD: Mapping[str, Entry] = {
         {"epochs": 100, **WATCHED},
         ({"n_hidden": 64}, {"n_hidden": 128}),
         ({"n_hidden": 500}, {"n_hidden": 200}),
+    ),
+    "deep-nade": Entry(
+        "deep-nade", WATCHED, ({"hidden": (128, 128)}, {"hidden": (256, 256)}), ({"hidden": (256, 256), "epochs": 100},)
     ),
     "vae": Entry("vae", {"objective": "elbo", **AUTOENCODER}, CODES, LARGE_CODES),
     "vae, iwae": Entry("vae", {"objective": "iwae", **AUTOENCODER}, CODES, LARGE_CODES),

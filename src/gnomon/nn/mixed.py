@@ -138,7 +138,8 @@ class _Mixed(Head):
         for head, here, numbers, own in parts:
             if not (head.values or 0) > 2:
                 one = head.distribution(numbers, own)
-                mean[:, here], variance[:, here] = one.mean, one.variance
+                mean[:, here] = one.mean
+                variance[:, here] = one.mean * (1 - one.mean) if head.values else one.variance
         return KindMoments(mean, variance)
 
 
