@@ -125,14 +125,14 @@ class MixedColumns(IndependentColumns):
         }
         self.n_parameters = sum(kind.n_parameters for kind in self.kinds.values())
 
-    def log_cells(self, X: Floats) -> Floats:
+    def log_cells(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability, or density, of each cell."""
         cells = np.empty_like(X, dtype=np.float64)
         for n, at in self.places.items():
             cells[:, at] = self.kinds[n].log_cells(X[:, at])
         return cells
 
-    def sample(self, n: int, noise: Noise) -> Floats:
+    def sample(self, n: int, noise: Noise) -> NDArray[np.float64]:
         """n rows."""
         drawn = np.empty((n, sum(map(len, self.places.values()))))
         for values, at in self.places.items():

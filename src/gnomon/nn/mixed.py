@@ -95,7 +95,7 @@ class _Mixed(Head):
 
     def _split(self, raw: torch.Tensor, at: slice) -> Iterator[tuple[Any, Any, torch.Tensor, Any]]:
         """Beside the same the numbers that are answered."""
-        by_column = raw.unflatten(1, (self.width, raw.shape[1] // self.width))
+        by_column = raw.reshape(len(raw), self.width, raw.shape[1] // self.width)
         for head, here, own in self._parts(at):
             yield head, here, by_column[:, : head.width, here].flatten(1), own
 
