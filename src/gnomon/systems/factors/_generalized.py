@@ -181,6 +181,10 @@ class GeneralizedFactorAnalysisModel:
         """E_q[log p(x, z)] + H(q) of each row in nats, for normal q: at most log p(x)."""
         return self._standing(np.asarray(x, np.float64), known, mean, covariance).bound
 
+    def standing(self, x: Array, mean: Array, covariance: Array) -> tuple[Floats, Floats, Floats]:
+        """The bound of normal q, its slope by their means, and the precision that would raise it most."""
+        return self._standing(np.asarray(x, np.float64), 1.0, mean, covariance)
+
     def approximate(
         self, x: Array, start: Mapping[str, Array] | None = None, *, updates: int | None = None,
         known: Array | float = 1.0,
