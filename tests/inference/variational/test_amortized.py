@@ -55,7 +55,8 @@ MODELS = {"linear": linear, "coding": coding, "machine": machine, "traits": trai
 @pytest.mark.parametrize("name", MODELS)
 def test_the_slope_of_a_bound_by_free_numbers(name):
     bounds = rows_of(MODELS[name]())
-    x, free = rows(3, name in ("machine", "traits")), 0.5 * np.random.default_rng(0).normal(size=(3, bounds.width)) - 1.5
+    x = rows(3, name in ("machine", "traits"))
+    free = 0.5 * np.random.default_rng(0).normal(size=(3, bounds.width)) - 1.5
     slope = bounds.climb(x, free)[1]
     found = numerical_gradient(lambda f: bounds.climb(x, f.reshape(free.shape))[0].sum(), free.ravel())
     np.testing.assert_allclose(slope.ravel(), found, rtol=1e-3, atol=1e-4)
