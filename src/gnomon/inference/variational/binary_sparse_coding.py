@@ -158,12 +158,12 @@ class BinarySparseCoding:
         """One sweep: the mean of each unit set to what it is given those of all the others, the first unit first."""
         rows = self._rows(v)
         q = np.array(np.broadcast_to(self._means(means, "means", len(rows)), (len(rows), len(self.b))))
-        return np.asarray(means_by_sites(q, self._fields(rows, q), self._coupling, (0.0, 1.0)))
+        return np.asarray(means_by_sites(q, self.fields(rows, q), self._coupling, (0.0, 1.0)))
 
     def updates(self, v: ArrayLike, means: ArrayLike) -> Floats:
         """What the mean of each unit is given those of all the others, none of them moved: (rows, m)."""
         rows = self._rows(v)
-        return np.asarray(expit(self._fields(rows, self._means(means, "means", len(rows)))))
+        return np.asarray(expit(self.fields(rows, self._means(means, "means", len(rows)))))
 
     @checked
     def infer(self, v: ArrayLike, *, start: ArrayLike = 0.5, steps: int = 500, tol: float = 1e-10) -> SparseCodes:
@@ -262,7 +262,7 @@ class BinarySparseCoding:
             W, np.log(share / (1 - share)), len(rows) / np.maximum(left, FLOOR * np.maximum(squares, FLOOR))
         )
 
-    def _fields(self, rows: Floats, means: Floats) -> Floats:
+    def fields(self, rows: Floats, means: Floats) -> Floats:
         """Log-odds of each unit given the row and the means of the others."""
         return np.asarray(self.b + (rows * self.beta) @ self.W - 0.5 * self._energy + means @ self._coupling)
 
