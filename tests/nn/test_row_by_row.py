@@ -18,9 +18,10 @@ from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScor
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import ContextLayer, training
 from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
-from gnomon.nn.dropout import Dropout
+from gnomon.nn.dropout import Dropout, StochasticDepth
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
+from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
 from gnomon.nn.masked import masked
@@ -30,6 +31,8 @@ from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
 from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
+from gnomon.nn.residual import bottleneck_block
+from gnomon.nn.stages import DenseBlock
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
 from gnomon.recipes.recipe import named, shorts
@@ -77,6 +80,10 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
+    "residual": (lambda: bottleneck_block(2, 4, unit=ReLU(), inner=2, drop=0.5, dtype=F64), (IMAGES,)),
+    "inception": (lambda: inception(2, Widths(1, (1, 2), (1, 2), 1), unit=ReLU(), norm=True, dtype=F64), (IMAGES,)),
+    "dense block": (lambda: DenseBlock(2, 2, 2, unit=ReLU(), bottleneck=2, dtype=F64), (IMAGES,)),
+    "stochastic depth": (lambda: StochasticDepth(0.5), (IMAGES,)),
     "conv1d": (lambda: Conv1d(3, 4, 3, padding="causal", dtype=F64), (normal(N, 9, 3),)),
     "conv2d": (lambda: Conv2d(2, 4, 3, groups=2, stride=2, padding=1, dtype=F64), (normal(N, 6, 8, 2),)),
     "transposed": (lambda: transposed_convolution(2, 3, 4, stride=2, padding=1, dtype=F64), (IMAGES,)),

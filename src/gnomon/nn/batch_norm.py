@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,10 @@ from torch import nn
 from torch.nn import functional
 
 from gnomon.contracts import Group
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.context import ContextLayer, current
 
-__all__ = ["BatchNorm"]
+__all__ = ["BatchNorm", "fold"]
 
 
 class BatchNorm(ContextLayer):
@@ -100,3 +102,46 @@ class BatchNorm(ContextLayer):
     def extra_repr(self) -> str:
         """Shown by repr."""
         return f"{len(self.gain)}, momentum={self.momentum}, epsilon={self.epsilon}"
+
+
+@torch.no_grad()
+def fold(layer: nn.Module, norm: BatchNorm) -> nn.Module:
+    """The layer that does what a dense or convolutional layer and the norm behind it do in prediction.
+
+    Weights of an output times gain / sqrt(running variance + epsilon), and the bias that follows.
+
+    Parameters
+    ----------
+    layer : nn.Linear, nn.Conv1d, nn.Conv2d or nn.Conv3d
+    norm : BatchNorm
+        Of as many features as the layer has outputs.
+
+    Returns
+    -------
+    nn.Module
+        A copy with a bias; both arguments stay as they are.
+
+    Raises
+    ------
+    UserValueError
+        A layer of another kind, or a norm of another number of features.
+
+    Examples
+    --------
+    >>> layer, norm = nn.Linear(3, 2), BatchNorm(2)
+    >>> _ = norm.running_var.fill_(4.0)
+    >>> x = torch.ones(1, 3)
+    >>> bool(torch.allclose(fold(layer, norm)(x), norm(layer(x)), atol=1e-6))
+    True
+    """
+    if not isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        raise UserTypeError.must("layer", "be a dense or a convolutional layer", type(layer).__name__)
+    if len(layer.weight) != len(norm.gain):
+        what = f"the norm must have {len(layer.weight)} features, one for each output, got {len(norm.gain)}"
+        raise UserValueError(what, "norm")
+    factor = norm.gain / (norm.running_var + norm.epsilon).sqrt()
+    bias = torch.zeros_like(factor) if layer.bias is None else layer.bias
+    folded = copy.deepcopy(layer)
+    folded.weight.mul_(factor.reshape(-1, *(1,) * (layer.weight.ndim - 1)))
+    folded.bias = nn.Parameter((bias - norm.running_mean) * factor + norm.shift)
+    return folded

@@ -1,4 +1,4 @@
-"""Dropout by address: the mask of a row is a function of its place in the global batch."""
+"""Dropout and stochastic depth by address: the mask of a row is a function of its place in the global batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.nn.context import ContextLayer, current
 
-__all__ = ["Dropout", "dropout_mask"]
+__all__ = ["Dropout", "StochasticDepth", "dropout_mask"]
 
 
 def dropout_mask(like: torch.Tensor, p: float, noise: Noise, draw: int = 0) -> torch.Tensor:
@@ -78,6 +78,56 @@ class Dropout(ContextLayer):
         if now is None or self.p == 0:
             return x
         return x * dropout_mask(x, self.p, *now.stream(self.path))
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"p={self.p}"
+
+
+class StochasticDepth(ContextLayer):
+    """x * m / (1 - p) in training, one m ~ Bernoulli(1 - p) for all numbers of a row; x itself in prediction.
+
+    On the way of a block's change it leaves the whole block out for some rows, so that a deep network trains as many
+    shallower ones. Multiplied by 1 / (1 - p) in training, nothing is scaled at prediction.
+
+    Parameters
+    ----------
+    p : float in [0, 1]
+        Probability to leave out.
+
+    Raises
+    ------
+    UserValueError
+        A p outside [0, 1].
+
+    References
+    ----------
+    Huang, Sun, Liu, Sedra and Weinberger (2016), equation 2, with the factor of equation 5 moved to training.
+
+    Examples
+    --------
+    >>> from gnomon.nn.context import training
+    >>> from gnomon.numeric.noise import Noise
+    >>> layer, x = StochasticDepth(0.5), torch.ones(8, 3)
+    >>> with training(Noise(0, "depth")):
+    ...     kept = layer(x)
+    >>> bool((layer(x) == x).all()), bool((kept == kept[:, :1]).all()), sorted(set(kept.flatten().tolist()))
+    (True, True, [0.0, 2.0])
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise UserValueError.must("p", "be in [0, 1]", p)
+        self.p = p
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x with some rows 0 in training, else x."""
+        now = current()
+        if now is None or self.p == 0:
+            return x
+        mask = dropout_mask(x.flatten(1)[:, :1], self.p, *now.stream(self.path))
+        return x * mask.reshape(-1, *(1,) * (x.ndim - 1))
 
     def extra_repr(self) -> str:
         """Shown by repr."""

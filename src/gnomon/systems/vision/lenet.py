@@ -10,7 +10,6 @@ from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.convolution import convolution
 from gnomon.nn.dropout import Dropout
@@ -19,7 +18,8 @@ from gnomon.nn.layers import dense
 from gnomon.nn.pooling import MaxPooling, Pooling
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small, whole_numbers
+from gnomon.systems.vision._images import too_small, whole_numbers
+from gnomon.systems.vision._network import ConvNet, ConvNetModel
 
 __all__ = ["LeNet", "LeNetModel"]
 
@@ -30,7 +30,7 @@ ROOMY = 12
 """Rows and columns from which the second convolution needs no padding."""
 
 
-class LeNetModel(ImageModel):
+class LeNetModel(ConvNetModel):
     """Convolution 5 x 5 (padding 2), unit, pooling 2 x 2; once more; dense, unit; dense, unit; dense.
 
     Parameters
@@ -107,7 +107,7 @@ class LeNetModel(ImageModel):
         return scores
 
 
-class LeNet(ImageClassifier):
+class LeNet(ConvNet):
     r"""Convolutional classifier of small images: LeNet-5 with units, pooling and training of choice.
 
     Two blocks of convolution 5 x 5, activation and pooling 2 x 2 see edges and their arrangement; three dense layers
@@ -143,9 +143,7 @@ class LeNet(ImageClassifier):
 
     name: ClassVar[str] = "lenet"
     model_class: ClassVar[type] = LeNetModel
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {
-        "activation": Activation, "pooling": Pooling, "initializer": Initializer,
-    }  # fmt: skip
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"pooling": Pooling}
 
     channels: Annotated[
         tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]], Doc("Feature maps of the two convolutions.")
@@ -153,36 +151,17 @@ class LeNet(ImageClassifier):
     hidden: Annotated[
         tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]], Doc("Units of the two dense layers.")
     ] = (120, 84)
-    activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
     pooling: Annotated[str | Recipe, Doc("What is taken from each window of 2 x 2.")] = "max"
     dropout: Annotated[float, "[0, 1)", Doc("Probability to drop an output of a hidden dense layer in training.")] = 0.3
-    initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "xavier-uniform"
-    epochs: int = 20
-    batch_size: int | None = 64
-    learning_rate: float = 2e-3
-    schedule: str | Recipe = "cosine"
+    initializer: str | Recipe = "xavier-uniform"
 
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_numbers("channels", self.channels, (2,), "two numbers")
         whole_numbers("hidden", self.hidden, (2,), "two numbers")
-        activation = self.recipe("activation")
-        if not activation.trainable:
-            raise UserValueError(
-                f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
-            )
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)),
-            "activation": self.recipe("activation"), "pooling": self.recipe("pooling"),
-            "dropout": float(self.dropout),
+            "pooling": self.recipe("pooling"), "dropout": float(self.dropout),
         }  # fmt: skip
-
-    def make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> LeNetModel:
-        rows, columns, depth = shape
-        return LeNetModel((rows, columns, depth), n_classes, dtype=getattr(torch, dtype), **layers)
-
-    def initialize(self, model: LeNetModel, examples: Examples, noise: Noise) -> None:
-        self._standardize(model, examples)
-        model.initialize(self.recipe("initializer"), noise)

@@ -1,0 +1,195 @@
+"""What convolutional classifiers share: features, a head, the activation and initial weights of choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from gnomon.contracts import Array, Noise
+from gnomon.data.examples import Examples
+from gnomon.errors import UserValueError
+from gnomon.nn.activations import Activation
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.initializers import Initializer, initialize
+from gnomon.nn.layers import dense
+from gnomon.nn.pooling import GlobalPool
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
+from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small
+
+__all__ = ["ConvNet", "ConvNetModel", "Stem", "map_shape"]
+
+Stem = Literal["small", "large"]
+"""First layers that keep rows and columns, or those of photographs, which leave a fourth or fewer."""
+
+LARGEST = 1024
+"""Rows and columns up to which the least size of an image is sought."""
+
+
+class ConvNetModel(ImageModel):
+    """Feature maps, then a head that turns them into scores.
+
+    Parameters
+    ----------
+    shape : (rows, columns, channels)
+    dtype : torch.dtype
+
+    Attributes
+    ----------
+    features : nn.Sequential
+        Images (n, channels, rows, columns) to feature maps.
+    head : nn.Sequential
+        Feature maps to scores (n, n_classes); its last layer is linear, or a convolution before a mean over places.
+    gain : float
+        Of the units behind all layers but the last one with weights.
+    """
+
+    features: nn.Sequential
+    head: nn.Sequential
+    gain: float = 1.0
+
+    def build_head(
+        self,
+        n_classes: int,
+        unit: Activation,
+        hidden: tuple[int, ...] = (),
+        *,
+        dropout: float = 0.0,
+        mean: bool = False,
+    ) -> None:
+        """Put dense layers behind `features`: hidden ones with their units, and that of the scores.
+
+        Parameters
+        ----------
+        n_classes : int
+        unit : Activation
+        hidden : tuple of int, default ()
+        dropout : float in [0, 1), default 0
+            Probability to drop an output of a hidden layer in training.
+        mean : bool, default False
+            Whether the dense layers read the mean of each map and not every place.
+
+        Raises
+        ------
+        UserValueError
+            Images that the windows of `features` do not fit into, with the least size that fits.
+        """
+        channels, rows, columns = self.check_size()
+        dtype, inputs = self.shift.dtype, channels if mean else channels * rows * columns
+        self.gain = unit.gain
+        self.head = nn.Sequential(GlobalPool() if mean else nn.Flatten())
+        for units in hidden:
+            self.head.extend([dense(inputs, units * unit.widening, dtype=dtype), unit.build(units, dtype)])
+            if dropout:
+                self.head.append(Dropout(dropout))
+            inputs = units
+        self.head.append(dense(inputs, n_classes, dtype=dtype))
+
+    def check_size(self) -> tuple[int, ...]:
+        """(channels, rows, columns) of the last feature maps.
+
+        Raises
+        ------
+        UserValueError
+            Images that the windows do not fit into, with the least size that fits.
+        """
+        rows, columns, channels = self.shape
+        found = map_shape(self.features, (channels, rows, columns))
+        if found is not None:
+            return found
+        fitting = (side for side in range(1, LARGEST) if map_shape(self.features, (channels, side, side)) is not None)
+        raise too_small(self.shape, next(fitting, LARGEST), "the convolutions and poolings of this network")
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
+        scores: torch.Tensor = self.head(self.features(self.first(x)))
+        return scores
+
+    def feature_maps(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """Outputs of the stages of `features` in order, channels first, of images (n, rows, columns, channels)."""
+        maps = [self.first(x)]
+        for stage in self.features:
+            maps.append(stage(maps[-1]))
+        return maps[1:]
+
+    def initialize(self, initializer: Initializer, noise: Noise) -> None:
+        """Initial weights: every layer but the last with the gain of the units behind it."""
+        weighted = [name for name, layer in self.named_modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+        initialize(self, initializer, noise, gain=dict.fromkeys(weighted[:-1], self.gain))
+
+
+def map_shape(features: nn.Module, shape: tuple[int, int, int]) -> tuple[int, ...] | None:
+    """(channels, rows, columns) behind layers, without any arithmetic; None where a window fits nowhere.
+
+    Examples
+    --------
+    >>> map_shape(nn.MaxPool2d(2), (3, 9, 4)), map_shape(nn.MaxPool2d(2), (3, 1, 4))
+    ((3, 4, 2), None)
+    """
+    states = {**dict(features.named_parameters()), **dict(features.named_buffers())}
+    empty = {name: value.to("meta") for name, value in states.items()}
+    dtype = next((value.dtype for value in states.values()), torch.float32)
+    try:
+        found = torch.func.functional_call(features, empty, torch.zeros(1, *shape, device="meta", dtype=dtype))
+    except RuntimeError:
+        return None
+    return tuple(found.shape[1:])
+
+
+class ConvNet(ImageClassifier):
+    """Base of the convolutional classifiers; a subclass says its layers in `arguments`, a model builds them."""
+
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
+
+    activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
+    initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "he-normal"
+    epochs: int = 20
+    batch_size: int | None = 64
+    learning_rate: float = 2e-3
+    schedule: str | Recipe = "cosine"
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        activation = self.recipe("activation")
+        if not activation.trainable:
+            raise UserValueError(
+                f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
+            )
+
+        if self.min_batch_size() > 1 and self.batch_size == 1:
+            remedy = "give 2 or more"
+            raise UserValueError("batch_size must be at least 2 for batch normalization, got 1", "batch_size", remedy)
+
+    def features(self, X: Any) -> list[Array]:
+        """Feature maps behind each stage of the network, first to last.
+
+        Parameters
+        ----------
+        X : array of images
+
+        Returns
+        -------
+        list of arrays of shape (n, rows, columns, maps)
+
+        Raises
+        ------
+        NotFittedError
+            Before a fit.
+        """
+        maps: list[Array] = self.model_.ask("feature_maps", self._rows(X))
+        return [np.moveaxis(one, 1, -1) for one in maps]
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"activation": self.recipe("activation")}
+
+    def make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> Any:
+        rows, columns, channels = shape
+        return type(self).model_class((rows, columns, channels), n_classes, dtype=getattr(torch, dtype), **layers)
+
+    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+        self._standardize(model, examples)
+        model.initialize(self.recipe("initializer"), noise)
