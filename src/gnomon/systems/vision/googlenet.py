@@ -153,9 +153,10 @@ class GoogLeNet(ConvNet):
     model_class: ClassVar[type] = GoogLeNetModel
 
     width: Annotated[float, "(0, inf)", Doc("Factor of the published numbers of channels.")] = 0.25
-    stem: Annotated[Stem, Doc("First layers: a window 3x3, or 7x7 with stride 2 and a pooling for photographs.")] = (
-        "small"
-    )
+    stem: Annotated[
+        Literal["small", "large"],
+        Doc("First layers: a window 3x3, or 7x7 with stride 2 and a pooling for photographs."),
+    ] = "small"
     batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
     factors: Annotated[bool, Doc("Whether wide windows are taken as several narrow ones (Inception-V3's blocks).")] = (
         False
