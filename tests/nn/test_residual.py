@@ -49,9 +49,11 @@ def test_a_connection_adds_its_input():
     torch.testing.assert_close(Residual(Small(0.7))(x), x + 0.7 * x.sin())
     layer = filled(dense(6, 3, dtype=F64))
     torch.testing.assert_close(Residual(layer, layer)(x), 2 * layer(x))
-    with pytest.raises(UserValueError, match=r"adds \(3,\) to \(6,\).*give a shortcut that projects"):
+    with pytest.raises(
+        UserValueError, match=r"must give rows of shape \(6,\), got \(3,\).*give a shortcut that projects"
+    ):
         Residual(layer)(x)
-    with pytest.raises(UserValueError, match="adds"):  # nothing is broadcast
+    with pytest.raises(UserValueError, match="must give rows of shape"):  # nothing is broadcast
         Residual(dense(6, 1, dtype=F64))(x)
 
 

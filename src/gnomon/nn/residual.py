@@ -75,7 +75,7 @@ class Residual(nn.Module):
         ready = self.before(x)
         change, kept = self.block(ready), x if self.shortcut is None else self.shortcut(ready)
         if change.shape != kept.shape:
-            what = f"a residual connection adds {tuple(change.shape[1:])} to {tuple(kept.shape[1:])}"
+            what = f"the block must give rows of shape {tuple(kept.shape[1:])}, got {tuple(change.shape[1:])}"
             raise UserValueError(what, type(self).__name__, "give a shortcut that projects the input to that shape")
         change = self.drop(change)
         total: torch.Tensor = self.after(kept + (change if self.scale == 1 else self.scale * change))
