@@ -98,7 +98,14 @@ from gnomon.systems.variational.helmholtz_machine import HelmholtzMachine as Hel
 from gnomon.systems.variational.sbn import SBN as SBN
 from gnomon.systems.variational.vae import VAE as VAE
 from gnomon.systems.variational.vrnn import VRNN as VRNN
+from gnomon.systems.vision.alexnet import AlexNet as AlexNet
+from gnomon.systems.vision.cnn import CNN as CNN
+from gnomon.systems.vision.densenet import DenseNet as DenseNet
+from gnomon.systems.vision.googlenet import GoogLeNet as GoogLeNet
 from gnomon.systems.vision.lenet import LeNet as LeNet
+from gnomon.systems.vision.nin import NiN as NiN
+from gnomon.systems.vision.resnet import ResNet as ResNet
+from gnomon.systems.vision.vgg import VGG as VGG
 from gnomon.tasks.chains import load_draws as load_draws
 from gnomon.tasks.chains import sample_chain as sample_chain
 from gnomon.tasks.compare import compare as compare
