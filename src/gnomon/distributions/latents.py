@@ -93,16 +93,16 @@ class Codes:
             The latter of shape (n, draws, p), without gradient. What depends on a draw itself may answer parameters of
             shape (n, draws, p).
         """
-        n, times = len(self.parameters[0]), len(z) // len(self.parameters[0])
+        n, times = len(self.parameters[0]), len(z) // max(len(self.parameters[0]), 1)
         own = [p.detach().repeat_interleave(times, 0).requires_grad_() for p in self.parameters]
         with torch.enable_grad():
             found = torch.autograd.grad(self.like(*own).log_prob(z.detach()).sum(), own)
-        return torch.cat(self.parameters, 1)[:, None], torch.cat(found, 1).reshape(n, times, -1)
+        return torch.cat(self.parameters, 1)[:, None], torch.cat(found, 1).unflatten(0, (n, times))
 
     def _by_row(self, z: torch.Tensor) -> torch.Tensor:
         """The draws as (n, draws, d)."""
         n, d = self.parameters[0].shape
-        return z.reshape(n, -1, d)
+        return z.reshape(n, z.numel() // max(n * d, 1), d)
 
 
 class DiagonalGaussian(Codes):

@@ -333,13 +333,14 @@ class _Learned(_Running):
         network = MLPModel(columns, self.width(parameters), (self.n_hidden,), Tanh(), 0.0, False, dtype)
         initialize(network, XavierNormal(), noise.child("baseline"))
         mean, variance = column_moments(batches, group)
-        network.shift.copy_(torch.as_tensor(mean))
+        network.shift.copy_(torch.as_tensor(np.nan_to_num(mean)))  # NaN behind the ends of sequences
         network.scale.copy_(torch.as_tensor(np.where(variance > 0, np.sqrt(variance), 1.0)))
         self.network = network.to(self.level.device)
 
     def answers(self, draws: LatentDraws) -> torch.Tensor:
-        """What the network answers to the rows, (n, outputs)."""
-        return self.network.scores(draws.x.reshape(len(draws.x), -1).to(self.network.shift.dtype))
+        """What the network answers to the rows, (n, outputs); it sees 0 behind the end of a sequence."""
+        rows = draws.x.nan_to_num().flatten(1)
+        return self.network.scores(rows.to(self.network.shift.dtype))
 
 
 class _Shared(_Learned):

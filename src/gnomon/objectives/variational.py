@@ -41,8 +41,9 @@ def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> tor
         The draws of a row beside each other.
     codes : distribution q(z | x) of the n rows
     """
-    log_w: torch.Tensor = model.log_joint(_repeated(x, len(z) // len(x)), z) - codes.log_prob(z)
-    return log_w.reshape(len(x), -1)
+    draws = _draws_of(x, z)
+    log_w: torch.Tensor = model.log_joint(_repeated(x, draws), z) - codes.log_prob(z)
+    return log_w.reshape(len(x), draws)
 
 
 def codes_at(codes: Any, z: torch.Tensor) -> Any:
@@ -63,6 +64,11 @@ def _likelihood(model: Any, codes: Any, rows: torch.Tensor, z: torch.Tensor) -> 
     own = getattr(codes, "log_likelihood", None)
     found: torch.Tensor = model.log_likelihood(rows, z) if own is None else own(rows, z)
     return found
+
+
+def _draws_of(x: torch.Tensor, z: torch.Tensor) -> int:
+    """Draws of each row; 1 where a process has no row of the batch."""
+    return len(z) // len(x) if len(x) else 1
 
 
 def _repeated(x: torch.Tensor, draws: int) -> torch.Tensor:
@@ -220,12 +226,12 @@ class _EvidenceBound(_Bound):
         form = self.recipe.form
         if form == "monte-carlo":
             return super().parts(model, x, z, codes, seen)
-        n, at, rows = len(x), codes_at(codes, z), _repeated(x, len(z) // len(x))
-        by = (n,) if at is codes else (n, -1)
+        n, draws, at = len(x), _draws_of(x, z), codes_at(codes, z)
+        rows, by = _repeated(x, draws), (n,) if at is codes else (n, draws)
         if form == "entropy":
-            return model.log_joint(rows, z).reshape(n, -1), at.entropy().reshape(by)
+            return model.log_joint(rows, z).reshape(n, draws), at.entropy().reshape(by)
         likelihood, divergence = _likelihood(model, codes, rows, z), model.divergence(at)
-        return likelihood.reshape(n, -1), divergence.reshape(*by, divergence.shape[1])
+        return likelihood.reshape(n, draws), divergence.reshape(*by, divergence.shape[1])
 
     def closed(self, closed: Any, noise: Noise | None) -> Any:
         if self.recipe.form != "kl":

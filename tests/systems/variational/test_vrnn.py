@@ -15,6 +15,7 @@ from gnomon.nn.encoders import DenseEncoder
 from gnomon.nn.likelihoods import BernoulliLikelihood, GaussianLikelihood
 from gnomon.nn.recurrent import GRU, RNN
 from gnomon.numeric.noise import Noise
+from gnomon.objectives.estimators import ScoreFunction
 from gnomon.objectives.variational import ELBO, IWAE
 from gnomon.systems.variational._model import VAEModel
 from gnomon.systems.variational._vrnn_model import VRNNModel
@@ -456,6 +457,37 @@ def test_the_gradient_through_draws_alone_is_that_of_all_in_mean():
 
 
 @pytest.mark.spec("GEN-092")
+def test_scores_by_the_factors_make_the_gradient_of_log_q():
+    """Scores held, their product with the parameters has the slope of log q, of ragged sequences; 0 behind the end."""
+    model, rows = made(k=2), rows_of(SEQUENCES)
+    codes = model.encode(torch.tensor(rows))
+    z = codes.sample(Noise(0, "x"), draws=2)
+    values, scores = codes.scores(z)
+    assert values.shape == scores.shape == (3, 2, 3 * 2 * 2) and not scores[1, :, 4:].any()
+    learned = [*model.encoder.parameters(), *model.layer.parameters()]
+    for one, other in zip(*(
+        torch.autograd.grad(total, learned) for total in ((scores * values).sum(), codes.log_prob(z).sum())
+    ), strict=True):  # fmt: skip
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    baselines = [ELBO(form="monte-carlo", estimator=ScoreFunction(name)) for name in ("optimal", "learned-optimal")]
+    for recipe in baselines:
+        system = VRNN(objective=recipe, n_recurrent=3, hidden=(3,), n_latent=1, epochs=2, random_state=0).fit(SEQUENCES)
+        assert np.isfinite(system.history_["negative_bound"]).all()
+
+
+@pytest.mark.spec("GEN-092")
+@pytest.mark.parametrize("layer", [None, RNN(D + K, UNITS, dtype=DOUBLE)])
+@pytest.mark.parametrize("recipe", [ELBO(), ELBO(form="entropy"), IWAE(k=3)])
+def test_a_process_without_a_sequence_of_the_batch_adds_nothing(layer, recipe):
+    model = made(layer=layer)
+    loss = recipe.build()(model, batch_of(np.zeros((0, 6))), noise=Noise(0, "x"), phase="fit", group=Group())
+    term = loss.terms["negative_bound"]
+    assert (term.sum.item(), term.weight) == (0, 0)
+    term.sum.backward()
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
+@pytest.mark.spec("GEN-092")
 def test_a_warm_up_raises_the_factor_of_the_divergence():
     model, rows = made(), rows_of(SEQUENCES)
 
@@ -565,6 +597,7 @@ def test_mistakes_are_told_in_one_line():
         (lambda: system.generate(2, np.ones((2, 3))), r"context must be of shape \(n, T, 2\) or \(T, 2\)"),
         (lambda: system.generate(2, particles=0), "particles must be at least 1"),
         (lambda: system.elbo([np.ones((9, 2))]), "a sequence must have at most 3 frames"),
+        (lambda: VRNN(objective="nvil").fit(SEQUENCES), "objective nvil credits layers"),
         (lambda: VRNN(frame_size=3).fit(SEQUENCES), "frame_size must be 2"),
         (lambda: VRNN().fit([np.full((2, 2), 0.5)]), "0.5"),
     ]:

@@ -58,7 +58,7 @@ class FrameFactors:
         narrower = self.q.log_variance - self.prior.log_variance
         apart = (self.q.mean - self.prior.mean).square() * (-self.prior.log_variance).exp()
         each = 0.5 * (torch.expm1(narrower) - narrower + apart)
-        return each.reshape(*self.inside.shape, -1) * self.inside[..., None]
+        return each.reshape(*self.inside.shape, each.shape[1]) * self.inside[..., None]
 
 
 def moments(raw: torch.Tensor) -> DiagonalGaussian:
@@ -113,7 +113,7 @@ class SequenceCodes:
 
     def given(self, z: torch.Tensor) -> FrameFactors:
         """The factors that each draw came from, z being (n * draws, T k)."""
-        x = self.x.repeat_interleave(len(z) // len(self.x), 0)
+        x = self.x.repeat_interleave(len(z) // max(len(self.x), 1), 0)
         if not self.frozen:
             return self.model.factors(x, z)
         held = {name: value.detach() for name, value in self.model.named_parameters()}
@@ -124,6 +124,23 @@ class SequenceCodes:
         """log q(z | x) in nats of one or more draws of each row, shape (len(z),)."""
         factors = self.given(z)
         return factors.log_prob(self.model.latent_frames(z, factors.inside))
+
+    def scores(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `gnomon.distributions.latents.Codes.scores`; (n, draws, T 2 k), 0 behind the end of a sequence."""
+        factors, n, draws = self.given(z), len(self.x), len(z) // max(len(self.x), 1)
+        own = [parameter.detach().requires_grad_() for parameter in factors.q.parameters]
+        with torch.enable_grad():
+            each = self.model.latent_frames(z.detach(), factors.inside).flatten(0, 1)
+            slopes = torch.autograd.grad(DiagonalGaussian(*own).log_prob(each).sum(), own)
+        width = 2 * self.model.n_latent
+        behind = (0, width * (z.shape[1] // self.model.n_latent - factors.inside.shape[1]))
+
+        def flat(parts: tuple[torch.Tensor, ...]) -> torch.Tensor:
+            values = torch.cat(parts, 1) * factors.inside.reshape(-1, 1)
+            values = values.reshape(len(z), factors.inside.shape[1] * width)
+            return nn.functional.pad(values, behind).reshape(n, draws, z.shape[1] * 2)
+
+        return flat(factors.q.parameters), flat(slopes)
 
 
 class VRNNModel(Module):
@@ -165,7 +182,7 @@ class VRNNModel(Module):
 
     def frames(self, x: torch.Tensor) -> Frames:
         """Flat sequences (n, T d), NaN behind their ends, in the model's units."""
-        frames = x.reshape(len(x), -1, self.frame_size)
+        frames = x.reshape(len(x), x.shape[1] // self.frame_size, self.frame_size)
         inside = ~frames.isnan().any(2)
         longest = max(1, int(inside.any(0).sum()))
         frames, inside = frames[:, :longest], inside[:, :longest]
@@ -181,11 +198,12 @@ class VRNNModel(Module):
 
     def inputs(self, frames: torch.Tensor) -> torch.Tensor:
         """What networks see of frames (..., d)."""
-        return self.head.inputs(frames.flatten(0, -2)).reshape(*frames.shape[:-1], -1)
+        found = self.head.inputs(frames.flatten(0, -2))
+        return found.reshape(*frames.shape[:-1], found.shape[1])
 
     def latent_frames(self, z: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
         """Flat z (n, T k) as frames (n, T, k), as many as the sequences have."""
-        return z.reshape(len(z), -1, self.n_latent)[:, : inside.shape[1]]
+        return z.reshape(len(z), z.shape[1] // self.n_latent, self.n_latent)[:, : inside.shape[1]]
 
     def states(self, inputs: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """s_0 ... s_(T-1), what is remembered before each frame: (n, T, units)."""

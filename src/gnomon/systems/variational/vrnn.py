@@ -157,6 +157,12 @@ class VRNN(TakesFrames, SequenceEvidence, ByGradient, Standardized, HasDtype):
             rows = (rows - mean) / deviation
         model.head.begin(rows, weight)
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.recipe("objective").short == "nvil":
+            what = "objective nvil credits layers of latent variables, of which a sequence has none"
+            raise UserValueError(what, "objective", "use elbo with the estimator score and form monte-carlo")
+
     def make_objective(self) -> Any:
         return self.recipe("objective").build()
 
