@@ -96,8 +96,8 @@ class Codes:
         n, times = len(self.parameters[0]), len(z) // max(len(self.parameters[0]), 1)
         own = [p.detach().repeat_interleave(times, 0).requires_grad_() for p in self.parameters]
         with torch.enable_grad():
-            found = torch.autograd.grad(self.like(*own).log_prob(z.detach()).sum(), own)
-        return torch.cat(self.parameters, 1)[:, None], torch.cat(found, 1).unflatten(0, (n, times))
+            found = torch.cat(torch.autograd.grad(self.like(*own).log_prob(z.detach()).sum(), own), 1)
+        return torch.cat(self.parameters, 1)[:, None], found.reshape(n, times, found.shape[1])
 
     def _by_row(self, z: torch.Tensor) -> torch.Tensor:
         """The draws as (n, draws, d)."""
