@@ -32,6 +32,7 @@ _WHERE = {
     "log_partition": "gnomon.evaluation.partition:log_partition",
     "make": "gnomon.catalog:make",
     "fit": "gnomon.tasks.fitting:fit",
+    "fit_transition_model": "gnomon.inference.dreaming.learning:fit_transition_model",
     "fit_posterior": "gnomon.tasks.posterior:fit_posterior",
     "report": "gnomon.report.verb:report",
     "resume": "gnomon.tasks.fitting:resume",

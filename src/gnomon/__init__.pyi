@@ -10,6 +10,7 @@ from gnomon.catalog import make as make
 from gnomon.distributions import conjugate as conjugate
 from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
+from gnomon.inference.dreaming.learning import fit_transition_model as fit_transition_model
 from gnomon.report.verb import report as report
 from gnomon.search.verb import search as search
 from gnomon.system.saving import load as load
