@@ -67,8 +67,11 @@ def test_values_from_dreams_of_the_exact_model_are_those_of_the_linear_system(en
     resolvent = np.linalg.inv(np.eye(3) - 0.9 * process.chain(POLICY))
     bound = 5 * np.sqrt((resolvent**2) @ np.square(error))
     assert (np.abs(found - true) < bound).all() and (bound < 0.2).all()
-    long = least_squares_values(model.dream(POLICY, np.repeat(np.arange(3), 2000), horizon=10, random_state=1), 0.9)
-    np.testing.assert_allclose(long, true, atol=0.25)
+    long = model.dream(POLICY, np.repeat(np.arange(3), 2000), horizon=10, random_state=1)
+    np.testing.assert_allclose(least_squares_values(long, 0.9), true, atol=0.25)
+    length = np.bincount(long.episode)  # what has ended goes no further
+    np.testing.assert_array_equal(length[long.episode[long.ended]], long.step[long.ended] + 1)
+    assert (length == 10).sum() >= len(length) - long.ended.sum() and long.ended.any() == bool(ends)
 
 
 @pytest.mark.spec("INF-108")
@@ -104,7 +107,7 @@ def test_tables_are_shares_of_what_was_seen() -> None:
         smooth.dream([0, 1], [1], 3)  # a pseudo-count is no experience
     stopped = model.dream(np.array([0, 1]), [0, 0], 5, outside="stop", random_state=0)
     assert stopped.state.tolist() == [0, 0] and stopped.next_state.tolist() == [1, 1] and not stopped.ended.any()
-    with pytest.raises(UserValueError, match="no step could be dreamt"):
+    with pytest.raises(UserValueError, match="must begin with actions that were tried"):
         model.dream(np.array([0, 1]), [1], 5, outside="stop")
 
 
@@ -213,7 +216,7 @@ def test_a_network_bends_where_a_line_cannot_and_both_name_what_is_outside() -> 
     bent = gnomon.fit_transition_model(lived, regressor=network)
     straight, curved = line.error_by_horizon(held), bent.error_by_horizon(held)
     assert (curved < straight).all() and curved[0] < 0.6 * straight[0] and straight[-1] > 1.5 * straight[0]
-    with pytest.raises(UserValueError, match=r"action 90\.0 in state \[0\.0, 0\.0\] is outside the experience"):
+    with pytest.raises(UserValueError, match=r"action 90\.0 in state \[0\.0, 0\.0\] must be near the experience"):
         line.dream(lambda s: np.full(len(s), 90.0), [[0.0, 0.0]], 2)
     some = line.dream(lambda s: np.where(s[:, 0] > 0, 90.0, 0.0), [[1.0, 0.0], [-0.1, 0.0]], 1, outside="stop")
     assert some.episode.tolist() == [1]

@@ -127,7 +127,7 @@ class GaussianTransitions:
             if outside == "refuse" and (far > ROOM).any():
                 row = int(far.argmax())
                 pair = f"action {np.asarray(actions)[row].tolist()} in state {states[row].round(3).tolist()}"
-                what = f"{pair} is outside the experience, {far[row]:.1f} times as far out as the farthest step"
+                what = f"{pair} must be near the experience, got {far[row]:.1f} times as far out as its farthest step"
                 raise UserValueError(what, "policy", "choose other actions, a shorter horizon, or outside='stop'")
             return far <= ROOM
 

@@ -166,6 +166,6 @@ def rollout(
         parts.append(Experience(states, actions, reward, after, ended, marks, episode, steps))
         states, episode = after[~ended], episode[~ended]
     if not parts:
-        what = "no step could be dreamt: every first action is outside the experience"
+        what = "policy must begin with actions that were tried, got none"
         raise UserValueError(what, "policy", "choose actions that were tried in these states")
     return Experience(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Experience)))

@@ -239,17 +239,19 @@ class TabularTransitions(DecisionProcess):
         """
         refuse_dreams(real)
         starts = real.state[real.step == 0]
-        law: Floats = np.bincount(codes_of(starts, self.n_states, "state"), minlength=self.n_states + 1) / len(starts)
+        distribution: Floats = np.bincount(codes_of(starts, self.n_states, "state"), minlength=self.n_states + 1) / len(
+            starts
+        )
         step = np.zeros((self.n_states + 1, self.n_states + 1))
         step[:-1] = np.einsum("sa,san->sn", self.probabilities(policy), self.transitions)
         step[-1, -1] = 1.0
         found = []
         for t in range(int(real.step.max()) + 1):
-            law = law @ step
+            distribution = distribution @ step
             there = real.take((real.step == t) & ~real.ended)
             lived = np.bincount(there.next_state, minlength=self.n_states + 1) / len(starts)
             lived[-1] = 1 - lived[:-1].sum()
-            found.append(0.5 * np.abs(law - lived).sum())
+            found.append(0.5 * np.abs(distribution - lived).sum())
         return np.array(found)
 
 
@@ -287,7 +289,7 @@ def solved(matrix: Floats, right: Floats) -> Floats:
     """
     if np.linalg.cond(matrix) > WORST:
         raise UserValueError("the sum of rewards has no end", "discount", "give a discount below 1")
-    found: Floats = np.linalg.solve(matrix, right)
+    found: Floats = np.asarray(np.linalg.solve(matrix, right), np.float64)
     return found
 
 
@@ -304,7 +306,7 @@ def inventory(
     ----------
     capacity : int >= 1, default 4
     demand : sequence of float
-        Chances of 0, 1, 2 ... pieces that are asked for by day.
+        Chances of 0, 1, 2 ... pieces that are wanted by day.
     price, cost, order, storage : float
 
     Examples
@@ -317,12 +319,12 @@ def inventory(
     n = capacity + 1
     transitions, rewards = np.zeros((2, n, n, n))
     for stock in range(n):
-        for asked in range(n):
-            delivered = min(asked, capacity - stock)
+        for ordered in range(n):
+            delivered = min(ordered, capacity - stock)
             sold = np.minimum(np.arange(len(chances)), stock + delivered)
             left = stock + delivered - sold
-            earned = price * sold - cost * delivered - order * (asked > 0) - storage * left
-            np.add.at(transitions[stock, asked], left, chances)
-            np.add.at(rewards[stock, asked], left, chances * earned)
+            earned = price * sold - cost * delivered - order * (ordered > 0) - storage * left
+            np.add.at(transitions[stock, ordered], left, chances)
+            np.add.at(rewards[stock, ordered], left, chances * earned)
     mean = np.divide(rewards, transitions, out=np.zeros_like(rewards), where=transitions > 0)
     return DecisionProcess(transitions, mean)
