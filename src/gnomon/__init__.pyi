@@ -20,6 +20,7 @@ from gnomon.systems.adversarial.gan import GAN as GAN
 from gnomon.systems.autoregressive.deep_nade import DeepNADE as DeepNADE
 from gnomon.systems.autoregressive.fvbn import FVBN as FVBN
 from gnomon.systems.autoregressive.nade import NADE as NADE
+from gnomon.systems.autoregressive.nade_k import NADEk as NADEk
 from gnomon.systems.autoregressive.rnade import RNADE as RNADE
 from gnomon.systems.energy.autoregressive_rbm import AutoregressiveRBM as AutoregressiveRBM
 from gnomon.systems.energy.boltzmann_machine import BoltzmannMachine as BoltzmannMachine

@@ -30,9 +30,9 @@ JOINT = ["gaussian-classifier", "label-rbm"]
 """Classifiers whose model is a density of rows and labels."""
 SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm", "vrnn"}
 """Of frames: cells are masked, since NaN stands for no frame."""
-WALKS = {"darn", "deep-nade", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
+WALKS = {"darn", "deep-nade", "nade-k", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
 """Those that find missing cells along chains, by particles or by a network, even of so few columns."""
-ORDERS = {"deep-nade"}
+ORDERS = {"deep-nade", "nade-k"}
 """Those whose joint density of rows with gaps is that of an order which takes the known cells first."""
 PARTLY = {"rnade"}
 """Those that sum out missing cells exactly only where these come last in an order, as not all of these here do."""

@@ -154,6 +154,10 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 0.01,
         },
     ),
+    "nade-k, tied, every step": (
+        "nade-k",
+        {"k": 2, "hidden": (4,), "tie": True, "mask": False, "loss": "every", "epochs": 8, "batch_size": 7},
+    ),
     "deep-nade, previous groups": (
         "deep-nade",
         {

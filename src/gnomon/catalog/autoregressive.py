@@ -31,6 +31,14 @@ ENTRIES = (
         takes="table of 0 and 1",
     ),
     Entry(
+        "nade-k", "NADE-k, several steps of inference", "迭代神经自回归分布估计器", "model",
+        ("density", "generate"), "gnomon.systems.autoregressive.nade_k:NADEk",
+        "Raiko, Yao, Cho and Bengio 2014",
+        ("GEN-120",),
+        {"k": 2, "hidden": (16,), "epochs": 100, "learning_rate": 0.02, "batch_size": 32},
+        takes="table of 0 and 1",
+    ),
+    Entry(
         "rnade", "Neural autoregressive density of real numbers", "实值神经自回归密度估计器", "model",
         ("density", "generate"), "gnomon.systems.autoregressive.rnade:RNADE",
         "Uria, Murray and Larochelle 2013",

@@ -156,6 +156,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "product-of-t": "PoT mPoT product of experts Student-t heavy-tailed ICA 专家乘积 学生t 重尾 玻尔兹曼机 波尔兹曼机",
     "nade": "NADE neural autoregressive distribution estimator 神经自回归分布估计 密度估计",
     "deep-nade": "DeepNADE EoNADE orderless order-agnostic ensemble 任意顺序 顺序无关 深度 自回归 集成",
+    "nade-k": "NADE-k iterative NADE mean field 迭代 平均场 任意顺序 自回归",
     "fvbn": "FVBN autoregressive network logistic autoregressive 自回归网络 全可见信念网络 链式法则",
     "rnade": "RNADE real-valued NADE mixture density network MDN 实值 混合密度网络 神经自回归",
     "sbn": "SBN belief network logistic directed reweighted wake-sleep 信念网络 S型信念网 置信网络 有向 重加权醒睡",

@@ -23,7 +23,7 @@ class OrderAgnostic(Objective):
     .. math:: \frac{d}{d - k} \sum_{i \text{ not given}} -\log p(x_i | x_\text{given})
 
     is on average over orders and k the mean over the orders o of
-    :math:`-\sum_t \log p(x_{o_t} | x_{o_1}, \ldots, x_{o_{t-1}})`. The model gives ``log_given(x, given)``, the log
+    :math:`-\sum_t \log p(x_{o_t} | x_{o_1}, \ldots, x_{o_{t-1}})`. The model gives ``log_taught(x, given)``, the log
     probability of each cell given those that are marked, (n, d). The term ``negative_log_likelihood`` is in nats per
     row. Rows that judge have 8 splits each, the same ones every time.
 
@@ -53,6 +53,6 @@ class OrderAgnostic(Objective):
 
     def losses(self, model: Any, x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         """The loss of each row in nats, (n,), where these of its columns are given, one less than all at most."""
-        cells = model.log_given(x, given).masked_fill(given, 0.0)
+        cells = model.log_taught(x, given).masked_fill(given, 0.0)
         found: torch.Tensor = -cells.sum(1) * (x.shape[1] / (~given).sum(1))
         return found

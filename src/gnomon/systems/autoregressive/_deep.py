@@ -17,10 +17,53 @@ from gnomon.nn.masked import masked
 from gnomon.systems.autoregressive._base import ChainModel
 from gnomon.systems.autoregressive._orderless import OrderlessModel
 
-__all__ = ["OwnGroup", "PreviousGroups"]
+__all__ = ["MaskedNetwork", "OwnGroup", "PreviousGroups"]
 
 
-class OwnGroup(OrderlessModel):
+class MaskedNetwork(OrderlessModel):
+    r"""Base of networks of the rows, of what stands for missing cells, and of the mask of those that are given.
+
+    .. math:: h^1 = f\Big(c + \sum_j (W_j^\top x_j + M_j m_j)\Big), \quad h^l = f(U_l h^{l-1} + c_l), \quad
+        p(x_i | \cdot) = \mathrm{head}(V_i h^L + b_i)
+
+    Parameters
+    ----------
+    n_features : int
+    hidden : tuple of int
+        Units, by layer.
+    activation : Activation
+    head : Head
+    scales : bool
+    n_orders : int
+    dtype : torch.dtype
+    masked : bool, default True
+        Whether the mask is seen.
+    """
+
+    def __init__(
+        self, n_features: int, hidden: tuple[int, ...], activation: Activation, head: Head, scales: bool,
+        n_orders: int, dtype: torch.dtype, masked: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(n_features, head, scales, n_orders, dtype)
+        self.gain, self.wide = activation.gain, max(*hidden, head.width)
+        self.first = dense(n_features * (head.seen + masked), hidden[0], dtype=dtype)
+        self.layers: Any = nn.ModuleList(dense(a, b, dtype=dtype) for a, b in pairwise(hidden))
+        self.units = nn.ModuleList(activation.build(units, dtype) for units in hidden)
+        self.out: Any = dense(hidden[-1], n_features * head.width, dtype=dtype)
+
+    def start(self, initializer: Initializer, noise: Noise) -> None:
+        """First weights; those into the head are 0, where columns are independent."""
+        begin_layers(self, initializer, noise)
+
+    def upper(self, a: torch.Tensor) -> torch.Tensor:
+        """The last layer of units whose first has these fields."""
+        h = self.units[0](a)
+        for layer, unit in zip(self.layers, self.units[1:], strict=True):
+            h = unit(layer(h))
+        return h
+
+
+class OwnGroup(MaskedNetwork):
     r"""Group i of a layer sees group i of the layer below; all groups share their weights.
 
     .. math:: a_i = c + \sum_{j \text{ before } i} (W_j^\top x_j + M_j), \quad h^1_i = f(a_i), \quad
@@ -28,57 +71,25 @@ class OwnGroup(OrderlessModel):
 
     That is a network of the rows with 0 for what is not given and of the mask of what is, whose weights are M: one pass
     answers what all columns are given any of them. Along an order the fields of the first layer are running sums.
-
-    Parameters
-    ----------
-    n_features : int
-    hidden : tuple of int
-        Units of a group, by layer.
-    activation : Activation
-    head : Head
-    scales : bool
-    n_orders : int
-    dtype : torch.dtype
+    Parameters as of `MaskedNetwork`.
     """
-
-    def __init__(
-        self, n_features: int, hidden: tuple[int, ...], activation: Activation, head: Head, scales: bool,
-        n_orders: int, dtype: torch.dtype,
-    ) -> None:  # fmt: skip
-        super().__init__(n_features, head, scales, n_orders, dtype)
-        self.gain, self.wide = activation.gain, max(*hidden, head.width)
-        self.first = dense(n_features * (head.seen + 1), hidden[0], dtype=dtype)
-        self.layers: Any = nn.ModuleList(dense(a, b, dtype=dtype) for a, b in pairwise(hidden))
-        self.units = nn.ModuleList(activation.build(units, dtype) for units in hidden)
-        self.out = dense(hidden[-1], n_features * head.width, dtype=dtype)
-
-    def start(self, initializer: Initializer, noise: Noise) -> None:
-        """First weights; those into the head are 0, where columns are independent."""
-        begin_layers(self, initializer, noise)
 
     def numbers_given(self, z: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         seen = torch.where(given.repeat_interleave(self.head.seen, 1), self.head.inputs(z), 0.0)
-        found: torch.Tensor = self.out(self._upper(self.first(torch.cat([seen, given.to(z.dtype)], 1))))
+        found: torch.Tensor = self.out(self.upper(self.first(torch.cat([seen, given.to(z.dtype)], 1))))
         return found
 
     def numbers_in(self, z: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
         n, d = z.shape
         W, M = self._weights()
         steps = torch.einsum("nds,dsh->ndh", self.head.inputs(z).reshape(n, d, self.head.seen), W) + M
-        h = self._upper((self.first.bias + sums_before(steps, order)).flatten(0, 1))
+        h = self.upper((self.first.bias + sums_before(steps, order)).flatten(0, 1))
         return by_column(h.reshape(n, d, self.out.in_features), self.out).flatten(1)
 
     def _weights(self) -> tuple[torch.Tensor, torch.Tensor]:
         """W of shape (d, seen, h) and M of shape (d, h)."""
         weight, inputs = self.first.weight.T, self.n_features * self.head.seen
         return weight[:inputs].reshape(self.n_features, self.head.seen, -1), weight[inputs:]
-
-    def _upper(self, a: torch.Tensor) -> torch.Tensor:
-        """The last layer of groups whose first has these fields."""
-        h = self.units[0](a)
-        for layer, unit in zip(self.layers, self.units[1:], strict=True):
-            h = unit(layer(h))
-        return h
 
     # --- place by place -----------------------------------------------------------------------------------------------
 
@@ -87,7 +98,7 @@ class OwnGroup(OrderlessModel):
 
     def numbers_at(self, state: torch.Tensor, t: int) -> torch.Tensor:
         at = torch.arange(self.head.width, device=state.device) * self.n_features + self.order[t]
-        return self._upper(state) @ self.out.weight[at].T + self.out.bias[at]
+        return self.upper(state) @ self.out.weight[at].T + self.out.bias[at]
 
     def take(self, state: torch.Tensor, t: int, cells: torch.Tensor) -> torch.Tensor:
         (W, M), at = self._weights(), int(self.order[t])
@@ -103,7 +114,7 @@ class PreviousGroups(ChainModel):
         h^l_i = f\Big(c^l_i + \sum_{j \text{ not after } i} U^l_{ij} h^{l-1}_j\Big), \quad
         p(x_i | \cdot) = \mathrm{head}(V_i h^L_i + b_i)
 
-    Parameters as of `OwnGroup`, without `n_orders`.
+    Parameters as of `MaskedNetwork`, without `n_orders`.
     """
 
     def __init__(
@@ -144,10 +155,11 @@ class PreviousGroups(ChainModel):
 
 
 def begin_layers(model: Any, initializer: Initializer, noise: Noise) -> None:
-    """Weights of a model's layers, those of `out` 0."""
+    """Weights of a model's layers, those of `out` 0 where there is one."""
     gains = {name: model.gain for name, layer in model.named_modules() if layer is not model.out}
     initialize(model, initializer, noise, gain=gains)
-    nn.init.zeros_(model.out.weight)
+    if model.out is not None:
+        nn.init.zeros_(model.out.weight)
 
 
 def sums_before(steps: torch.Tensor, order: torch.Tensor) -> torch.Tensor:

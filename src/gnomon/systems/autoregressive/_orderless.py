@@ -14,17 +14,20 @@ from gnomon.contracts import Array
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.cells import CellMoments
+from gnomon.nn.activations import Activation
+from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Head
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.likelihood import MaximumLikelihood
 from gnomon.objectives.order_agnostic import OrderAgnostic
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
+from gnomon.system.by_gradient import ByGradient
 from gnomon.system.gaps import Cells, Mask, truths
 from gnomon.systems.autoregressive._base import Autoregressive, ChainModel
 from gnomon.systems.autoregressive.orders import AnyOrder, Orders
 
-__all__ = ["Orderless", "OrderlessModel"]
+__all__ = ["Orderless", "OrderlessModel", "OrderlessNetwork"]
 
 
 class OrderlessModel(ChainModel):
@@ -87,6 +90,11 @@ class OrderlessModel(ChainModel):
     def numbers(self, z: torch.Tensor) -> torch.Tensor:
         return self.numbers_in(z, self.order)
 
+    def numbers_at(self, state: Any, t: int) -> torch.Tensor:
+        given = (torch.argsort(self.order) < t).expand(state.shape)
+        raw = self.numbers_given(state, given).reshape(len(state), self.head.width, self.n_features)
+        return raw[:, :, int(self.order[t])]
+
     # --- what follows -------------------------------------------------------------------------------------------------
 
     def conditional(self, column: int, x: torch.Tensor) -> Any:
@@ -104,6 +112,10 @@ class OrderlessModel(ChainModel):
         """Log p(x_i | the columns marked in `given`) of each cell in nats, (n, d); those marked say nothing."""
         z = self.inside(x)
         return self._cells(self.numbers_given(z, given), z)
+
+    def log_taught(self, x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        """What training raises, (n, d): `log_given` where it is not said otherwise."""
+        return self.log_given(x, given)
 
     def log_in(self, x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
         """Log p(x) in an order (d,), or in one of each row (n, d), in nats, (n,)."""
@@ -283,3 +295,31 @@ class Orderless(Autoregressive):
 
     def _solved(self, missing: Mask) -> Mask:
         return np.ones(len(missing), np.bool_) if self._any else super()._solved(missing)
+
+
+class OrderlessNetwork(ByGradient, Orderless):
+    """Base of those whose model is a network of hidden layers with the method ``start``."""
+
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
+
+    hidden: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Units of the hidden layers.")] = (256, 256)
+    activation: Annotated[str | Recipe, Doc("What follows each hidden layer.")] = "relu"
+    initializer: Annotated[str | Recipe, Doc("First weights; those of the outputs are 0.")] = "he-uniform"
+    n_orders: int = 8
+    epochs: int = 300
+    batch_size: int | None = 100
+    learning_rate: float = 3e-3
+    schedule: str | Recipe = "cosine"
+
+    def check_parameters(self) -> None:
+        """Refuse no layer, and activations of several numbers."""
+        super().check_parameters()
+        if not self.hidden:
+            raise UserValueError("hidden must name at least one layer, got none", "hidden", "use hidden=(64,)")
+        if self.recipe("activation").widening != 1:
+            what = f"activation must take one number for each of its own, got {self.recipe('activation').short}"
+            raise UserValueError(what, "activation", "use relu or tanh")
+
+    def initialize(self, model: Any, examples: Examples, noise: contracts.Noise) -> None:
+        self.begin_model(model, examples, noise)
+        model.start(self.recipe("initializer"), noise.child("weights"))

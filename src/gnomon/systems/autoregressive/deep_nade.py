@@ -8,17 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 
-from gnomon import contracts
-from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
-from gnomon.nn.activations import Activation
-from gnomon.nn.initializers import Initializer
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
 from gnomon.systems.autoregressive._base import ChainModel
 from gnomon.systems.autoregressive._deep import OwnGroup, PreviousGroups
-from gnomon.systems.autoregressive._orderless import Orderless
+from gnomon.systems.autoregressive._orderless import OrderlessNetwork
 
 __all__ = ["DeepNADE"]
 
@@ -26,7 +20,7 @@ LARGEST = 1 << 26
 """Weights between the groups of two layers."""
 
 
-class DeepNADE(ByGradient, Orderless):
+class DeepNADE(OrderlessNetwork):
     r"""Deep NADE: the chain rule by a network of several hidden layers, in all orders of the columns at once or in one.
 
     .. math:: p(x) = \frac1K \sum_{k=1}^K \prod_t p(x_{o_t} | x_{o_1}, \ldots, x_{o_{t-1}}), \quad o = o^{(k)}, \quad
@@ -71,7 +65,6 @@ class DeepNADE(ByGradient, Orderless):
 
     name: ClassVar[str] = "deep-nade"
     model_class: ClassVar[type] = OwnGroup
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"connect": {"order": "given"}}
 
@@ -83,22 +76,10 @@ class DeepNADE(ByGradient, Orderless):
         Literal["own-group", "previous-groups"],
         Doc("What a group sees of the layer below: the group of its column, or in one order those of all up to it."),
     ] = "own-group"
-    activation: Annotated[str | Recipe, Doc("What follows each hidden layer.")] = "relu"
-    initializer: Annotated[str | Recipe, Doc("First weights; those of the outputs are 0.")] = "he-uniform"
-    n_orders: int = 8
-    epochs: int = 300
-    batch_size: int | None = 100
-    learning_rate: float = 3e-3
-    schedule: str | Recipe = "cosine"
 
     def check_parameters(self) -> None:
-        """Refuse no layer, activations of several numbers, and groups that see others where all orders are learned."""
+        """Refuse groups that see others where all orders are learned."""
         super().check_parameters()
-        if not self.hidden:
-            raise UserValueError("hidden must name at least one layer, got none", "hidden", "use hidden=(64,)")
-        if self.recipe("activation").widening != 1:
-            what = f"activation must take one number for each of its own, got {self.recipe('activation').short}"
-            raise UserValueError(what, "activation", "use relu or tanh")
         if self._any and self.connect != "own-group":
             what = f"connect must be own-group where all orders are learned, got {self.connect}"
             raise UserValueError(what, "connect", "use order='given', or own-group")
@@ -113,7 +94,3 @@ class DeepNADE(ByGradient, Orderless):
             what = f"hidden layers must have at most {LARGEST} weights between two, got {most} for {n_features} columns"
             raise UserValueError(what, "hidden", "use smaller groups, or connect='own-group'")
         return PreviousGroups(n_features, self.hidden, activation, head, likelihood.scales, precision)
-
-    def initialize(self, model: Any, examples: Examples, noise: contracts.Noise) -> None:
-        self.begin_model(model, examples, noise)
-        model.start(self.recipe("initializer"), noise.child("weights"))
