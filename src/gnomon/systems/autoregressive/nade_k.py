@@ -154,5 +154,8 @@ class NADEk(OrderlessNetwork):
         if self.tie and head.width != head.seen:
             what = f"likelihood must take a number of each column where weights are tied, got {head.width}"
             raise UserValueError(what, "likelihood", "use tie=False")
-        sizes: Any = (n_features, self.hidden, self.recipe("activation"), head, likelihood.scales, self._count(None))
-        return NADEkModel(*sizes, precision, k=self.k, tie=self.tie, masked=self.mask, every=self.loss == "every")
+        activation, options = self.recipe("activation"), {"tie": self.tie, "masked": self.mask}
+        return NADEkModel(
+            n_features, self.hidden, activation, head, likelihood.scales, self._count(None), precision,
+            k=self.k, every=self.loss == "every", **options,
+        )  # fmt: skip
