@@ -144,6 +144,24 @@ def test_one_start_may_be_a_local_optimum_and_more_are_not_worse():
     assert again.starts == few.starts
 
 
+class Recorded(BinarySparseCoding):
+    calls: list = []
+
+    def mean_field_moments(self, v, start=0.5):
+        found = super().mean_field_moments(v, start)
+        self.calls.append((start, found.means))
+        return found
+
+
+@pytest.mark.spec("INF-100")
+def test_mean_field_goes_on_from_where_it_was_between_iterations():
+    Recorded.calls.clear()
+    harm_report(Recorded, drawn([[2.0, 2.0]], 0.4, n=30), restarts=1, max_iter=6, starts=1)
+    learning = Recorded.calls[1:7]  # behind the call that tells the shape
+    for (_, means), (start, _) in zip(learning, learning[1:], strict=False):
+        np.testing.assert_array_equal(start, means)
+
+
 class Rough:
     """x ~ N(z_1 + 2 z_2, 1), z ~ N(0, I), with the best independent normals for an encoder."""
 
