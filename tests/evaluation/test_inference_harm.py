@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_one_start_may_be_a_local_optimum_and_more_are_not_worse():
 
 
 class Recorded(BinarySparseCoding):
-    calls: list = []
+    calls: ClassVar[list] = []
 
     def mean_field_moments(self, v, start=0.5):
         found = super().mean_field_moments(v, start)
@@ -158,7 +159,7 @@ def test_mean_field_goes_on_from_where_it_was_between_iterations():
     Recorded.calls.clear()
     harm_report(Recorded, drawn([[2.0, 2.0]], 0.4, n=30), restarts=1, max_iter=6, starts=1)
     learning = Recorded.calls[1:7]  # behind the call that tells the shape
-    for (_, means), (start, _) in zip(learning, learning[1:], strict=False):
+    for (_, means), (start, _) in itertools.pairwise(learning):
         np.testing.assert_array_equal(start, means)
 
 
