@@ -87,7 +87,10 @@ BOARD: Mapping[str, Entry] = {
         ({"n_hidden": 500}, {"n_hidden": 200}),
     ),
     "deep-nade": Entry(
-        "deep-nade", WATCHED, ({"hidden": (128, 128)}, {"hidden": (256, 256)}), ({"hidden": (256, 256), "epochs": 100},)
+        "deep-nade",
+        {**WATCHED, "early_stopping__patience": 50},
+        ({"hidden": (128, 128)}, {"hidden": (256, 256)}),
+        ({"hidden": (256, 256), "epochs": 100},),
     ),
     "vae": Entry("vae", {"objective": "elbo", **AUTOENCODER}, CODES, LARGE_CODES),
     "vae, iwae": Entry("vae", {"objective": "iwae", **AUTOENCODER}, CODES, LARGE_CODES),
